@@ -1,0 +1,1 @@
+"""What runs in vats: the session, models and tools, the directory."""

@@ -1,0 +1,1 @@
+"""What is said, how it is kept, and how it is found: values, records, the log, observers."""

@@ -1,0 +1,1 @@
+"""Heaps as trees of immutable pages: what a snapshot writes and a restore reads."""

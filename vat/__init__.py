@@ -1,0 +1,1 @@
+"""The runtime: heap, cranks, refs, promises, devices and the host that runs vats."""
