@@ -1,0 +1,58 @@
+# What one does with this project. Everything happens in .venv, which is made here, from Python 3.11+ alone.
+#   make run      talk to a durable session in ./data (answers the lines of its standard input when that is no terminal)
+#   make test     all that a change must pass: format, lint, types, tests, doctests, examples
+#   make crash    the crash suites with every kill point and the long runs
+#   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
+#   make format   bring the code into its format
+# Another Python: make PYTHON=python3.12 run. Another store: make STORE=elsewhere run.
+
+PYTHON ?= python3
+STORE ?= ./data
+WORKERS ?= auto
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: run test crash bench format docs clean
+
+run: .venv/installed
+	@$(BIN)/keeve chat --store $(STORE)
+
+test: .venv/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) -n $(WORKERS) --maxprocesses 4
+
+crash: .venv/installed-dev
+	KEEVE_CRASH=full $(PYTEST) -m crash -rP -n $(WORKERS) --maxprocesses 4
+
+bench: .venv/installed-dev
+	$(BIN)/python benchmarks/core.py
+
+format: .venv/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: .venv/installed-dev
+	$(BIN)/python docs/fill_invariants.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+
+# The stamps: an installation is repeated only when pyproject.toml has changed. Nothing of it reads or writes the
+# standard streams of a conversation: input comes from /dev/null, what it says goes to the standard error.
+.venv/made:
+	@$(PYTHON) -c 'import sys; sys.exit("Keeve needs Python 3.11 or later, this is " + sys.version.split()[0] + ": name another one with make PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	@echo "Making .venv (the first time only) ..." >&2
+	@$(PYTHON) -m venv .venv </dev/null >&2
+	@touch $@
+
+.venv/installed: pyproject.toml | .venv/made
+	@echo "Installing Keeve into .venv ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . </dev/null >&2
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/made
+	@echo "Installing Keeve and its development tools into .venv ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null >&2
+	@touch .venv/installed $@
