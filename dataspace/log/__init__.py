@@ -1,0 +1,1 @@
+"""How it is kept: frames, recovery, files, and the stores built on them."""

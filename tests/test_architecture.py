@@ -1,0 +1,140 @@
+"""The shape of the project, read from its text: what may import what, and what a file may not hold.
+
+A rule that nobody checks is soon a wish. Each test names the places that break it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+BELOW = {
+    "dataspace": set(),
+    "snapshots": {"dataspace"},
+    "vat": {"snapshots", "dataspace"},
+    "actors": {"vat", "snapshots", "dataspace"},
+    "keeve": {"actors", "vat", "snapshots", "dataspace"},
+}
+"""Each package, and the packages that it may import."""
+
+LONGEST = 400
+"""A file that is longer is asking to be two ideas."""
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the packages, by its name."""
+    return {module_of(file): file for package in BELOW for file in sorted((ROOT / package).rglob("*.py"))}
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """Every Python file of the project."""
+    folders = [*BELOW, "tests", "examples", "benchmarks", "docs"]
+    files = [*ROOT.glob("*.py"), *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))]
+    return {file: file.read_text() for file in sorted(files)}
+
+
+def comments() -> Iterator[tuple[str, str]]:
+    """Every comment of the project, with its place."""
+    for file, text in texts().items():
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield f"{file.relative_to(ROOT)}:{token.start[0]}", token.string
+
+
+def imports(name: str) -> Iterator[tuple[int, str, str | None]]:
+    """What a module imports, wherever in it: line, module, and the name taken from it, if one is."""
+    file = modules()[name]
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(texts()[file])):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*above, *filter(None, [node.module])])
+            yield from ((node.lineno, origin, alias.name) for alias in node.names)
+
+
+def test_imports_go_downwards_only() -> None:
+    wrong = [
+        f"{modules()[name].relative_to(ROOT)}:{line}: {package} imports {origin}"
+        for name in modules()
+        for line, origin, _ in imports(name)
+        if (package := name.partition(".")[0]) != (other := origin.partition(".")[0])
+        if other in BELOW and other not in BELOW[package]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_package_imports_tests_examples_or_benchmarks() -> None:
+    beside = {"tests", "examples", "benchmarks", "docs", "conftest"}
+    wrong = [f"{name}:{line}" for name in modules() for line, origin, _ in imports(name) if origin in beside]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {
+        name: {
+            target
+            for _, origin, taken in imports(name)
+            if (target := module if (module := f"{origin}.{taken}") in modules() else origin) in modules()
+        }
+        for name in modules()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(reversed(error.args[1]))) from None
+
+
+def test_no_private_name_is_taken_from_another_package() -> None:
+    wrong = [
+        f"{modules()[name].relative_to(ROOT)}:{line}: {origin}.{taken}"
+        for name in modules()
+        for line, origin, taken in imports(name)
+        if origin.partition(".")[0] in BELOW.keys() - {name.partition(".")[0]}
+        if any(part.startswith("_") for part in f"{origin}.{taken}".split(".") if not part.endswith("__"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [name for name, file in modules().items() if not ast.get_docstring(ast.parse(texts()[file]))]
+    assert not silent, silent
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = ((file.relative_to(ROOT), text.count("\n")) for file, text in texts().items())
+    long = [f"{file}: {lines} lines" for file, lines in lengths if lines > LONGEST]
+    assert not long, "\n".join(long)
+
+
+def test_every_rule_that_is_ignored_names_itself_and_the_reason() -> None:
+    reasoned = re.compile(
+        r"(type: ignore\[[\w, -]+\]|noqa: ?[A-Z]+\d+(, ?[A-Z]+\d+)*)\W+\w+"  # a code, and then words
+    )
+    wrong = [
+        f"{place}: {comment}"
+        for place, comment in comments()
+        if re.search(r"#\s*(type: ?ignore|noqa|mypy:|pyright:|ruff:|fmt:)", comment)
+        and not reasoned.search(comment)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_left_to_do_in_a_comment() -> None:
+    wrong = [place for place, comment in comments() if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", comment)]
+    assert not wrong, "\n".join(wrong)
