@@ -1,0 +1,185 @@
+"""Files: the few calls by which a log reaches the disk. Each says what it makes durable.
+
+What was written is durable after `sync` of that file; that a name exists, or no longer does, after
+`sync_folder` of the folder that holds it. Until then a power cut may leave any part of it.
+
+The one rule: whatever in the log writes does so through the one `Files` that it was given. That stands on
+a handful of system calls, which are passed in: a test puts a disk that fails, or a machine that dies
+between two of them, in their place.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from dataspace.errors import KeeveError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class WriteFailed(KeeveError):
+    """The disk refused a write. `undone`: whether the file is again as it was before."""
+
+    advice: ClassVar[str] = "nothing of it is in the log; look at the disk, then try again"
+
+    def __init__(self, path: str, reason: str, undone: bool) -> None:
+        self.path = path
+        self.reason = reason
+        self.undone = undone
+        what = self.advice if undone else "what it left could not be undone either; open the store again"
+        super().__init__(f"{path}: write failed ({reason}): {what}")
+
+
+class DiskFull(WriteFailed):
+    """There was no space for a write. What was durable before is intact."""
+
+    advice = "nothing of it is in the log; make space, then try again"
+
+
+class SyncFailed(KeeveError):
+    """The disk could not say that what was written is durable.
+
+    Not to be tried again: the kernel may have dropped the pages, and a second sync would succeed for nothing.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path}: sync failed ({reason}): what was written last may be lost; open the store again"
+        )
+
+
+class SystemCalls(Protocol):
+    """What `Files` needs of the system: these functions of `os`."""
+
+    def open(self, path: str, flags: int, mode: int = ..., /) -> int: ...
+    def close(self, fd: int, /) -> None: ...
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int, /) -> int: ...
+    def fdatasync(self, fd: int, /) -> None: ...
+    def fsync(self, fd: int, /) -> None: ...
+    def ftruncate(self, fd: int, length: int, /) -> None: ...
+    def rename(self, source: str, target: str, /) -> None: ...
+    def unlink(self, path: str, /) -> None: ...
+    def mkdir(self, path: str, mode: int = ..., /) -> None: ...
+
+
+class Files:
+    """The file layer of one store."""
+
+    def __init__(self, calls: SystemCalls = os) -> None:
+        self._calls = calls
+        self._pwrite = calls.pwrite
+        self._fdatasync = calls.fdatasync
+        self._paths: dict[int, str] = {}
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """A descriptor to read and write `path`. With `create` an empty file is made where there is none; its
+        name is durable after `sync_folder`."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            fd = self._calls.open(str(path), flags, 0o600)
+        except OSError as error:
+            if create and error.errno in _FULL:
+                raise DiskFull(str(path), os.strerror(error.errno or 0), undone=True) from error
+            raise
+        self._paths[fd] = str(path)
+        return fd
+
+    def close(self, fd: int) -> None:
+        """Forget a descriptor. Makes nothing durable."""
+        self._paths.pop(fd, None)
+        self._calls.close(fd)
+
+    def write(self, fd: int, offset: int, data: bytes, size: int) -> None:
+        """Put all of `data` at `offset` of a file that is `size` long. Not durable before `sync`.
+
+        Whole or not at all: a write that stops half-way is undone by cutting the file back to `size` and
+        putting zeros where there were zeros before, and then raises `WriteFailed` or `DiskFull`. So write
+        only at the end of a file, or over zeros.
+        """
+        written = 0
+        try:
+            written = self._pwrite(fd, data, offset)
+            while written < len(data):
+                count = self._pwrite(fd, memoryview(data)[written:], offset + written)
+                if count == 0:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written += count
+        except OSError as error:
+            undone = self._undo(fd, offset, written, size)
+            kind = DiskFull if error.errno in _FULL else WriteFailed
+            raise kind(self._paths[fd], error.strerror or str(error), undone) from error
+
+    def _undo(self, fd: int, offset: int, written: int, size: int) -> bool:
+        over = min(offset + written, size) - offset
+        try:
+            if offset + written > size:
+                self._calls.ftruncate(fd, size)
+            if over > 0:
+                return self._pwrite(fd, bytes(over), offset) == over
+        except OSError:
+            return False
+        return True
+
+    def sync(self, fd: int) -> None:
+        """Make the content and the length of an open file durable. Raises `SyncFailed`."""
+        try:
+            self._fdatasync(fd)
+        except OSError as error:
+            raise SyncFailed(self._paths[fd], error.strerror or str(error)) from error
+
+    def truncate(self, fd: int, length: int) -> None:
+        """Cut an open file off at `length`. Durable after `sync`."""
+        try:
+            self._calls.ftruncate(fd, length)
+        except OSError as error:
+            raise WriteFailed(self._paths[fd], error.strerror or str(error), undone=True) from error
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put `data` in the place of the whole file at `path`. Durable when this returns; a crash leaves the
+        old file or the new one. What it raises leaves the old one, unless the last sync failed."""
+        aside = path.with_name(path.name + ".new")
+        fd = self.open(aside, create=True)
+        try:
+            self.truncate(fd, 0)
+            self.write(fd, 0, data, 0)
+            self.sync(fd)
+        except (WriteFailed, SyncFailed):
+            with suppress(OSError):
+                self._calls.unlink(str(aside))
+            raise
+        finally:
+            self.close(fd)
+        self.rename(aside, path)
+        self.sync_folder(path.parent)
+
+    def rename(self, path: Path, to: Path) -> None:
+        """Give a file another name, taking the place of what had it. Durable after `sync_folder` of both."""
+        self._calls.rename(str(path), str(to))
+
+    def remove(self, path: Path) -> None:
+        """Take a name away. Durable after `sync_folder`."""
+        self._calls.unlink(str(path))
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder where there is none. Durable when this returns."""
+        try:
+            self._calls.mkdir(str(path), 0o700)
+        except FileExistsError:
+            return
+        self.sync_folder(path.parent)
+
+    def sync_folder(self, path: Path) -> None:
+        """Make durable which names a folder holds. Raises `SyncFailed`."""
+        fd = self._calls.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._calls.fsync(fd)
+        except OSError as error:
+            raise SyncFailed(str(path), error.strerror or str(error)) from error
+        finally:
+            self._calls.close(fd)

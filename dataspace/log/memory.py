@@ -1,0 +1,246 @@
+"""A store in memory: the readable specification of every other one.
+
+A `MemoryLog` stands for the disk. It outlives the `MemoryStore` that owns it, so that a test can close a
+store, or drop it as a crash would, and open another on what is left.
+
+The one rule: nothing clever. Where this file and another store differ, the other one is wrong, unless the
+conformance class says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from dataspace.errors import KeeveError
+from dataspace.log.chains import Chains
+from dataspace.log.files import SyncFailed
+from dataspace.log.marks import Damage, Head, Mark
+from dataspace.log.notices import created
+from dataspace.log.store import (
+    MAX_RECORD,
+    BodyErased,
+    ChainHead,
+    NoSuchPart,
+    NoSuchRecord,
+    RecordTooLarge,
+    StaleOwner,
+    StoreClosed,
+    StoreFailed,
+    StoreOwned,
+    StoreReadOnly,
+    record_size,
+)
+from dataspace.log.verdicts import BEGINNING, SessionDamaged
+from dataspace.records import Body, Header, Record, Salts, split_body, split_cell
+from dataspace.values import Erased
+
+NAME = "(memory)"
+"""What errors say in the place of a path."""
+
+
+class Kept(NamedTuple):
+    """A record as it is kept: nothing that whoever made it could still change."""
+
+    header: Header
+    body: bytes
+    cells: tuple[bytes, ...]
+    pages: tuple[bytes, ...]
+
+
+class MemoryLog:
+    """What a disk would hold: the records by position, and the mark after each batch."""
+
+    def __init__(self, log_id: bytes = bytes(16)) -> None:
+        self.log_id = log_id
+        self.records: list[Kept] = []
+        self.marks: list[Mark] = [BEGINNING]
+        self.damaged: dict[bytes, Damage] = {}
+        self.epoch = 0
+        self.owned = False
+
+
+class MemoryStore:
+    """A store of what is in a `MemoryLog`. An address is a position.
+
+    `now` gives the time in microseconds and `salts` the salts for the store's first record; by default zero
+    and zeros. `failing` is what a test puts errors into: each one is raised by one append.
+    """
+
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        *,
+        readonly: bool = False,
+        now: Callable[[], int] = int,
+        salts: Salts = bytes,
+    ) -> None:
+        self._log = MemoryLog() if log is None else log
+        self.readonly = readonly
+        self.fault: KeeveError | None = None
+        self.failing: list[KeeveError] = []
+        self._chains = Chains()
+        self._closed = False
+        self._writing = threading.Lock()
+        self.epoch = self._log.epoch
+        if readonly:
+            return
+        if self._log.owned:
+            raise StoreOwned(NAME, os.getpid())
+        self._log.owned = True
+        self._log.epoch = self.epoch = self.epoch + 1
+        if not self._log.records:
+            self.append([created(self.log_id, now(), salts)])
+        for kept in self._log.records:
+            self._chains.note({kept.header.uid: (kept.header.seq, kept.header.hash)})
+
+    @property
+    def log_id(self) -> bytes:
+        return self._log.log_id
+
+    @property
+    def head(self) -> Head:
+        return self.mark.head
+
+    @property
+    def mark(self) -> Mark:
+        return self._log.marks[-1]
+
+    @property
+    def damaged(self) -> Mapping[bytes, Damage]:
+        return self._log.damaged
+
+    def append(self, records: Sequence[Record]) -> None:
+        with self._writing:
+            self._check(records)
+            if not records:
+                return
+            heads = self._chains.follow(records)
+            if self.failing:
+                self._fail(self.failing.pop(0))
+            position = self.head.position
+            for record in records:
+                position += 1
+                record.position = record.address = position
+            self._log.records.extend(_kept(record, self.epoch) for record in records)
+            self._log.marks.append(_mark(self.mark, position, records[-1].hash))
+            self._chains.note(heads)
+
+    def _check(self, records: Sequence[Record]) -> None:
+        if self.readonly:
+            raise StoreReadOnly(NAME, "it was opened so")
+        if self._closed:
+            raise StoreClosed(NAME)
+        if self._log.epoch != self.epoch:
+            raise StaleOwner(NAME, self.epoch, self._log.epoch)
+        if self.fault is not None:
+            raise StoreFailed(NAME, str(self.fault))
+        for record in records:
+            size = record_size(record)
+            if size > MAX_RECORD:
+                raise RecordTooLarge(record.uid.hex(), record.seq, size)
+            if record.uid in self.damaged:
+                raise SessionDamaged.of(record.uid, self.damaged[record.uid])
+
+    def _fail(self, error: KeeveError) -> None:
+        if isinstance(error, SyncFailed):
+            self.fault = StoreFailed(NAME, str(error))
+            raise self.fault
+        raise error
+
+    def settle(self) -> None:
+        """Nothing is ever in doubt in memory."""
+
+    def chain(self, uid: bytes) -> ChainHead | None:
+        return self._chains.get(uid)
+
+    def read(self, address: int) -> MemoryStored:
+        if not 0 < address <= self.head.position:
+            raise NoSuchRecord(address)
+        return MemoryStored(self._log, address)
+
+    def scan(self, start: int | Mark | None = None) -> Iterator[MemoryStored]:
+        first = start.position + 1 if isinstance(start, Mark) else start or 1
+        address: int | None = first if first <= self.head.position else None
+        while address is not None:
+            found = self.read(address)
+            yield found
+            address = found.next
+
+    def holds(self, mark: Mark) -> bool:
+        return mark in self._log.marks
+
+    def close(self) -> None:
+        if not self._closed and not self.readonly and self._log.epoch == self.epoch:
+            self._log.owned = False
+        self._closed = True
+
+    def crash(self) -> None:
+        """End as a process does that is killed: the log can be opened again, this store writes no more."""
+        self.close()
+
+
+class MemoryStored:
+    """A record of a `MemoryLog`."""
+
+    __slots__ = ("_kept", "_log", "address")
+
+    def __init__(self, log: MemoryLog, address: int) -> None:
+        self._log = log
+        self._kept = log.records[address - 1]
+        self.address = address
+
+    @property
+    def header(self) -> Header:
+        return self._kept.header
+
+    @property
+    def attachments(self) -> int:
+        return len(self._kept.cells) + len(self._kept.pages)
+
+    @property
+    def next(self) -> int | None:
+        return self.address + 1 if self.address < len(self._log.records) else None
+
+    def body(self) -> Body:
+        body = split_body(self._kept.body)
+        if body is None:
+            raise BodyErased(self.address)
+        return body
+
+    def part(self, number: int) -> bytes | Erased:
+        parts = self._kept.cells + self._kept.pages
+        if not 0 <= number < len(parts):
+            raise NoSuchPart(self.address, number, "part")
+        return parts[number]
+
+    def cell(self, number: int) -> str | bytes | Erased:
+        if not 0 <= number < len(self._kept.cells):
+            raise NoSuchPart(self.address, number, "cell")
+        return split_cell(self._kept.cells[number]).content
+
+    def page(self, number: int) -> bytes:
+        if not len(self._kept.cells) <= number < self.attachments:
+            raise NoSuchPart(self.address, number, "page")
+        return self._kept.pages[number - len(self._kept.cells)]
+
+
+def _kept(record: Record, epoch: int) -> Kept:
+    header = Header(
+        record.position,
+        epoch,
+        record.uid,
+        record.seq,
+        record.kind,
+        record.time,
+        record.previous,
+        record.body_digest,
+    )
+    return Kept(header, record.body(), tuple(record.cells), tuple(record.pages))
+
+
+def _mark(before: Mark, position: int, hash: bytes) -> Mark:
+    return Mark(1, position, position, hash, sha256(before.commit + hash).digest())

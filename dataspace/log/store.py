@@ -1,0 +1,281 @@
+"""A store: what stands behind a log, in one small protocol, and the errors of all that keep to it.
+
+A store holds records in the order of their positions, which begin at 1 (the store's own `CREATED`) and
+have no gap. `memory` is the readable specification; `segments` is the one that is used. The test class in
+`keeve.testing.stores` says in full what holds for every one of them.
+
+The one rule: `append` takes a batch whole and makes it durable, or leaves no trace of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Protocol, TypeAlias
+
+from dataspace.errors import KeeveError
+from dataspace.log.marks import Damage, Head, Mark
+from dataspace.records import Body, Header, Record
+from dataspace.values import Erased
+
+MAX_RECORD = 1 << 30
+"""Bytes that one record may have with its cells and pages."""
+
+ChainHead: TypeAlias = tuple[int, bytes]
+"""The newest record of one chain: its seq and its hash."""
+
+
+class StoreOwned(KeeveError):
+    """Another host owns the store: another process, this one by another path, or the parent of this one."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        self.path = path
+        self.pid = pid
+        owner = "another host" if pid is None else f"process {pid}"
+        super().__init__(f"{path} is owned by {owner}: close it there, or open it here with readonly=True")
+
+
+class StaleOwner(KeeveError):
+    """Somebody else has taken the store over. Nothing was written."""
+
+    def __init__(self, path: str, ours: int, theirs: int | None) -> None:
+        self.path = path
+        self.ours = ours
+        self.theirs = theirs
+        taken = "by somebody else" if theirs is None else f"with epoch {theirs}"
+        super().__init__(f"{path}: taken over {taken}; this host's epoch is {ours}: close it, it is no owner")
+
+
+class StoreMoved(KeeveError):
+    """The store was moved, replaced or overwritten while a host owned it. Nothing was written."""
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        self.what = what
+        super().__init__(
+            f"{path}: {what}: the store was moved or changed under this host; put it back, or close this host "
+            "and open the store where it is now"
+        )
+
+
+class StoreFailed(KeeveError):
+    """The store does not write any more, since it cannot know what the disk holds. It can still be read.
+
+    The batch that saw it first may be in the log or not: opening the store again tells.
+    """
+
+    def __init__(self, path: str, cause: str) -> None:
+        self.path = path
+        self.cause = cause
+        super().__init__(f"{path} has stopped writing ({cause}): close it and open it again")
+
+
+class StoreReadOnly(KeeveError):
+    """An append to a store that is open for reading."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path} is open for reading only: {why}")
+
+
+class StoreClosed(KeeveError):
+    """The store was closed here."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is closed: open it again")
+
+
+class NotAStore(KeeveError):
+    """What is at the path is no store, and is left alone."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        self.what = what
+        super().__init__(f"{path} is not a store: {what}; name a store, or an empty or new folder")
+
+
+class WrongHead(KeeveError):
+    """A record does not follow the newest one of its chain.
+
+    `session` is the chain's uid in hex; `expected` the seq and hash prefix that it should name, `actual` what
+    it does.
+    """
+
+    def __init__(self, session: str, expected: ChainHead, actual: ChainHead) -> None:
+        self.session = session
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"session {session}: a record follows seq {actual[0]} ({actual[1].hex()[:8]}), but the newest is "
+            f"seq {expected[0]} ({expected[1].hex()[:8]}): load the session again and repeat the work"
+        )
+
+
+class RecordTooLarge(KeeveError):
+    """A record with its cells and pages is larger than a store takes."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, session: str, seq: int, size: int) -> None:
+        self.session = session
+        self.seq = seq
+        self.size = size
+        super().__init__(
+            f"session {session}: the record at seq {seq} has {size} bytes, {MAX_RECORD} are the most: "
+            "bring the content in smaller pieces"
+        )
+
+
+class NoSuchRecord(KeeveError, LookupError):
+    """No durable record begins at that address."""
+
+    def __init__(self, address: int, what: str = "no record begins there") -> None:
+        self.address = address
+        super().__init__(f"address {address}: {what}; addresses come from this store alone")
+
+
+class NoSuchPart(KeeveError, LookupError):
+    """A record has no cell or page of that number."""
+
+    def __init__(self, position: int, number: int, what: str) -> None:
+        self.position = position
+        self.number = number
+        super().__init__(f"the record at position {position} has no {what} {number}")
+
+
+class BodyErased(KeeveError):
+    """The body of a record was erased; its header stays."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        super().__init__(f"the content of the record at position {position} was erased")
+
+
+class Stored(Protocol):
+    """A record in a store. Its header is at hand; the rest is read when it is asked for, and checked then."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def attachments(self) -> int:
+        """How many cells and pages it has."""
+        ...
+
+    @property
+    def next(self) -> int | None:
+        """The address of the record after it; None while it is the newest durable one."""
+        ...
+
+    def body(self) -> Body:
+        """Its two parts. Raises `SessionDamaged` or `BodyErased`."""
+        ...
+
+    def part(self, number: int) -> bytes | Erased:
+        """The stored bytes of cell or page `number`, as its digest covers them.
+
+        Raises `SessionDamaged` or `NoSuchPart`.
+        """
+        ...
+
+    def cell(self, number: int) -> str | bytes | Erased:
+        """The content of cell `number`. Raises `SessionDamaged` or `NoSuchPart`."""
+        ...
+
+    def page(self, number: int) -> bytes:
+        """Page `number` (counted on from the cells). Raises `SessionDamaged` or `NoSuchPart`."""
+        ...
+
+
+class Store(Protocol):
+    """One log, open. Reading is safe from any thread; writing is for one caller at a time."""
+
+    @property
+    def log_id(self) -> bytes:
+        """16 random bytes that name the log for ever."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The number of this ownership: one more than that of the owner before."""
+        ...
+
+    @property
+    def head(self) -> Head:
+        """The newest durable record."""
+        ...
+
+    @property
+    def mark(self) -> Mark:
+        """The place where the durable log ends."""
+        ...
+
+    @property
+    def readonly(self) -> bool: ...
+
+    @property
+    def fault(self) -> KeeveError | None:
+        """Why a store that should write does not; None while all is well."""
+        ...
+
+    @property
+    def damaged(self) -> Mapping[bytes, Damage]:
+        """The sessions that can be read up to a record and not written, by uid."""
+        ...
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Append a batch: durable when this returns, each record with its `position` and `address` set.
+
+        Raises without leaving a trace: `DiskFull`, `WriteFailed`, `WrongHead`, `RecordTooLarge`,
+        `StoreMoved`, `StaleOwner`, `StoreOwned` (in a forked child), `SessionDamaged`, `StoreReadOnly`,
+        `StoreClosed`; or `StoreFailed`, and then for ever. A chain that this store has not seen since it was
+        opened (or not for a long time) is not checked.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Let the log itself prove that the newest batch is durable. Costs a commit, once."""
+        ...
+
+    def chain(self, uid: bytes) -> ChainHead | None:
+        """The newest record of a chain, if it is known without reading."""
+        ...
+
+    def read(self, address: int) -> Stored:
+        """The durable record at `address`. Raises `NoSuchRecord`."""
+        ...
+
+    def scan(self, start: int | Mark | None = None) -> Iterator[Stored]:
+        """The durable records in order, to the head as it is when the end is reached: from the one at an
+        address, from the first one after a mark, or from the beginning. Raises `LogCorrupt`."""
+        ...
+
+    def holds(self, mark: Mark) -> bool:
+        """Whether `mark` is a durable place of this log, as it is now."""
+        ...
+
+    def close(self) -> None:
+        """Settle, and give the store up. A second call does nothing."""
+        ...
+
+
+def record_size(record: Record) -> int:
+    """Bytes of a record with all that it brings, without its frames."""
+    size = len(record.deeds) + len(record.facts)
+    for cell in record.cells:
+        size += len(cell)
+    for page in record.pages:
+        size += len(page)
+    return size
