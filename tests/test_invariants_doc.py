@@ -26,9 +26,7 @@ def test_every_test_that_the_page_names_exists_and_names_the_invariant() -> None
 
 
 def test_a_row_says_tests_or_that_they_are_to_come() -> None:
-    odd = [
-        number for number, tests in ROWS.items() if not re.fullmatch(rf"{TO_COME}|(`[^`]+`(<br>)?)+", tests)
-    ]
+    odd = [number for number, tests in ROWS.items() if not re.fullmatch(rf"{TO_COME}|(`[^`]+`(<br>)?)+", tests)]
     assert odd == []
 
 

@@ -28,42 +28,13 @@ SWITCH = "KEEVE_ALLOW_ANY_STORE"
 SIGNS = ("KEEVE_TESTING", "PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER")
 
 # Scripts and modules that run tests, and those that run another script or module given as their argument.
-RUNNERS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "_pytest",
-        "unittest",
-        "doctest",
-        "nose2",
-        "nosetests",
-        "trial",
-        "twisted.trial",
-        "ward",
-        "behave",
-        "stestr",
-        "testtools.run",
-        "zope-testrunner",
-        "_jb_pytest_runner",
-        "_jb_unittest_runner",
-        "run_pytest_script",
-    ]
-)
-WRAPPERS = frozenset(
-    [
-        "coverage",
-        "debugpy",
-        "pdb",
-        "cProfile",
-        "profile",
-        "trace",
-        "memray",
-        "viztracer",
-        "scalene",
-        "pyinstrument",
-    ]
-)
-OPTIONS_WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
+RUNNERS = {
+    *("pytest", "py.test", "_pytest", "_jb_pytest_runner", "run_pytest_script", "unittest", "_jb_unittest_runner"),
+    *("doctest", "nose2", "nosetests", "trial", "twisted.trial", "ward", "behave", "stestr", "testtools.run"),
+    "zope-testrunner",
+}
+WRAPPERS = {"coverage", "debugpy", "pdb", "cProfile", "profile", "trace", "memray", "viztracer", "scalene"}
+OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 
 
 class TestRunGuard(KeeveError):
@@ -94,9 +65,7 @@ class Process:
     @classmethod
     def started_with(cls, argv: Sequence[str], environ: Mapping[str, str], pid: int = 0) -> Process:
         """The process with this command line and this environment."""
-        return cls(
-            runner_of(argv), {name: environ[name] for name in (*SIGNS, SWITCH) if name in environ}, pid
-        )
+        return cls(runner_of(argv), {name: environ[name] for name in (*SIGNS, SWITCH) if name in environ}, pid)
 
 
 def sign_of_tests(processes: Sequence[Process]) -> str | None:

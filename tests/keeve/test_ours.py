@@ -17,9 +17,7 @@ HOME = Path(_ours.__file__).parent.parent
 
 
 def import_keeve(*first: Path, before: str = "") -> subprocess.CompletedProcess[str]:
-    code = (
-        f"import sys; sys.path[:0] = {[*map(str, first), str(HOME)]!r}\n{before}\nimport keeve; print('fine')"
-    )
+    code = f"import sys; sys.path[:0] = {[*map(str, first), str(HOME)]!r}\n{before}\nimport keeve; print('fine')"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
 
 
@@ -60,9 +58,7 @@ def test_a_folder_that_python_takes_as_a_namespace_is_named(tmp_path: Path) -> N
         (tmp_path / "lib" / name).symlink_to(HOME / name)
     (tmp_path / "here" / "actors").mkdir(parents=True)
     code = f"import sys; sys.path[:0] = {[str(tmp_path / 'here'), str(tmp_path / 'lib')]!r}; import keeve"
-    ran = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False, cwd="/"
-    )
+    ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False, cwd="/")
     assert f"{tmp_path}/here/actors hides keeve's package 'actors'" in ran.stderr
 
 

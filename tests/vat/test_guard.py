@@ -176,9 +176,7 @@ def test_a_folder_named_like_the_marker_marks_nothing(outside: Path) -> None:
         assert not guarding.is_for_tests(Path(unmarked))
 
 
-def test_the_switch_in_our_environment_opens_any_store(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_switch_in_our_environment_opens_any_store(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "1")
     guard(outside)
 
