@@ -4,6 +4,8 @@
 #   make crash    the crash suites with every kill point and the long runs
 #   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
 #   make format   bring the code into its format
+#   make docs     write into docs/invariants.md which tests show each invariant
+#   make clean    remove what was made here, stores excepted
 # Another Python: make PYTHON=python3.12 run. Another store: make STORE=elsewhere run.
 
 PYTHON ?= python3
