@@ -1,0 +1,306 @@
+"""The nodes of a persistent tree, and how a tree grows and shrinks.
+
+A node never changes once a tree holds it: a change copies the nodes from the root to the place, and shares
+all the others with the tree that it came from. A child is either a node in memory or, once written, the
+`PageRef` of its page, which a loader turns into a node whenever somebody passes through.
+
+The rule that keeps a tree in shape: every node holds at least `HALF` and at most `WIDTH` things, except
+those at the right edge, which hold at least one, and a root. The exception packs whatever only grows at its
+end (a history, ids that count up) completely, since a full node at the edge is left full and a new one begun.
+The shape follows from the operations alone, never from what happens to be loaded or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from dataspace.errors import KeeveError
+
+WIDTH = 32
+HALF = WIDTH // 2
+
+
+class PageRef(NamedTuple):
+    """The name of a written page: the record whose snapshot wrote it, a number there, and its digest.
+
+    `seq` and `number` count from where the writer likes; `digest` is 32 bytes. Whoever loads the page
+    checks it against the digest.
+    """
+
+    seq: int
+    number: int
+    digest: bytes
+
+
+class NoLoader(KeeveError, TypeError):
+    """A page had to be loaded and no loader was passed."""
+
+    usage = True
+
+    def __init__(self, ref: PageRef) -> None:
+        super().__init__(f"page {ref.seq}.{ref.number} is not in memory: pass a loader to this call")
+        self.ref = ref
+
+
+class Node:
+    """A piece of a tree. `ref` is set once its page is written and can be loaded."""
+
+    __slots__ = ("ref",)
+    ref: PageRef | None
+
+    def width(self) -> int:
+        """How many things it holds: items of a leaf, children of a branch."""
+        raise NotImplementedError
+
+    def cut(self, start: int, stop: int) -> Self:
+        """A node of its things from `start` to before `stop`."""
+        raise NotImplementedError
+
+    def join(self, after: Self) -> Self:
+        """A node of its things and then those of `after`."""
+        raise NotImplementedError
+
+
+Child: TypeAlias = Node | PageRef
+Loader: TypeAlias = Callable[[PageRef], Node]
+
+
+def nowhere(ref: PageRef) -> Node:
+    """The loader of whoever has none: trees that were never written need none."""
+    raise NoLoader(ref)
+
+
+class Branch(Node):
+    """A node over other nodes."""
+
+    __slots__ = ("children",)
+    children: list[Child]
+
+    def width(self) -> int:
+        return len(self.children)
+
+    def replaced(self, start: int, stop: int, nodes: list[Any]) -> Self:
+        """The same with `nodes` where the children from `start` to before `stop` stood."""
+        raise NotImplementedError
+
+    @classmethod
+    def over(cls, nodes: list[Any]) -> Self:
+        """A branch over nodes of one height."""
+        raise NotImplementedError
+
+
+Path: TypeAlias = list[tuple[Any, int]]
+"""The branches from a root down to a leaf, each with the place of the child that was taken."""
+
+
+class ListLeaf(Node):
+    """Items of a list, in order."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+        self.ref = None
+
+    def width(self) -> int:
+        return len(self.items)
+
+    def count(self) -> int:
+        return len(self.items)
+
+    def cut(self, start: int, stop: int) -> ListLeaf:
+        return ListLeaf(self.items[start:stop])
+
+    def join(self, after: ListLeaf) -> ListLeaf:
+        return ListLeaf(self.items + after.items)
+
+
+class ListBranch(Branch):
+    """`ends[i]` is how many items the children up to and with `i` hold."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self, children: list[Child], ends: list[int]) -> None:
+        self.children = children
+        self.ends = ends
+        self.ref = None
+
+    def count(self) -> int:
+        return self.ends[-1]
+
+    def cut(self, start: int, stop: int) -> ListBranch:
+        before = self.ends[start - 1] if start else 0
+        return ListBranch(self.children[start:stop], [end - before for end in self.ends[start:stop]])
+
+    def join(self, after: ListBranch) -> ListBranch:
+        before = self.ends[-1]
+        return ListBranch(self.children + after.children, self.ends + [before + end for end in after.ends])
+
+    def replaced(self, start: int, stop: int, nodes: list[Any]) -> ListBranch:
+        before = self.ends[start - 1] if start else 0
+        middle = list(accumulate((node.count() for node in nodes), initial=before))
+        shift = middle[-1] - self.ends[stop - 1]
+        return ListBranch(
+            self.children[:start] + nodes + self.children[stop:],
+            self.ends[:start] + middle[1:] + [end + shift for end in self.ends[stop:]],
+        )
+
+    @classmethod
+    def over(cls, nodes: list[Any]) -> ListBranch:
+        return cls(nodes, list(accumulate(node.count() for node in nodes)))
+
+
+class KeyedLeaf(Node):
+    """Entries in the order of their keys; `order[i]` is the sort key of `entries[i]`."""
+
+    __slots__ = ("entries", "order")
+
+    def __init__(self, order: list[Any], entries: list[Any]) -> None:
+        self.order = order
+        self.entries = entries
+        self.ref = None
+
+    def bound(self) -> Any:
+        """The key of the first entry."""
+        raise NotImplementedError
+
+    def width(self) -> int:
+        return len(self.order)
+
+    def cut(self, start: int, stop: int) -> Self:
+        return type(self)(self.order[start:stop], self.entries[start:stop])
+
+    def join(self, after: KeyedLeaf) -> Self:
+        return type(self)(self.order + after.order, self.entries + after.entries)
+
+
+class MapLeaf(KeyedLeaf):
+    """Its entries are pairs (key, value)."""
+
+    __slots__ = ()
+
+    def bound(self) -> Any:
+        return self.entries[0][0]
+
+
+class SetLeaf(KeyedLeaf):
+    """Its entries are the keys."""
+
+    __slots__ = ()
+
+    def bound(self) -> Any:
+        return self.entries[0]
+
+
+class KeyedBranch(Branch):
+    """`bounds[i]` is a key not above any in child `i` and above all in the child before it.
+
+    `order` holds their sort keys. A bound is no promise that the key is still there: removing it changes no
+    bound.
+    """
+
+    __slots__ = ("bounds", "order")
+
+    def __init__(self, children: list[Child], order: list[Any], bounds: list[Any]) -> None:
+        self.children = children
+        self.order = order
+        self.bounds = bounds
+        self.ref = None
+
+    def bound(self) -> Any:
+        return self.bounds[0]
+
+    def cut(self, start: int, stop: int) -> KeyedBranch:
+        return KeyedBranch(self.children[start:stop], self.order[start:stop], self.bounds[start:stop])
+
+    def join(self, after: KeyedBranch) -> KeyedBranch:
+        return KeyedBranch(self.children + after.children, self.order + after.order, self.bounds + after.bounds)
+
+    def replaced(self, start: int, stop: int, nodes: list[Any]) -> KeyedBranch:
+        return KeyedBranch(
+            self.children[:start] + nodes + self.children[stop:],
+            self.order[:start] + [node.order[0] for node in nodes] + self.order[stop:],
+            self.bounds[:start] + [node.bound() for node in nodes] + self.bounds[stop:],
+        )
+
+    @classmethod
+    def over(cls, nodes: list[Any]) -> KeyedBranch:
+        return cls(nodes, [node.order[0] for node in nodes], [node.bound() for node in nodes])
+
+
+def _halved(node: Any) -> list[Any]:
+    """The node, or its two halves when it is too wide."""
+    width = node.width()
+    return [node] if width <= WIDTH else [node.cut(0, width // 2), node.cut(width // 2, width)]
+
+
+def _filled(node: Any) -> list[Any]:
+    """The node as full ones, and a last one with the rest."""
+    width = node.width()
+    return [node.cut(start, start + WIDTH) for start in range(0, width, WIDTH)] if width > WIDTH else [node]
+
+
+def grown(path: Path, leaf: Any, branch: type[Branch]) -> Node:
+    """The root after `leaf`, which may have one thing too many, took the place where `path` ends."""
+    nodes = _halved(leaf)
+    for parent, at in reversed(path):
+        nodes = _halved(parent.replaced(at, at + 1, nodes))
+    root: Node = nodes[0] if len(nodes) == 1 else branch.over(nodes)
+    return root
+
+
+def extended(path: Path, root: Child, leaf: Any, more: Any, branch: type[Branch]) -> Node:
+    """The root after the things of `more` came behind `leaf`, the last one, which is full.
+
+    `path` leads from `root` to `leaf`. Full nodes stay as they are, so that nobody writes them again.
+    """
+    nodes = _filled(more)
+    beside = True  # whether `nodes` come beside what is there, or in place of its last one
+    for parent, at in reversed(path):
+        if beside and parent.width() == WIDTH:
+            nodes = _filled(branch.over(nodes))
+        else:
+            nodes = _filled(parent.replaced(at + 1 if beside else at, at + 1, nodes))
+            beside = False
+    if beside:
+        top = branch.over([path[0][0] if path else leaf, *nodes])
+        top.children[0] = root
+        nodes = _filled(top)
+    while len(nodes) > 1:
+        nodes = _filled(branch.over(nodes))
+    grown_root: Node = nodes[0]
+    return grown_root
+
+
+def shrunk(path: Path, leaf: Any, loader: Loader) -> Child | None:
+    """The root after `leaf`, which lost a thing, took the place where `path` ends; None for an empty tree."""
+    edges = []
+    at_edge = True
+    for parent, at in path:
+        at_edge = at_edge and at == parent.width() - 1
+        edges.append(at_edge)
+    node = leaf
+    for (parent, at), at_edge in zip(reversed(path), reversed(edges), strict=True):
+        width = node.width()
+        if width >= HALF or (at_edge and width):
+            node = parent.replaced(at, at + 1, [node])
+        elif at_edge:
+            node = parent.replaced(at, at + 1, [])
+        else:
+            # Away from the edge a parent has a second child, so a neighbour is there.
+            left = at - 1 if at else 0
+            neighbour = parent.children[left if at else 1]
+            if type(neighbour) is PageRef:
+                neighbour = loader(neighbour)
+            pair = neighbour.join(node) if at else node.join(neighbour)
+            node = parent.replaced(left, left + 2, _halved(pair))
+    if not node.width():
+        return None
+    if path and node.width() == 1:
+        # One is enough: the child is a leaf or was kept at half its width by the lines above.
+        child: Child = node.children[0]
+        return child
+    root: Node = node
+    return root

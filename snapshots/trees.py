@@ -1,0 +1,201 @@
+"""Trees as a whole: writing what changed, and walking what there is.
+
+This is the front door of `lists` and `keyed` (the kinds), `nodes` (their shape) and `pages` (their bytes).
+
+A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
+the items. It promises two things. Nodes that several trees, or several versions of one, have in common are
+written once. And it leaves every tree as it was until it is settled: pages that never became durable are
+then simply forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList
+from snapshots.handle import Tree, Unwritten
+from snapshots.keyed import MapTree, NoSuchKey, SetTree
+from snapshots.lists import ListTree, OutOfRange
+from snapshots.nodes import (
+    Branch,
+    Child,
+    KeyedBranch,
+    KeyedLeaf,
+    ListBranch,
+    ListLeaf,
+    Loader,
+    MapLeaf,
+    Node,
+    NoLoader,
+    PageRef,
+    nowhere,
+)
+from snapshots.pages import Writer, decode_tree, encode_node
+
+__all__ = [
+    "Draft",
+    "ListTree",
+    "Loader",
+    "MapTree",
+    "NoLoader",
+    "NoSuchKey",
+    "Node",
+    "OutOfRange",
+    "Page",
+    "PageRef",
+    "SetTree",
+    "Tree",
+    "Unwritten",
+    "Writer",
+    "decode_tree",
+    "nowhere",
+    "walk",
+    "write",
+]
+
+_AnyTree = TypeVar("_AnyTree", bound=Tree)
+_TREES = frozenset({ListTree, MapTree, SetTree})
+_DICTS = frozenset({FrozenDict, CelledDict, dict})
+_LISTS = frozenset({FrozenList, CelledList, list, tuple})
+_HOLDERS = _TREES | _DICTS | _LISTS
+
+
+class Page(NamedTuple):
+    """A page that was written: its name, the node that loading it gives, and its length in bytes."""
+
+    ref: PageRef
+    node: Node
+    size: int
+
+
+class Draft:
+    """The pages that some trees need beyond those that are written already.
+
+    `pages` has them in the order in which they were put.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self.pages: list[Page] = []
+        self._put = writer.put
+        # Nodes are kept beside their pages, so that no id is used again while the draft lives.
+        self._refs: dict[int, PageRef] = {}
+        self._written: list[tuple[Node, Page]] = []
+        self._handles: list[tuple[Tree, PageRef]] = []
+
+    def write(self, tree: _AnyTree) -> _AnyTree:
+        """The same tree with its root a written page. Costs what was not written: one `put` a node.
+
+        `tree` itself stays as it is until `settle`.
+        """
+        root = tree.root
+        if root is None or type(root) is PageRef:
+            return tree
+        ref = self._page(root)
+        self._handles.append((tree, ref))
+        return type(tree)(ref, tree.count)
+
+    def settle(self) -> None:
+        """The pages can be loaded now and for good: the trees let go of the nodes that are in them.
+
+        Trees that were made from these in the meantime keep what they share, and never write it again.
+        """
+        for node, page in self._written:
+            node.ref = page.ref
+            if isinstance(node, Branch) and isinstance(page.node, Branch):
+                node.children[:] = page.node.children
+        for tree, ref in self._handles:
+            tree.root = ref
+
+    def _page(self, node: Child) -> PageRef:
+        """The page of a node, written now unless it was before."""
+        if type(node) is PageRef:
+            return node
+        assert isinstance(node, Node)
+        ref = node.ref or self._refs.get(id(node))
+        if ref is None:
+            stored = self._stored(node)
+            data = encode_node(stored)
+            ref = self._refs[id(node)] = self._put(data)
+            page = Page(ref, stored, len(data))
+            self.pages.append(page)
+            self._written.append((node, page))
+        return ref
+
+    def _stored(self, node: Node) -> Node:
+        """The node as loading it will give it: over written pages and written trees alone."""
+        if isinstance(node, ListBranch):
+            return ListBranch([self._page(child) for child in node.children], node.ends)
+        if isinstance(node, KeyedBranch):
+            return KeyedBranch([self._page(child) for child in node.children], node.order, node.bounds)
+        if isinstance(node, ListLeaf):
+            return ListLeaf([self._item(item) for item in node.items])
+        if isinstance(node, MapLeaf):
+            return MapLeaf(node.order, [(key, self._item(value)) for key, value in node.entries])
+        return node
+
+    def _item(self, item: Any) -> Any:
+        """An item with the trees in it written; the very same when there are none that were not."""
+        kind: Any = type(item)
+        changed: Any
+        if kind in _TREES:
+            return self.write(item)
+        if kind in _DICTS:
+            if _HOLDERS.isdisjoint(map(type, item.values())):
+                return item
+            changed = {key: self._item(inner) for key, inner in item.items()}
+            same = all(changed[key] is inner for key, inner in item.items())
+        elif kind in _LISTS:
+            if _HOLDERS.isdisjoint(map(type, item)):
+                return item
+            changed = [self._item(inner) for inner in item]
+            same = all(map(lambda new, old: new is old, changed, item))
+        else:
+            return item
+        return item if same else kind(changed)
+
+
+def write(tree: _AnyTree, writer: Writer) -> _AnyTree:
+    """The tree with its root a written page, settled at once: for writers whose `put` is final."""
+    draft = Draft(writer)
+    written = draft.write(tree)
+    draft.settle()
+    return written
+
+
+def walk(tree: Tree, loader: Loader, known: Container[PageRef] = ()) -> Iterator[PageRef]:
+    """The pages that a tree and the trees in its items stand on, each once, parents before their children.
+
+    A `known` page is not given, nor is what lies under it looked at. Every page that is given is loaded after
+    it was, so that what the loader raises for a bad one comes out here.
+    """
+    seen: set[PageRef] = set()
+    todo: list[Any] = [tree]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, Tree):
+            here = here.root
+        ref = here.ref if isinstance(here, Node) else here
+        if type(ref) is PageRef:
+            if ref in seen or ref in known:
+                continue
+            seen.add(ref)
+            yield ref
+            if here is ref:
+                here = loader(ref)
+        todo.extend(_under(here))
+
+
+def _under(holder: Any) -> Iterable[Any]:
+    """What can lead to pages directly under a node, or under a list or dict of a node's."""
+    if isinstance(holder, Branch):
+        return reversed(holder.children)
+    if isinstance(holder, ListLeaf):
+        items: Iterable[Any] = holder.items
+    elif isinstance(holder, KeyedLeaf):
+        items = (entry[1] for entry in holder.entries) if isinstance(holder, MapLeaf) else ()
+    elif type(holder) in _DICTS:
+        items = holder.values()
+    else:
+        items = holder or ()
+    return [item for item in items if type(item) in _HOLDERS]
