@@ -225,9 +225,7 @@ def decode(
     return value
 
 
-def decode_strict(
-    data: bytes, *, cells: bool = False, tree: Callable[[bytes], TreeRoot] | None = None
-) -> Value:
+def decode_strict(data: bytes, *, cells: bool = False, tree: Callable[[bytes], TreeRoot] | None = None) -> Value:
     """A value from its encoding, which comes from outside: exactly the bytes that `encode` gives for it.
 
     Refused, with `BadEncoding`: forms longer than they must be, a dict key twice or not a string, unknown
@@ -240,9 +238,7 @@ def decode_strict(
         raise BadEncoding("a cell, where none can be")
     again = encode(value)
     if again != data:
-        at = next(
-            (at for at, (one, other) in enumerate(zip(again, data, strict=False)) if one != other), len(again)
-        )
+        at = next((at for at, (one, other) in enumerate(zip(again, data, strict=False)) if one != other), len(again))
         raise BadEncoding(f"byte {at}: a form longer than it must be, or a dict with a key twice")
     return value
 

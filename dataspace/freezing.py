@@ -216,9 +216,7 @@ def thaw(stored: Value, load: Callable[[Cell], str | bytes | Erased]) -> Value:
         content = stored.content
         return load(stored) if content is None else content
     if kind is CelledDict:
-        return FrozenDict(
-            {key: item if type(item) not in CELLED else thaw(item, load) for key, item in stored.items()}
-        )
+        return FrozenDict({key: item if type(item) not in CELLED else thaw(item, load) for key, item in stored.items()})
     if kind is CelledList:
         return FrozenList([item if type(item) not in CELLED else thaw(item, load) for item in stored])
     content = thaw(stored.content, load)

@@ -233,9 +233,7 @@ class FrozenDict(dict[str, Any]):
     setdefault = _refuse("setdefault", _DICT)
     update = _refuse("update", "make a changed copy: {**value, **items}")
     __setitem__ = _refuse("value[key] = item", _DICT)
-    __delitem__ = _refuse(
-        "del value[key]", "make a changed copy: {k: v for k, v in value.items() if k != key}"
-    )
+    __delitem__ = _refuse("del value[key]", "make a changed copy: {k: v for k, v in value.items() if k != key}")
     __ior__ = _refuse("value |= items", "make a changed copy: value | items")
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:

@@ -53,9 +53,7 @@ scalars = (
     | st.builds(Blob, st.text(), st.binary())
     | st.just(ERASED)
 )
-celled = st.builds(Cell, numbers, numbers) | st.builds(
-    CelledBlob, st.text(), st.builds(Cell, numbers, numbers)
-)
+celled = st.builds(Cell, numbers, numbers) | st.builds(CelledBlob, st.text(), st.builds(Cell, numbers, numbers))
 
 
 def containers(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -110,9 +108,7 @@ def check_types(value: Any) -> bool:
     return type(value) in CELLED
 
 
-@pytest.mark.parametrize(
-    "bits", ["7ff8000000000000", "fff8000000000001", "7ff0000000000001", "8000000000000000"]
-)
+@pytest.mark.parametrize("bits", ["7ff8000000000000", "fff8000000000001", "7ff0000000000001", "8000000000000000"])
 def test_floats_are_kept_bit_for_bit(bits: str) -> None:
     """Invariant 41: NaN has a defined answer."""
     (number,) = unpack(">d", bytes.fromhex(bits))
@@ -376,9 +372,7 @@ def test_any_bytes_are_a_value_with_that_encoding_or_a_bad_encoding(data: bytes)
 
 
 @given(containers(scalars | celled), st.data())
-def test_a_changed_encoding_is_a_value_with_that_encoding_or_a_bad_encoding(
-    value: Any, data: st.DataObject
-) -> None:
+def test_a_changed_encoding_is_a_value_with_that_encoding_or_a_bad_encoding(value: Any, data: st.DataObject) -> None:
     """Invariant 42: fuzzed from valid encodings, which reaches further than random bytes do."""
     encoded = bytearray(encode(value))
     at = data.draw(st.integers(0, len(encoded) - 1))

@@ -58,8 +58,7 @@ def test_floats_come_in_the_order_of_numbers(one: float, other: float) -> None:
 
 def test_nans_lie_beyond_the_infinities_by_sign_and_payload() -> None:
     negative, quiet, odd = (
-        unpack(">d", bytes.fromhex(bits))[0]
-        for bits in ("fff8000000000000", "7ff8000000000000", "7ff8000000000001")
+        unpack(">d", bytes.fromhex(bits))[0] for bits in ("fff8000000000000", "7ff8000000000000", "7ff8000000000001")
     )
     expected = [negative, -math.inf, -0.0, 0.0, math.inf, quiet, odd]
     ordered = sorted(shuffled(expected), key=scalar_key)

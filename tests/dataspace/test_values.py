@@ -340,9 +340,7 @@ def test_no_mutator_of_list_or_dict_is_forgotten() -> None:
     harmless_dict = {"copy", "fromkeys", "get", "items", "keys", "values", "__or__", "__ror__"}
     special = {"__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__"}
     for frozen, base, harmless in ((FrozenList, list, harmless_list), (FrozenDict, dict, harmless_dict)):
-        could_change = {
-            name for name in vars(base) if not name.startswith("__") or name in special
-        } - harmless
+        could_change = {name for name in vars(base) if not name.startswith("__") or name in special} - harmless
         assert could_change <= set(vars(frozen))
 
 
@@ -417,9 +415,7 @@ def test_a_word_is_a_symbol(name: str) -> None:
     assert str(Symbol(name)) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["", "_", "1a", "-a", "?a", "#t", "two words", "a(", 'a"', "a\n", ".", "a;", "\ud800"]
-)
+@pytest.mark.parametrize("name", ["", "_", "1a", "-a", "?a", "#t", "two words", "a(", 'a"', "a\n", ".", "a;", "\ud800"])
 def test_what_could_not_be_written_bare_is_no_symbol(name: str) -> None:
     with pytest.raises(NotAValue, match="use a str instead"):
         Symbol(name)
@@ -524,9 +520,7 @@ def test_the_type_says_whether_a_cell_is_inside_at_all_depths(value: Any) -> Non
         assert (type(stored) in CELLED) == holds_a_cell(stored)
         if isinstance(stored, FrozenList | FrozenDict):
             assert stored.celled == holds_a_cell(stored)
-        for item in (
-            stored if isinstance(stored, list) else stored.values() if isinstance(stored, dict) else ()
-        ):
+        for item in stored if isinstance(stored, list) else stored.values() if isinstance(stored, dict) else ():
             check(item)
 
     check(freeze(value, Cells()))
