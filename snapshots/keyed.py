@@ -24,11 +24,9 @@ from snapshots.nodes import (
     PageRef,
     Path,
     SetLeaf,
-    extended,
-    grown,
     nowhere,
-    shrunk,
 )
+from snapshots.shape import extended, grown, shrunk
 
 OPEN: Final[Any] = object()
 """No bound: None is a key."""

@@ -20,11 +20,9 @@ from snapshots.nodes import (
     Loader,
     PageRef,
     Path,
-    extended,
-    grown,
     nowhere,
-    shrunk,
 )
+from snapshots.shape import extended, grown, shrunk
 
 
 class OutOfRange(KeeveError, IndexError):
