@@ -33,8 +33,9 @@ class CacheStatistics:
 class PageCache:
     """At most `capacity` bytes of pages, counted by their encoded length.
 
-    Nodes take several times the bytes of their pages; choose `capacity` accordingly. A page larger than that
-    is not kept at all. Everything costs O(1) but `forget`, which costs what it drops.
+    In memory, nodes of many small items take some twelve times the bytes of their pages; choose `capacity`
+    accordingly. A page larger than that is not kept at all. Everything costs O(1), except `forget`, which costs
+    what it drops.
     """
 
     def __init__(self, capacity: int) -> None:

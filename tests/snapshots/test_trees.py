@@ -52,6 +52,15 @@ def test_a_stored_form_with_cells_keeps_its_type_around_a_written_tree():
     assert type(node.items[0]) is CelledDict
 
 
+def test_an_item_without_new_trees_is_kept_as_it_is():
+    item = FrozenDict({"old": write(ListTree().append(1), MemoryPages()), "list": FrozenList([FrozenDict()])})
+    draft = Draft(MemoryPages())
+    draft.write(ListTree().append(item))
+    node = draft.pages[0].node
+    assert isinstance(node, ListLeaf)
+    assert node.items[0] is item
+
+
 def test_what_did_not_change_is_not_written():
     """Invariant 37: one actor of a thousand says one thing more."""
     pages = MemoryPages()
@@ -173,6 +182,14 @@ def test_a_walk_gives_every_page_once_and_parents_first():
     walked = list(walk(tree, pages.load))
     assert sorted(ref[:2] for ref in walked) == sorted(pages.data)
     assert walked[0] == tree.root
+
+
+def test_a_walk_goes_once_through_what_two_trees_share():
+    pages = MemoryPages()
+    said = ListTree().extend(range(100))
+    tree = write(ListTree().append(said).append(said.append("more")), pages)
+    assert len(pages.data) == 5 + 2 + 1
+    assert len(list(walk(tree, pages.load))) == len(pages.data)
 
 
 def test_a_walk_stops_at_known_pages():
