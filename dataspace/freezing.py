@@ -39,13 +39,16 @@ _SURELY_SHORT: Final = CELL_BYTES // 4  # characters, of 4 bytes at most
 
 _STEP_SHOWN: Final = 60  # characters of a key, in an error's path
 
-_AS_IT_IS: Final[frozenset[type]] = frozenset({NoneType, bool, int, float, Symbol, Ref, Promise, Erased})
+_AS_IT_IS: Final[frozenset[type]] = frozenset({NoneType, bool, int, float, Symbol, Erased})
 
 
 class CellSink(Protocol):
-    """Where new content goes: gives the cell that it is now kept in."""
+    """Where new content goes (gives the cell that it is now kept in), and who sees the refs and promises."""
 
     def cell(self, content: str | bytes) -> Cell: ...
+
+    def reference(self, value: Ref | Promise) -> Value:
+        """How a ref or a promise is kept: as it is, or as another that means the same there."""
 
 
 def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Value:
@@ -154,7 +157,7 @@ def _unusual(value: Any, cells: CellSink | None, depth: int) -> Value:
             return cells.cell(_valid(plain))
         return _string(plain, cells)
     if isinstance(value, (Ref, Promise)):
-        return value
+        return value if cells is None else cells.reference(value)
     if isinstance(value, tuple | list):
         return _list(value, cells, depth)
     if isinstance(value, dict):
