@@ -56,7 +56,8 @@ def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Va
 
     Tuples become lists; subclasses of `str`, `int`, `float` and `bytes` (enums, say) their plain value; a
     lone surrogate U+FFFD, in keys too (of two keys that become one, the last stays). With `cells`, every
-    `Text`, and every other string or bytes over 256 bytes, becomes a `Cell`; keys never do.
+    `Text`, and every other string or bytes over 256 bytes, becomes a `Cell` (keys never do), and refs and
+    promises become what `cells.reference` gives for them.
 
     Raises `NotAValue` naming the place, from `path` on, for any other type, for a key that is not a `str`,
     for what contains itself and for containers nested more than 64 deep. Costs one pass over `value`.

@@ -20,6 +20,8 @@ from dataspace.values import (
     FrozenDict,
     FrozenList,
     NotAValue,
+    Promise,
+    Ref,
     Text,
     freeze,
     thaw,
@@ -42,10 +44,15 @@ class Cells:
 
     def __init__(self) -> None:
         self.contents: list[str | bytes] = []
+        self.references: list[Ref | Promise] = []
 
     def cell(self, content: str | bytes) -> Cell:
         self.contents.append(content)
         return Cell(7, len(self.contents) - 1, content)
+
+    def reference(self, value: Ref | Promise) -> Ref | Promise:
+        self.references.append(value)
+        return value
 
 
 def unloaded(cell: Cell) -> str:
@@ -165,6 +172,18 @@ def test_erased_content_reads_as_erased_in_a_string_and_in_a_blob() -> None:
     for cell in (stored[0], stored[1].content):
         cell.content = None
     assert thaw(stored, lambda cell: ERASED) == [ERASED, ERASED]
+
+
+def test_the_sink_sees_every_ref_and_promise_and_says_how_it_is_kept() -> None:
+    class Near(Cells):
+        def reference(self, value: Ref | Promise) -> Ref | Promise:
+            super().reference(value)
+            return Ref(None, value.actor) if isinstance(value, Ref) else value
+
+    far, promise, sink = Ref(b"u" * 16, 3), Promise(1), Near()
+    assert freeze([far, {"a": [promise, far]}], sink) == [Ref(None, 3), {"a": [promise, Ref(None, 3)]}]
+    assert sink.references == [far, promise, far]
+    assert freeze([far]) == [far]
 
 
 def test_stored_forms_are_no_input() -> None:
