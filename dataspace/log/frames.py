@@ -1,0 +1,288 @@
+"""Frames: how records, cells, pages and commits lie in a segment file. `docs/log-format.md` is its page.
+
+    0   u32  CRC-32 of the frame's offset (u64), of bytes 4 to 24 and of the head
+    4   u8   type
+    5   u8   flags (bit 0 compressed, bit 1 encrypted)
+    6   u16  of an erased frame the type that it had, else zero
+    8   u32  length of the head
+    12  u32  length of the body as stored
+    16  u32  CRC-32 of the body as stored
+    20  u32  segment id
+    24       head, body, zeros up to a multiple of 8
+
+Integers are little endian. The header's CRC covers the frame's own offset and the segment's id, so bytes
+quoted inside a body never pass for a frame; type 0 is no type, so zeros never parse. An erased frame lies
+where the whole one lay, as long as it was, with the same head; so the CRC that the whole one had can be
+told from it, and the commit after it still fits.
+
+The one rule: this file knows bytes and offsets. It opens nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from hashlib import sha256
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from dataspace.records import Header, Record
+
+FORMAT: Final = 1
+"""The version that this code writes, and the newest that it reads."""
+MAGIC: Final = b"KEEVELOG"
+PREFIX: Final = 24
+"""Bytes before a frame's head."""
+KNOWN_FLAGS: Final = 3
+MAX_HEAD: Final = 1 << 24
+MAX_BODY: Final = (1 << 32) - 1
+
+
+class Type(IntEnum):
+    """What a frame is. Numbers are for ever; 0 is none."""
+
+    SEGMENT = 1
+    RECORD = 2
+    CELL = 3
+    PAGE = 4
+    COMMIT = 5
+    CHECKPOINT = 6
+    ERASED = 7
+
+
+_ERASED: Final = int(Type.ERASED)
+_PREFIX = struct.Struct("<IBBHIIII")
+_CHECKED = struct.Struct("<BBHIIII")
+_OFFSET = struct.Struct("<Q")
+_RECORD = struct.Struct("<QIB3x16sQq32s32sI")
+_PART = struct.Struct("<QI")
+_COMMIT = struct.Struct("<QQII32s")
+_SEGMENT = struct.Struct("<8sHxxI16sQQ32s")
+_CHECKPOINT = struct.Struct("<Q32s")
+COMMIT_SIZE: Final = PREFIX + _COMMIT.size
+"""Bytes of a commit frame. A multiple of 8, so that its hash covers no padding."""
+SEGMENT_SIZE: Final = PREFIX + _SEGMENT.size
+"""Bytes of a segment's first frame."""
+_PADS = tuple(bytes(n) for n in range(8))
+
+
+class Frame(NamedTuple):
+    """A frame that parsed: where it lies, and what its header says. `size` is with its padding.
+
+    For an erased frame, `was` is the type and `header_crc` the header's CRC that it had when it was whole,
+    and the body is not there. For any other, `was` is its type.
+    """
+
+    offset: int
+    type: int
+    was: int
+    flags: int
+    head: bytes
+    body_offset: int
+    body_length: int
+    body_crc: int
+    header_crc: int
+    size: int
+
+
+class SegmentHead(NamedTuple):
+    """The head of a segment's first frame."""
+
+    format: int
+    id: int
+    log_id: bytes
+    first_position: int
+    """The position of the first record that is written here."""
+    previous_length: int
+    """Bytes of the segment before, which end with its last commit; 0 for the first segment."""
+    previous_commit: bytes
+    """The hash of the last commit of the segment before; zeros for the first segment."""
+
+
+class CommitHead(NamedTuple):
+    """The head of a commit frame, which ends a batch. An empty batch has `last == first - 1`."""
+
+    first: int
+    last: int
+    headers_crc: int
+    """CRC-32 over the header CRCs (u32 each) of the batch's frames, in order."""
+    frames: int
+    previous: bytes
+
+
+def frame(kind: int, head: bytes, body: bytes, segment: int, offset: int, flags: int = 0) -> tuple[bytes, int]:
+    """One frame, padded, for `offset` of segment `segment`; and its header's CRC."""
+    checked = _CHECKED.pack(kind, flags, 0, len(head), len(body), crc32(body), segment)
+    crc = crc32(head, crc32(checked, crc32(_OFFSET.pack(offset))))
+    pad = -(PREFIX + len(head) + len(body)) % 8
+    return b"".join((crc.to_bytes(4, "little"), checked, head, body, _PADS[pad])), crc
+
+
+def parse(data: bytes | memoryview, at: int, segment: int, base: int = 0) -> Frame | None:
+    """The frame at `data[at]`, which lies at offset `base + at` of its segment; None when none begins there.
+
+    Looks at the header only: the body may be cut off or wrong (`body_fits` tells).
+    """
+    if at + PREFIX > len(data):
+        return None
+    crc, kind, flags, was, head_length, body_length, body_crc, owner = _PREFIX.unpack_from(data, at)
+    if kind == 0 or owner != segment or head_length > MAX_HEAD:
+        return None
+    body = at + PREFIX + head_length
+    if body > len(data):
+        return None
+    offset = base + at
+    seed = crc32(_OFFSET.pack(offset))
+    if crc32(data[at + 4 : body], seed) != crc:
+        return None
+    head = bytes(data[at + PREFIX : body])
+    if kind == _ERASED:
+        checked = _CHECKED.pack(was, flags, 0, head_length, body_length, body_crc, owner)
+        crc = crc32(head, crc32(checked, seed))
+    elif was:
+        return None
+    else:
+        was = kind
+    size = (PREFIX + head_length + body_length + 7) & -8
+    return Frame(offset, kind, was, flags, head, base + body, body_length, body_crc, crc, size)
+
+
+def body_fits(found: Frame, body: bytes | memoryview) -> bool:
+    """Whether `body` is the one that the frame's header describes."""
+    return len(body) == found.body_length and crc32(body) == found.body_crc
+
+
+def erased(found: Frame, segment: int) -> bytes:
+    """The bytes that stand for a frame once its body is erased: what goes to its offset, before zeros.
+
+    They are as long as the frame's own prefix and head; the rest of its `size` is not looked at any more.
+    """
+    checked = _CHECKED.pack(
+        Type.ERASED, found.flags, found.was, len(found.head), found.body_length, found.body_crc, segment
+    )
+    crc = crc32(found.head, crc32(checked, crc32(_OFFSET.pack(found.offset))))
+    return b"".join((crc.to_bytes(4, "little"), checked, found.head))
+
+
+def record_frames(record: Record, epoch: int, segment: int, offset: int) -> tuple[list[bytes], list[int], int]:
+    """A record's frame and those of its cells and pages, for `offset`: chunks, header CRCs, bytes in all.
+
+    The record's head ends with the offset of each attachment from the record's frame (u32 each, cells
+    first), so that cell or page `n` is found without a search.
+    """
+    position = record.position
+    attached = [*record.cells, *record.pages]
+    body = record.body()
+    head_length = _RECORD.size + 4 * len(attached)
+    start = PREFIX + head_length + len(body)
+    start += -start % 8
+    chunks: list[bytes] = [b""]
+    crcs = [0]
+    starts = []
+    for number, content in enumerate(attached):
+        kind = Type.CELL if number < len(record.cells) else Type.PAGE
+        chunk, crc = frame(kind, _PART.pack(position, number), content, segment, offset + start)
+        starts.append(start)
+        chunks.append(chunk)
+        crcs.append(crc)
+        start += len(chunk)
+    head = _RECORD.pack(
+        position,
+        epoch,
+        record.kind,
+        record.uid,
+        record.seq,
+        record.time,
+        record.previous,
+        record.body_digest,
+        len(attached),
+    ) + struct.pack(f"<{len(starts)}I", *starts)
+    chunks[0], crcs[0] = frame(Type.RECORD, head, body, segment, offset)
+    return chunks, crcs, start
+
+
+def commit_frame(
+    first: int, last: int, crcs: Sequence[int], previous: bytes, segment: int, offset: int
+) -> tuple[bytes, bytes]:
+    """The frame that ends a batch, and its hash, which the next commit names."""
+    head = _COMMIT.pack(first, last, headers_crc(crcs), len(crcs), previous)
+    data, _ = frame(Type.COMMIT, head, b"", segment, offset)
+    return data, sha256(data).digest()
+
+
+def checkpoint_frame(size: int, root: bytes, note: bytes, segment: int, offset: int) -> tuple[bytes, int]:
+    """The frame of a signed note over the first `size` records, whose tree has this root; and its CRC."""
+    return frame(Type.CHECKPOINT, _CHECKPOINT.pack(size, root), note, segment, offset)
+
+
+def segment_frame(head: SegmentHead) -> bytes:
+    """The first frame of a segment file."""
+    packed = _SEGMENT.pack(
+        MAGIC,
+        head.format,
+        head.id,
+        head.log_id,
+        head.first_position,
+        head.previous_length,
+        head.previous_commit,
+    )
+    return frame(Type.SEGMENT, packed, b"", head.id, 0)[0]
+
+
+def headers_crc(crcs: Sequence[int]) -> int:
+    """CRC-32 over the header CRCs of a batch."""
+    return crc32(struct.pack(f"<{len(crcs)}I", *crcs))
+
+
+def record_head(head: bytes) -> tuple[Header, tuple[int, ...]]:
+    """A record frame's head: the record's header, and the offsets of its attachments from the frame.
+
+    Raises `struct.error` when the length does not fit.
+    """
+    position, epoch, kind, uid, seq, time, previous, digest, count = _RECORD.unpack_from(head)
+    starts = struct.unpack(f"<{count}I", head[_RECORD.size :])
+    return Header(position, epoch, uid, seq, kind, time, previous, digest), starts
+
+
+def part_head(head: bytes) -> tuple[int, int]:
+    """A cell's or page's head: the position of its record, and its number there."""
+    position, number = _PART.unpack(head)
+    return position, number
+
+
+def commit_head(head: bytes) -> CommitHead:
+    """A commit frame's head. Raises `struct.error` when the length does not fit."""
+    return CommitHead(*_COMMIT.unpack(head))
+
+
+def checkpoint_head(head: bytes) -> tuple[int, bytes]:
+    """A checkpoint frame's head: the size of the tree and its root. Raises `struct.error` like the others."""
+    size, root = _CHECKPOINT.unpack(head)
+    return size, root
+
+
+def segment_head(head: bytes) -> SegmentHead | None:
+    """A segment frame's head; None when it is not one of ours.
+
+    A newer format may have more after these fields: look at `format` first.
+    """
+    if len(head) < _SEGMENT.size or not head.startswith(MAGIC):
+        return None
+    _, number, identity, log_id, first, length, commit = _SEGMENT.unpack_from(head)
+    return SegmentHead(number, identity, log_id, first, length, commit)
+
+
+def commit_pattern(segment: int) -> bytes:
+    """Bytes 4 to 24 of every commit frame of a segment, to search for."""
+    return _CHECKED.pack(Type.COMMIT, 0, 0, _COMMIT.size, 0, 0, segment)
+
+
+def address(segment: int, offset: int) -> int:
+    """A frame's place in the log as one number."""
+    return segment << 40 | offset
+
+
+def place(address: int) -> tuple[int, int]:
+    """The segment and the offset of an address."""
+    return address >> 40, address & (1 << 40) - 1
