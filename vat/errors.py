@@ -1,0 +1,186 @@
+"""What the runtime refuses, and how a failure is kept: the same class and message after a restart.
+
+A promise breaks, a request is answered and a delivery is recorded with a *failure*: a dict
+`{"error": name, "message": text}`, with `"at"` (file, line and method of the user's code) where it is known.
+`failure_of` makes one from an exception, `exception_of` an exception from one: of the built-in class or the
+`KeeveError` of that name, or else a `Failed` that carries it. Nothing is ever imported by a name that was read.
+
+The one rule: who sees an error live and who sees it after a restart see the same, so every error passes
+through its failure on its way.
+"""
+
+from __future__ import annotations
+
+import builtins
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Final
+
+from dataspace.errors import KeeveError
+
+_LONGEST: Final = 10_000
+"""Characters of a message that are kept."""
+
+
+class Broken(KeeveError):
+    """An outcome that cannot come any more; the base of the reasons that the runtime itself gives."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Failed(KeeveError):
+    """An error of a class that is not known here; `kind` is its name where it was raised."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind = kind
+        self.message = message
+
+
+class Forked(Broken):
+    """What a fork waited for belongs to its parent: ask again from here."""
+
+
+class Deleted(Broken):
+    """The session that was asked has been deleted; its id and uid never come back."""
+
+
+class PromiseCycle(Broken):
+    """A promise was told to follow one that follows it."""
+
+
+class Revoked(Broken):
+    """The ref was revoked by who handed it on."""
+
+
+class OutsideCrank(KeeveError, RuntimeError):
+    """Something that only actors can do was tried outside of a crank."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: there is no crank here; only an actor's methods can do this, while they run")
+
+
+class NoSuchMethod(KeeveError, AttributeError):
+    """An actor has no public method or field of that name."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class NoSuchActor(KeeveError, LookupError):
+    """A vat has no actor of that number (any more)."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class ReadOnly(KeeveError, TypeError):
+    """A `@read` method, or a delivery through a read-only ref, tried to change something."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Refused(KeeveError, PermissionError):
+    """A ref was narrowed and does not reach what was asked of it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class CrankOverrun(KeeveError, RuntimeError):
+    """A crank made more deliveries than one may; it is undone whole."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+_BUILTIN: Final[dict[str, type[Exception]]] = {
+    name: kind
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError)
+}
+_revived: dict[str, type[Exception]] = {}
+
+
+class _Revived:
+    """Makes an error of any class from its message alone, whatever its own constructor takes."""
+
+    args: tuple[Any, ...]
+
+    def __init__(self, message: str) -> None:
+        self.args = (message,)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _class_of(name: str) -> type[Exception] | None:
+    """What to make an error of that name with: a built-in class, or a twin of a `KeeveError` that is loaded."""
+    if name in _BUILTIN:
+        return _BUILTIN[name]
+    if name not in _revived:
+        todo: list[type[Exception]] = [KeeveError]
+        while todo:
+            kind = todo.pop()
+            if kind.__name__ == name:
+                _revived[name] = type(name, (_Revived, kind), {"__module__": kind.__module__})
+                break
+            todo.extend(sub for sub in kind.__subclasses__() if not issubclass(sub, _Revived))
+    return _revived.get(name)
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """What is kept of an exception: its class's name, its message, and the place in the user's code."""
+    if isinstance(error, Failed):
+        failure: dict[str, Any] = {"error": error.kind, "message": error.message[:_LONGEST]}
+    else:
+        # KeyError's own text is the repr of its argument, which would be quoted again on the way back.
+        lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+        message = lone if isinstance(lone, str) and type(error).__str__ is KeyError.__str__ else str(error)
+        failure = {"error": type(error).__name__, "message": message[:_LONGEST]}
+    at = _place(error.__traceback__)
+    if at:
+        failure["at"] = at
+    return failure
+
+
+def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
+    """The exception that a failure stands for; `where` and the user's line are added as notes."""
+    name, message = failure["error"], failure["message"]
+    kind = _class_of(name)
+    error: Exception
+    if kind is None:
+        error = Failed(name, message)
+    else:
+        try:
+            error = kind(message)
+        except TypeError:
+            error = Failed(name, message)
+    place = " ".join(part for part in (where, failure.get("at", "")) if part)
+    if place:
+        error.add_note(place)
+    return error
+
+
+def _place(trace: TracebackType | None) -> str:
+    """`file.py:12 in method`, of the innermost frame that is not Keeve's own."""
+    ours = {Path(__file__).parent.name, "snapshots", "dataspace"}
+    for frame in reversed(traceback.extract_tb(trace)):
+        path = Path(frame.filename)
+        if path.parent.name not in ours and path.parent.parent.name not in ours:
+            return f"at {path.name}:{frame.lineno} in {frame.name}"
+    return ""

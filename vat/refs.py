@@ -1,0 +1,147 @@
+"""Refs and promises as actors hold them, and the crank that is running in this thread.
+
+`ref.method(x)` is an eventual send and gives a promise; `near(ref).method(x)` calls at once, in the same vat.
+`promise.then(self.ok, *args, broken=self.err)` names methods and values, so a reaction is data.
+
+The one rule: refs and promises are values. What they do, they do through the crank that is running; outside of
+one they do nothing but raise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Protocol
+
+from dataspace import values
+from dataspace.errors import KeeveError
+from vat.errors import OutsideCrank
+
+DIRECTORY: Final = b"keeve.directory\0"
+"""The session of the directory's ref; sends to it are effects of the device `directory`."""
+
+
+class Sends(Protocol):
+    """What a running crank does for refs and promises."""
+
+    def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise: ...
+    def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any: ...
+    def react(
+        self, promise: Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Promise: ...
+
+
+class _Running(threading.local):
+    crank: Sends | None = None
+
+
+running = _Running()
+"""The crank that runs in this thread now, if any: set by the vat, for as long as it runs."""
+
+
+def current(what: str) -> Sends:
+    """The running crank. Raises `OutsideCrank`, naming `what` was tried."""
+    crank = running.crank
+    if crank is None:
+        raise OutsideCrank(what)
+    return crank
+
+
+class NotNear(KeeveError, TypeError):
+    """`near()` was given a ref to another vat's actor, or something that is no ref."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: object) -> None:
+        super().__init__(
+            f"near({what!r}): only an actor of the same vat can be called at once; send to it instead, "
+            "ref.method(...), and go on with the promise"
+        )
+
+
+class Ref(values.Ref):
+    """A reference to an actor. Its attributes are the actor's public methods, as eventual sends."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Callable[..., Promise]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        crank = current(f"ref.{name}")
+
+        def send(*args: Any, **keywords: Any) -> Promise:
+            return crank.send(self, name, args, keywords)
+
+        return send
+
+    def __repr__(self) -> str:
+        where = "" if self.session is None else f"{self.session.hex()[:8]}…/"
+        return f"<ref {where}{self.actor}>"
+
+
+class Promise(values.Promise):
+    """A promise of this vat."""
+
+    __slots__ = ()
+
+    def then(
+        self,
+        kept: Callable[..., Any] | None = None,
+        /,
+        *args: Any,
+        broken: Callable[..., Any] | None = None,
+        **keywords: Any,
+    ) -> Promise:
+        """Call `kept(value, *args)` when it is fulfilled, or `broken(error, *args)` when it breaks.
+
+        Both are methods of actors of this vat (`self.name`, or `near(ref).name`), and all arguments are values.
+        Gives a promise for what the method returns; without a method for what happened, that happens to it too.
+        """
+        return current("promise.then").react(self, kept, broken, args, keywords)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a promise has no value yet: go on with promise.then(self.method)")
+
+    def __repr__(self) -> str:
+        return f"<promise {self.id}>"
+
+
+class Near:
+    """An actor of the same vat, to be called at once. Each call has a savepoint of its own."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref: Ref) -> None:
+        self._ref = ref
+
+    def __getattr__(self, name: str) -> NearMethod:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return NearMethod(self._ref, name)
+
+    def __repr__(self) -> str:
+        return f"near({self._ref!r})"
+
+
+class NearMethod:
+    """A method of a near actor: call it, or name it as a reaction."""
+
+    __slots__ = ("name", "ref")
+
+    def __init__(self, ref: Ref, name: str) -> None:
+        self.ref = ref
+        self.name = name
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return current(f"near(ref).{self.name}").call(self.ref, self.name, args, keywords)
+
+
+def near(ref: Any) -> Any:
+    """The actor behind a ref of this vat, to call at once: `near(ref).method(x)`.
+
+    A call that raises is undone to where it began, and the error is the caller's to catch. Raises `NotNear` for a
+    ref to another vat.
+    """
+    if not isinstance(ref, Ref) or ref.session is not None:
+        raise NotNear(ref)
+    return Near(ref)
