@@ -8,20 +8,24 @@ The one rule: `follow` changes nothing. What a batch leads to is noted only when
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dataspace.log.store import ChainHead, WrongHead
-from dataspace.records import ZERO_HASH, Record
+from dataspace.records import ZERO_HASH, Kind, Record
 
 REMEMBERED = 16_384
 """How many chains are remembered."""
 
 
 class Chains:
-    """The heads of the chains that were written to lately, the least recent first."""
+    """The heads of the chains that were written to lately, the least recent first.
 
-    def __init__(self, remembered: int = REMEMBERED) -> None:
+    `known` is asked for the head of any other; without it the first record of such a chain is taken as it is.
+    """
+
+    def __init__(self, known: Callable[[bytes], ChainHead | None] | None = None, remembered: int = REMEMBERED) -> None:
         self._heads: dict[bytes, ChainHead] = {}
+        self._known = known
         self._remembered = remembered
 
     def get(self, uid: bytes) -> ChainHead | None:
@@ -34,12 +38,21 @@ class Chains:
         for record in records:
             uid = record.uid
             head = after.get(uid) or self._heads.get(uid)
-            if head is not None and (record.previous != head[1] or record.seq != head[0] + 1):
+            if head is None:
+                head = self._first(record)
+            if record.previous != head[1] or record.seq != head[0] + 1:
                 raise WrongHead(uid.hex(), head, (record.seq - 1, record.previous))
-            if record.seq == 1 and record.previous != ZERO_HASH:
-                raise WrongHead(uid.hex(), (0, ZERO_HASH), (0, record.previous))
             after[uid] = (record.seq, record.hash)
         return after
+
+    def _first(self, record: Record) -> ChainHead:
+        """What a record of a chain that is not remembered must follow."""
+        head = self._known(record.uid) if self._known is not None else None
+        if head is not None:
+            return head
+        if record.kind == Kind.FORKED or (self._known is None and record.seq > 1):
+            return record.seq - 1, record.previous
+        return 0, ZERO_HASH
 
     def note(self, after: Mapping[bytes, ChainHead]) -> None:
         """Remember what `follow` gave, now that it is durable."""

@@ -49,9 +49,7 @@ class SyncFailed(KeeveError):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(
-            f"{path}: sync failed ({reason}): what was written last may be lost; open the store again"
-        )
+        super().__init__(f"{path}: sync failed ({reason}): what was written last may be lost; open the store again")
 
 
 class SystemCalls(Protocol):
@@ -95,12 +93,13 @@ class Files:
         self._paths.pop(fd, None)
         self._calls.close(fd)
 
-    def write(self, fd: int, offset: int, data: bytes, size: int) -> None:
-        """Put all of `data` at `offset` of a file that is `size` long. Not durable before `sync`.
+    def write(self, fd: int, offset: int, data: bytes, size: int | None = None) -> None:
+        """Put all of `data` at `offset` of an open file. Not durable before `sync`.
 
-        Whole or not at all: a write that stops half-way is undone by cutting the file back to `size` and
-        putting zeros where there were zeros before, and then raises `WriteFailed` or `DiskFull`. So write
-        only at the end of a file, or over zeros.
+        With `size`, the length of the file before, whole or not at all: a write that stops half-way is undone
+        by cutting the file back to `size` and putting zeros where there were zeros before, so it must go to
+        the end of the file or over zeros. Without it, what was there is not put back: only for bytes that
+        are the same, or that can be made again. Raises `WriteFailed` or `DiskFull`.
         """
         written = 0
         try:
@@ -111,7 +110,7 @@ class Files:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 written += count
         except OSError as error:
-            undone = self._undo(fd, offset, written, size)
+            undone = size is not None and self._undo(fd, offset, written, size)
             kind = DiskFull if error.errno in _FULL else WriteFailed
             raise kind(self._paths[fd], error.strerror or str(error), undone) from error
 

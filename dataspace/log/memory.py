@@ -82,7 +82,7 @@ class MemoryStore:
         self.readonly = readonly
         self.fault: KeeveError | None = None
         self.failing: list[KeeveError] = []
-        self._chains = Chains()
+        self._chains = Chains(lambda uid: None, remembered=1 << 60)
         self._closed = False
         self._writing = threading.Lock()
         self.epoch = self._log.epoch
@@ -150,6 +150,9 @@ class MemoryStore:
             self.fault = StoreFailed(NAME, str(error))
             raise self.fault
         raise error
+
+    def refresh(self) -> Head:
+        return self.head
 
     def settle(self) -> None:
         """Nothing is ever in doubt in memory."""

@@ -26,5 +26,5 @@ def recovered(chain: tuple[int, bytes] | None, cut: int, saved: str, time: int, 
     seq, previous = chain or (0, ZERO_HASH)
     draft = Draft(STORE_UID, seq + 1, Kind.RECOVERED, time)
     draft.message = FrozenDict({"cut": cut, "saved": saved})
-    draft.asserted(draft.operation(), "recovered", (), {"cut": cut})
+    draft.stated(draft.operation(), "recovered", (), {"cut": cut})
     return draft.seal(previous, salts)

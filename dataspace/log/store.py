@@ -54,8 +54,8 @@ class StoreMoved(KeeveError):
         self.path = path
         self.what = what
         super().__init__(
-            f"{path}: {what}: the store was moved or changed under this host; put it back, or close this host "
-            "and open the store where it is now"
+            f"{path}: {what}: the store was moved or changed under this host; put it back, or close this "
+            "host and open the store where it is now"
         )
 
 
@@ -243,6 +243,10 @@ class Store(Protocol):
         `StoreClosed`; or `StoreFailed`, and then for ever. A chain that this store has not seen since it was
         opened (or not for a long time) is not checked.
         """
+        ...
+
+    def refresh(self) -> Head:
+        """The newest durable record by now. A store that is open for reading learns of new ones only here."""
         ...
 
     def settle(self) -> None:

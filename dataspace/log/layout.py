@@ -1,0 +1,97 @@
+"""The folder of a store: which file is what, and whether a folder is a store at all.
+
+    format            text: that this is a store, its format, its log id
+    log/00000001.seg  the segments: these are the truth
+    lock              held by the owner; says its epoch and process
+    head              the durable head, for other processes to read; may be deleted
+    cut/              what recovery cut off torn tails
+
+The one rule: looking changes nothing. A folder that is not a store is refused before anything is made in it.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+
+from dataspace.log.files import Files
+from dataspace.log.frames import FORMAT
+from dataspace.log.store import NotAStore
+from dataspace.log.verdicts import NewerFormat
+
+_FORMAT = re.compile(r"keeve store\nformat (\d+)\nlog ([0-9a-f]{32})\n")
+_SEGMENT = re.compile(r"(\d{8,})\.seg")
+_OURS = frozenset({"format", "format.new", "log", "lock", "head", "cut"})
+
+
+class State(Enum):
+    """What is in a folder."""
+
+    NEW = "new"
+    """Nothing yet, or what is left of a store that was being made."""
+    STORE = "store"
+
+
+class Layout:
+    """The files of the store at `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.format = self.folder / "format"
+        self.log = self.folder / "log"
+        self.lock = self.folder / "lock"
+        self.head = self.folder / "head"
+        self.cut = self.folder / "cut"
+
+    def segment(self, number: int) -> Path:
+        """The file of a segment."""
+        return self.log / f"{number:08}.seg"
+
+    def segments(self) -> list[int]:
+        """The ids of the segments that there are, in order."""
+        if not self.log.is_dir():
+            return []
+        found = (_SEGMENT.fullmatch(path.name) for path in self.log.iterdir())
+        return sorted(int(match[1]) for match in found if match)
+
+    def log_id(self) -> bytes | None:
+        """The log id that the format file names; None when it is missing or damaged.
+
+        Raises `NewerFormat`.
+        """
+        try:
+            match = _FORMAT.match(self.format.read_text("ascii", "replace"))
+        except FileNotFoundError:
+            return None
+        if match is None:
+            return None
+        if int(match[1]) > FORMAT:
+            raise NewerFormat(0, 0, f"{self.format} says format {match[1]}, this version knows {FORMAT}")
+        return bytes.fromhex(match[2])
+
+    def write_format(self, files: Files, log_id: bytes) -> None:
+        """Say for good that a store is here: written when its first batch is durable."""
+        files.replace(self.format, f"keeve store\nformat {FORMAT}\nlog {log_id.hex()}\n".encode())
+
+    def state(self) -> State:
+        """What is here. Raises `NotAStore` for anything else, so that nothing is made in a wrong place."""
+        folder = self.folder
+        if not folder.exists():
+            return State.NEW
+        if not folder.is_dir():
+            raise NotAStore(str(folder), "it is a file")
+        if self.format.exists() or self.segments():
+            return State.STORE
+        foreign = sorted(
+            path.name for path in folder.iterdir() if path.name not in _OURS and not path.name.startswith(".")
+        )
+        if foreign:
+            raise NotAStore(str(folder), f"it holds {foreign[0]!r} and no log")
+        return State.NEW
+
+    def make_folders(self, files: Files) -> None:
+        """Make the folders that are missing, those above included."""
+        missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
+        for path in (*reversed(missing), self.log):
+            files.make_folder(path)

@@ -1,0 +1,224 @@
+"""Opening a log to write to it: made if there is none, judged, and put right before anyone sees it.
+
+1. The bytes are judged (`recovery`). What may not be written to is left exactly as it is.
+2. A torn tail is saved in `cut/`, durably, and only then cut off.
+3. The last batch is written again and synced: what is accepted is durable.
+4. The store's chain says what was cut (`owed` tells), once, however often this is interrupted.
+
+The one rule: each step may be the last one before a crash, and the next opening goes on from there.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import attrs
+
+from dataspace.log.files import Files
+from dataspace.log.frames import (
+    COMMIT_SIZE,
+    FORMAT,
+    SEGMENT_SIZE,
+    SegmentHead,
+    Type,
+    commit_frame,
+    commit_head,
+    record_frames,
+    segment_frame,
+)
+from dataspace.log.layout import Layout
+from dataspace.log.marks import Mark
+from dataspace.log.notices import created
+from dataspace.log.publishing import read as read_head
+from dataspace.log.reading import Reader
+from dataspace.log.recovery import judge
+from dataspace.log.tail import Tail
+from dataspace.log.verdicts import (
+    BEGINNING,
+    Evidence,
+    Outcome,
+    SegmentBytes,
+    Span,
+    Verdict,
+    Visit,
+)
+from dataspace.records import Salts
+
+_LEFT_OVER = 4096
+"""A log that was being made, and never was one, has fewer bytes than this."""
+_PENDING = re.compile(r"(\d+)-(\d+)\.pending")
+
+
+class Owed(NamedTuple):
+    """What was cut off and is not in the store's chain yet: where the log ended then, and the saved bytes."""
+
+    segment: int
+    offset: int
+    saved: Path
+
+    @property
+    def length(self) -> int:
+        """How many bytes were cut off."""
+        return self.saved.stat().st_size
+
+    @property
+    def name(self) -> str:
+        """The name that the saved bytes have for good."""
+        return self.saved.with_suffix(".bin").name
+
+
+@contextmanager
+def mapped(layout: Layout, *, alive: bool = False) -> Iterator[list[SegmentBytes]]:
+    """All segments of a log, mapped into memory while they are judged.
+
+    When an owner may be `alive` the last one is read instead: that owner may cut zeros off its end, and to
+    touch a mapped page that a file no longer has ends the process.
+    """
+    maps: list[mmap.mmap] = []
+    segments: list[SegmentBytes] = []
+    numbers = layout.segments()
+    try:
+        for number in numbers:
+            with open(layout.segment(number), "rb") as file:
+                data: bytes | memoryview = b""
+                if alive and number == numbers[-1]:
+                    data = file.read()
+                elif os.fstat(file.fileno()).st_size:
+                    maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                    data = memoryview(maps[-1])
+                segments.append(SegmentBytes(number, data))
+        yield segments
+    finally:
+        for segment in segments:
+            if isinstance(segment.data, memoryview):
+                segment.data.release()
+        for each in maps:
+            with suppress(BufferError):  # a view that somebody still holds: unmapped when that goes
+                each.close()
+
+
+def judged(layout: Layout, evidence: Evidence, visit: Visit | None = None) -> Verdict:
+    """Recovery's verdict on a log that we own."""
+    evidence = known_here(layout, evidence)
+    with mapped(layout) as segments:
+        verdict = judge(segments, evidence, visit)
+    left = 0 if verdict.cut is None else verdict.cut.length
+    made = evidence.log_id is not None or left > _LEFT_OVER
+    if verdict.outcome.writable and verdict.end.position == 0 and made:
+        what = "there is no sound batch in it, and once there was"
+        return attrs.evolve(verdict, outcome=Outcome.TRUNCATED, what=what, segment=1)
+    return verdict
+
+
+def durable_part(layout: Layout, evidence: Evidence, visit: Visit | None) -> Verdict:
+    """The verdict on what is surely durable of a log that somebody else may be writing to.
+
+    The last batch may not be, unless it is empty or begins a segment.
+    """
+    evidence = known_here(layout, evidence)
+    with mapped(layout, alive=True) as segments:
+        verdict = judge(segments, evidence)
+        last = verdict.last
+        if last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
+            evidence = attrs.evolve(evidence, seen=(), start=None)
+            segments = [
+                SegmentBytes(number, data[: last.offset] if number == last.segment else data)
+                for number, data in segments
+                if number <= last.segment
+            ]
+        return judge(segments, evidence, visit)
+
+
+def known_here(layout: Layout, evidence: Evidence) -> Evidence:
+    """The evidence, and with it what the folder itself knows: the log id, and the published head."""
+    log_id = layout.log_id()
+    if log_id is not None:
+        evidence = attrs.evolve(evidence, log_id=log_id)
+    published = read_head(layout.head, tries=1)
+    if published is None or log_id not in (None, published.log_id):
+        return evidence
+    seen = (*evidence.seen, published.mark.head)
+    return attrs.evolve(evidence, seen=seen, epoch=max(evidence.epoch, published.epoch))
+
+
+def make(layout: Layout, files: Files, verdict: Verdict, epoch: int, now: int, salts: Salts) -> Verdict:
+    """Make a log whose first record says that it was created; in place of what an interrupted one left."""
+    layout.make_folders(files)
+    for number in layout.segments():
+        files.remove(layout.segment(number))
+    log_id = salts(16)
+    head = segment_frame(SegmentHead(FORMAT, 1, log_id, 1, 0, BEGINNING.commit))
+    record = created(log_id, now, salts)
+    record.position = 1
+    frames, crcs, size = record_frames(record, epoch, 1, len(head))
+    commit, hash = commit_frame(1, 1, crcs, BEGINNING.commit, 1, len(head) + size)
+    data = b"".join((head, *frames, commit))
+    Tail.begin(files, layout.segment(1), data).close()
+    layout.write_format(files, log_id)
+    end = Mark(1, len(data), 1, record.hash, hash)
+    return attrs.evolve(verdict, end=end, log_id=log_id, cut=None, last=None, heads={record.uid: (1, record.hash)})
+
+
+def put_right(layout: Layout, files: Files, verdict: Verdict) -> None:
+    """Do what a verdict asks for, so that what it accepts is durable and nothing else is there."""
+    end = verdict.end
+    if verdict.cut is not None:
+        _save(layout, files, verdict.cut, end)
+    removed = [number for number in layout.segments() if number > end.segment]
+    for number in reversed(removed):
+        files.remove(layout.segment(number))
+    if removed:
+        files.sync_folder(layout.log)
+    fd = files.open(layout.segment(end.segment))
+    try:
+        if verdict.cut is not None and verdict.cut.segment == end.segment:
+            files.truncate(fd, end.offset)
+        if verdict.last is not None:
+            files.write(fd, verdict.last.offset, os.pread(fd, verdict.last.length, verdict.last.offset))
+        if verdict.last is not None or verdict.cut is not None:
+            files.sync(fd)
+    finally:
+        files.close(fd)
+    if layout.log_id() is None and verdict.log_id is not None:
+        layout.write_format(files, verdict.log_id)
+
+
+def _save(layout: Layout, files: Files, cut: Span, end: Mark) -> None:
+    """Keep what is about to be cut. What is there under the name is what an interrupted recovery saved; all
+    that can have come after it is that recovery's own record."""
+    files.make_folder(layout.cut)
+    path = layout.cut / f"{end.segment:08}-{end.offset}.pending"
+    if not path.exists():
+        with open(layout.segment(cut.segment), "rb") as file:
+            files.replace(path, os.pread(file.fileno(), cut.length, cut.offset))
+
+
+def owed(layout: Layout) -> list[Owed]:
+    """What was cut and still has to be said in the store's chain, in the order of the log."""
+    if not layout.cut.is_dir():
+        return []
+    found = ((path, _PENDING.fullmatch(path.name)) for path in layout.cut.iterdir())
+    return sorted(Owed(int(match[1]), int(match[2]), path) for path, match in found if match)
+
+
+def said(layout: Layout, files: Files, debt: Owed) -> None:
+    """The store's chain says it now: the saved bytes get their name for good."""
+    files.rename(debt.saved, debt.saved.with_name(debt.name))
+    files.sync_folder(layout.cut)
+
+
+def is_settled(reader: Reader, end: Mark) -> bool:
+    """Whether the last batch before `end` is proved durable: by an empty commit, or by a new segment."""
+    if end.offset == SEGMENT_SIZE:
+        return True
+    found = reader.frame(end.segment, end.offset - COMMIT_SIZE)
+    if found is None or found.type != Type.COMMIT:
+        return False
+    commit = commit_head(found.head)
+    return commit.last < commit.first

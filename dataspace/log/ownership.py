@@ -1,0 +1,127 @@
+"""Owning a store: a lock that one process holds, and an epoch that says whose turn it is.
+
+The lock is on the file's inode, so the same store by another path, or twice in one process, is the same
+lock. A forked child shares its parent's; it is told apart by its process id, and gives up its copy. The
+lock file says the epoch and the process, for people and for whoever finds the store owned.
+
+The one rule: an owner looks before every write. What it wrote in the lock file, and the files that it
+opened, must still be what the paths lead to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import weakref
+from pathlib import Path
+
+from dataspace.log.files import Files
+from dataspace.log.store import StaleOwner, StoreMoved, StoreOwned
+
+_CLAIM = re.compile(rb"epoch (\d{20}) process (\d{10})\n")
+_LENGTH = 46
+
+
+class Ownership:
+    """A store's lock, held by this process until `release`."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        """Take the lock at `path`. Raises `StoreOwned`, and leaves nothing behind but the file."""
+        self._path = str(path)
+        self._folder = str(path.parent)
+        self._files = files
+        while True:
+            fd = files.open(path, create=True)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                claim = _read(fd)
+                files.close(fd)
+                raise StoreOwned(self._folder, claim and claim[1]) from None
+            held = os.fstat(fd)
+            if _identity(self._path) == (held.st_dev, held.st_ino):
+                break
+            files.close(fd)  # the file was replaced between opening and locking it: this lock is nobody's
+        self._fd: int | None = fd
+        self._identity = (held.st_dev, held.st_ino)
+        self._process = os.getpid()
+        self._claim = b""
+        found = _read(fd)
+        self.epoch = found[0] if found else 0
+        """The epoch of this owner; until `claim`, of the one before."""
+        _HELD.add(self)
+
+    def claim(self, epoch: int) -> None:
+        """Begin an epoch: an owner of an earlier one, wherever it is, may write no more.
+
+        Not synced: the log's own records carry the epoch.
+        """
+        assert self._fd is not None
+        self._claim = b"epoch %020d process %010d\n" % (epoch, self._process)
+        self._files.write(self._fd, 0, self._claim)
+        self.epoch = epoch
+
+    def check(self, segment: str, inode: int, size: int) -> None:
+        """Look, before a write, whether all is as we left it: the lock, and the segment that is written to.
+
+        Raises `StoreOwned` in a forked child, `StoreMoved` or `StaleOwner`. Takes some 5 µs.
+        """
+        if os.getpid() != self._process:
+            raise StoreOwned(self._folder, self._process)
+        fd = self._fd
+        assert fd is not None
+        try:
+            lock = os.stat(self._path)
+            found = os.stat(segment)
+        except OSError as error:
+            raise StoreMoved(self._folder, f"{error.filename} is not there") from None
+        if (lock.st_dev, lock.st_ino) != self._identity:
+            raise StoreMoved(self._folder, f"{self._path} is another file")
+        if found.st_ino != inode:
+            raise StoreMoved(self._folder, f"{segment} is another file")
+        if found.st_size != size:
+            raise StoreMoved(self._folder, f"{segment} has {found.st_size} bytes and had {size}")
+        if os.pread(fd, _LENGTH, 0) != self._claim:
+            claim = _read(fd)
+            raise StaleOwner(self._folder, self.epoch, claim and claim[0])
+
+    def release(self) -> None:
+        """Let another owner in. A second call does nothing."""
+        fd, self._fd = self._fd, None
+        _HELD.discard(self)
+        if fd is not None and os.getpid() == self._process:
+            self._files.close(fd)
+
+    def forget(self) -> None:
+        """In a forked child: close its copy, which would keep the lock held when the owner has gone."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+
+def _read(fd: int) -> tuple[int, int] | None:
+    """Epoch and process of a lock file; None when it says neither."""
+    match = _CLAIM.fullmatch(os.pread(fd, _LENGTH, 0))
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_HELD: weakref.WeakSet[Ownership] = weakref.WeakSet()
+"""The locks that this process holds."""
+
+
+def _forget_all() -> None:
+    for held in list(_HELD):
+        held.forget()
+    _HELD.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,288 @@
+"""Reading records from segment files, while another thread writes to the last of them.
+
+Everything is read with `pread` on descriptors of this file's own. A record is read with one call when it and
+its cells lie within `WINDOW`; what is not in the window is read when it is asked for, and its CRC is checked
+before it is given out.
+
+The one rule: nothing at or after the durable end is looked at. The end only ever moves on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from dataspace.log.frames import (
+    COMMIT_SIZE,
+    PREFIX,
+    SEGMENT_SIZE,
+    Frame,
+    SegmentHead,
+    Type,
+    address,
+    body_fits,
+    commit_head,
+    parse,
+    place,
+    record_head,
+    segment_head,
+)
+from dataspace.log.layout import Layout
+from dataspace.log.marks import Mark
+from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord
+from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
+from dataspace.records import Body, Header, content_digest, split_body, split_cell
+from dataspace.values import ERASED, Erased
+
+WINDOW = 8192
+"""Bytes that are read at once for one record."""
+_CHUNK = 1 << 18
+"""Bytes that are read at once, at the most, while records are read one after another."""
+_OPEN = 128
+"""How many segment files are open at a time."""
+
+
+class Reader:
+    """The records of a log up to where `end` says that it is durable."""
+
+    def __init__(self, layout: Layout, end: Callable[[], Mark]) -> None:
+        self._layout = layout
+        self.end = end
+        self._files: OrderedDict[int, int] = OrderedDict()
+        self._lengths: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def pread(self, segment: int, offset: int, length: int) -> bytes:
+        """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there."""
+        with self._lock:
+            fd = self._files.get(segment)
+            if fd is None:
+                fd = self._open(segment)
+            else:
+                self._files.move_to_end(segment)
+            return os.pread(fd, length, offset)
+
+    def _open(self, segment: int) -> int:
+        path = self._layout.segment(segment)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise LogCorrupt(segment, 0, f"{path} is missing") from None
+        self._files[segment] = fd
+        if len(self._files) > _OPEN:
+            os.close(self._files.popitem(last=False)[1])
+        return fd
+
+    def close(self) -> None:
+        """Close the files. They are opened again when something is read."""
+        with self._lock:
+            while self._files:
+                os.close(self._files.popitem()[1])
+
+    def read(self, at: int) -> StoredRecord:
+        """The record at an address. Raises `NoSuchRecord`."""
+        segment, offset = place(at)
+        end = self.end()
+        if offset % 8 or not 0 < at < address(end.segment, end.offset):
+            raise NoSuchRecord(at)
+        window = self.pread(segment, offset, WINDOW)
+        found = self.frame(segment, offset, window, 0)
+        if found is None or found.was != Type.RECORD:
+            raise NoSuchRecord(at)
+        return StoredRecord(self, segment, found, window, 0)
+
+    def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
+        """The records from an address on, in order, to the end as it is when it is reached."""
+        if isinstance(start, Mark):
+            segment, offset = start.segment, start.offset
+        elif start is None:
+            segment, offset = 1, 0
+        else:
+            segment, offset = place(self.read(start).address)
+        size = WINDOW // 2
+        window, base, limit = b"", offset, offset
+        while True:
+            while offset >= limit:
+                end = self.end()
+                if segment < end.segment:
+                    limit = self._length(segment)
+                    if offset >= limit:
+                        segment, offset, limit, window, base = segment + 1, 0, 0, b"", 0
+                        continue
+                elif offset >= end.offset:
+                    return
+                else:
+                    limit = end.offset
+            at = offset - base
+            found = parse(window, at, segment, base) if at + PREFIX <= len(window) else None
+            if found is None:
+                size = min(2 * size, _CHUNK)
+                window, base = self.pread(segment, offset, min(size, limit - offset)), offset
+                found = self.frame(segment, offset, window, 0)
+                if found is None:
+                    raise LogCorrupt(segment, offset, "no frame begins here")
+                at = 0
+            if found.was == Type.RECORD:
+                record = StoredRecord(self, segment, found, window, at)
+                yield record
+                offset = record.last_frame
+                if offset != found.offset:
+                    continue
+            offset += found.size
+
+    def after(self, segment: int, offset: int) -> int | None:
+        """The address of the first record at or after a frame's place; None when there is none yet."""
+        while True:
+            end = self.end()
+            if segment < end.segment:
+                if offset >= self._length(segment):
+                    segment, offset = segment + 1, 0
+            elif offset >= end.offset:
+                return None
+            found = self.frame(segment, offset)
+            if found is None:
+                raise LogCorrupt(segment, offset, "no frame begins here")
+            if found.was == Type.RECORD:
+                return address(segment, offset)
+            offset += found.size
+
+    def frame(self, segment: int, offset: int, window: bytes | None = None, at: int = 0) -> Frame | None:
+        """The frame at an offset; None when none begins there. `window[at:]` is what is read already."""
+        if window is None:
+            window = self.pread(segment, offset, 256)
+        found = parse(window, at, segment, offset - at)
+        if found is None and len(window) - at >= PREFIX:
+            head = int.from_bytes(window[at + 8 : at + 12], "little")
+            if at + PREFIX + head > len(window):
+                return parse(self.pread(segment, offset, PREFIX + head), 0, segment, offset)
+        return found
+
+    def holds(self, mark: Mark) -> bool:
+        """Whether a batch that ends at `mark`, with that commit and position, is durable here."""
+        end = self.end()
+        segment, offset = mark.segment, mark.offset
+        if address(segment, offset) > address(end.segment, end.offset) or segment < 1:
+            return False
+        if offset <= SEGMENT_SIZE:
+            head = self.head(segment) if offset == SEGMENT_SIZE else None
+            return head is not None and head.previous_commit == mark.commit and head.first_position == mark.position + 1
+        data = self.pread(segment, offset - COMMIT_SIZE, COMMIT_SIZE)
+        found = parse(data, 0, segment, offset - COMMIT_SIZE)
+        return (
+            found is not None
+            and found.type == Type.COMMIT
+            and commit_head(found.head).last == mark.position
+            and content_digest(data) == mark.commit
+        )
+
+    def head(self, segment: int) -> SegmentHead | None:
+        """What a segment's first frame says; None when it is not sound."""
+        found = self.frame(segment, 0)
+        return segment_head(found.head) if found is not None and found.type == Type.SEGMENT else None
+
+    def _length(self, segment: int) -> int:
+        """How long a sealed segment is: the one after it says so."""
+        length = self._lengths.get(segment)
+        if length is None:
+            head = self.head(segment + 1)
+            if head is None:
+                raise LogCorrupt(segment + 1, 0, "the first frame of a segment is not sound")
+            length = self._lengths[segment] = head.previous_length
+        return length
+
+
+class StoredRecord:
+    """A record of a segment. It keeps the bytes that were read with it."""
+
+    __slots__ = ("_at", "_frame", "_reader", "_segment", "_starts", "_window", "header")
+
+    def __init__(self, reader: Reader, segment: int, found: Frame, window: bytes, at: int) -> None:
+        self._reader = reader
+        self._segment = segment
+        self._frame = found
+        self._window = window
+        self._at = at
+        self.header: Header
+        self.header, self._starts = record_head(found.head)
+
+    @property
+    def address(self) -> int:
+        return address(self._segment, self._frame.offset)
+
+    @property
+    def attachments(self) -> int:
+        return len(self._starts)
+
+    @property
+    def last_frame(self) -> int:
+        """The offset of the last frame that belongs to this record."""
+        return self._frame.offset + (self._starts[-1] if self._starts else 0)
+
+    @property
+    def next(self) -> int | None:
+        if not self._starts:
+            return self._reader.after(self._segment, self._frame.offset + self._frame.size)
+        return self._reader.after(self._segment, self.last_frame)
+
+    def body(self) -> Body:
+        data = self._content(self._frame, "its body")
+        if data is None:
+            raise BodyErased(self.header.position)
+        body = split_body(data)
+        if body is None:
+            raise self._damaged("its body has lengths that do not fit")
+        return body
+
+    def part(self, number: int) -> bytes | Erased:
+        data = self._part(number, None, "part")
+        return ERASED if data is None else data
+
+    def cell(self, number: int) -> str | bytes | Erased:
+        data = self._part(number, Type.CELL, "cell")
+        return ERASED if data is None else split_cell(data).content
+
+    def page(self, number: int) -> bytes:
+        data = self._part(number, Type.PAGE, "page")
+        if data is None:
+            raise BodyErased(self.header.position)
+        return data
+
+    def _part(self, number: int, kind: Type | None, name: str) -> bytes | None:
+        if not 0 <= number < len(self._starts):
+            raise NoSuchPart(self.header.position, number, name)
+        start = self._starts[number]
+        at = self._at + start
+        inside = at + PREFIX <= len(self._window)
+        offset = self._frame.offset + start
+        found = (
+            self._reader.frame(self._segment, offset, self._window, at)
+            if inside
+            else self._reader.frame(self._segment, offset)
+        )
+        if found is None or found.was not in (Type.CELL, Type.PAGE):
+            raise self._damaged(f"{name} {number} has no sound frame")
+        if kind is not None and found.was != kind:
+            raise NoSuchPart(self.header.position, number, name)
+        return self._content(found, f"{name} {number}")
+
+    def _content(self, found: Frame, what: str) -> bytes | None:
+        """The body of a frame, checked; None when it was erased."""
+        if found.type == Type.ERASED:
+            return None
+        if found.flags:
+            raise NewerFormat(self._segment, found.offset, f"a frame with flags {found.flags:#x}")
+        length = found.body_length
+        at = self._at + found.body_offset - self._frame.offset
+        if at + length <= len(self._window):
+            data = self._window[at : at + length]
+        else:
+            data = self._reader.pread(self._segment, found.body_offset, length)
+        if not body_fits(found, data):
+            raise self._damaged(f"{what} is not what was written")
+        return data
+
+    def _damaged(self, what: str) -> SessionDamaged:
+        header = self.header
+        return SessionDamaged(header.uid.hex(), header.seq, header.position, what)

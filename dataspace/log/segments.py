@@ -1,0 +1,363 @@
+"""The embedded store: a folder of segment files, one owner, one fdatasync for each batch.
+
+A batch goes to the disk with one write, ended by a commit that names the one before, and is synced; only
+then does the durable end move on, for the readers here and, in the head file, elsewhere. A segment that is
+full is cut to its length, synced, and never written to again.
+
+The one rule: a batch moves `_mark` on as its last step. Until then, whatever happens, all is as it was; and
+where the disk cannot say whether that is so, the store stops.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from dataspace.errors import KeeveError
+from dataspace.log.chains import Chains
+from dataspace.log.files import Files, WriteFailed
+from dataspace.log.frames import (
+    FORMAT,
+    SEGMENT_SIZE,
+    SegmentHead,
+    address,
+    commit_frame,
+    record_frames,
+    segment_frame,
+)
+from dataspace.log.layout import Layout, State
+from dataspace.log.marks import Damage, Head, Mark
+from dataspace.log.notices import recovered
+from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said
+from dataspace.log.ownership import Ownership
+from dataspace.log.publishing import Publisher
+from dataspace.log.publishing import read as read_head
+from dataspace.log.reading import Reader, StoredRecord
+from dataspace.log.store import (
+    MAX_RECORD,
+    ChainHead,
+    NotAStore,
+    RecordTooLarge,
+    StoreClosed,
+    StoreFailed,
+    StoreMoved,
+    StoreReadOnly,
+    record_size,
+)
+from dataspace.log.tail import Tail
+from dataspace.log.verdicts import BEGINNING, Evidence, NewerFormat, SessionDamaged, Verdict, Visit
+from dataspace.records import STORE_UID, Record, Salts
+
+SEGMENT_BYTES: Final = 64 << 20
+"""How large a segment grows."""
+
+_NOTHING: Final = Evidence()
+
+
+class SegmentStore:
+    """The store in a folder; see `dataspace.log.store.Store` for what it promises.
+
+    `now` gives the time in microseconds since 1970, `salts` random bytes, `files` stands before the disk.
+    `evidence` is what is known of the log from elsewhere, `visit` is told of each record that recovery reads
+    after `evidence.start`. `known` gives the newest record of a chain that was not written to lately; without
+    it such a chain is not checked. `readonly` takes no lock: it reads a store that another process may own,
+    up to what that one has published, and `refresh` asks again.
+
+    Raises `NotAStore`, `StoreOwned`, `NewerFormat`, or what the disk refuses. A log that may not be written
+    to opens read-only, with the reason as its `fault`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        now: Callable[[], int],
+        salts: Salts,
+        files: Files | None = None,
+        readonly: bool = False,
+        evidence: Evidence = _NOTHING,
+        visit: Visit | None = None,
+        known: Callable[[bytes], ChainHead | None] | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self._layout = Layout(folder)
+        self._path = str(self._layout.folder)
+        self._files = files or Files()
+        self._now = now
+        self._salts = salts
+        self._segment_bytes = segment_bytes
+        self._chains = Chains(known)
+        self._reader = Reader(self._layout, lambda: self._mark)
+        self._writing = threading.Lock()
+        self._owner: Ownership | None = None
+        self._tail: Tail | None = None
+        self._publisher: Publisher | None = None
+        self._mark = BEGINNING
+        self._settled = True
+        self._failure = ""
+        self._closed = False
+        self.log_id = b""
+        self.epoch = 0
+        self.readonly = readonly
+        self.fault: KeeveError | None = None
+        self.damaged: Mapping[bytes, Damage] = {}
+        if readonly:
+            self._follow(evidence, visit)
+        else:
+            self._own(evidence, visit)
+
+    @property
+    def head(self) -> Head:
+        return self._mark.head
+
+    @property
+    def mark(self) -> Mark:
+        return self._mark
+
+    # Opening
+
+    def _own(self, evidence: Evidence, visit: Visit | None) -> None:
+        layout, files = self._layout, self._files
+        if layout.state() is State.NEW:
+            layout.make_folders(files)
+        self._owner = Ownership(layout.lock, files)
+        try:
+            verdict = judged(layout, evidence, visit)
+            self.fault = verdict.error()
+            if isinstance(self.fault, NewerFormat):
+                raise self.fault
+            epoch = max(self._owner.epoch, verdict.epoch)
+            if self.fault is not None:
+                self.readonly = True
+                self._owner.release()
+                self._adopt(verdict, epoch)
+                return
+            self._owner.claim(epoch + 1)
+            if verdict.end.position == 0:
+                verdict = make(layout, files, verdict, epoch + 1, self._now(), self._salts)
+            else:
+                put_right(layout, files, verdict)
+            self._adopt(verdict, epoch + 1)
+            self._begin()
+            for debt in owed(layout):
+                self._say(debt, evidence)
+        except BaseException:
+            self._release()
+            raise
+
+    def _adopt(self, verdict: Verdict, epoch: int) -> None:
+        self.log_id = verdict.log_id or b""
+        self.epoch = epoch
+        self.damaged = verdict.damaged
+        self._mark = verdict.end
+        self._chains.note(verdict.heads)
+
+    def _begin(self) -> None:
+        """Make ready to write after the mark."""
+        path = self._layout.segment(self._mark.segment)
+        self._tail = Tail(self._files, path, self._files.open(path))
+        self._settled = is_settled(self._reader, self._mark)
+        self._publisher = Publisher(self._layout.head, self._files, self.log_id, self.epoch)
+        self._publisher.publish(self._mark)
+
+    def _say(self, debt: Owed, evidence: Evidence) -> None:
+        """Put down in the store's chain what was cut, unless an interrupted recovery did that already."""
+        place = self._mark._replace(segment=debt.segment, offset=debt.offset)
+        if next(self.scan(place), None) is None:
+            chain = self.chain(STORE_UID) or evidence.heads(STORE_UID) or self._find_chain()
+            self.append([recovered(chain, debt.length, debt.name, self._now(), self._salts)])
+        said(self._layout, self._files, debt)
+
+    def _find_chain(self) -> ChainHead | None:
+        """The store's newest record, by reading all: for evidence that has a start and no heads."""
+        headers = (stored.header for stored in self.scan())
+        own = [(header.seq, header.hash) for header in headers if header.uid == STORE_UID]
+        return own[-1] if own else None
+
+    def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
+        layout = self._layout
+        if layout.state() is State.NEW:
+            raise NotAStore(self._path, "there is nothing in it to read")
+        log_id = layout.log_id()
+        published = read_head(layout.head)
+        if published is not None and log_id in (None, published.log_id):
+            self._mark = published.mark
+            if self._reader.holds(published.mark):
+                self.log_id, self.epoch = published.log_id, published.epoch
+                return
+        verdict = durable_part(layout, evidence, visit)
+        self.fault = verdict.error()
+        if isinstance(self.fault, NewerFormat):
+            raise self.fault
+        self._adopt(verdict, verdict.epoch)
+
+    def refresh(self) -> Head:
+        if self._owner is None and self.fault is None:
+            published = read_head(self._layout.head)
+            if published is not None:
+                if published.log_id != self.log_id:
+                    raise StoreMoved(self._path, "another store is there now")
+                if published.mark.position >= self._mark.position:
+                    self.epoch = published.epoch
+                    self._mark = published.mark
+        return self.head
+
+    # Writing
+
+    def append(self, records: Sequence[Record]) -> None:
+        with self._writing:
+            tail = self._ready(records)
+            if not records:
+                return
+            heads = self._chains.follow(records)
+            try:
+                tail = self._append(tail, records)
+            except BaseException:
+                for record in records:
+                    record.position = record.address = 0
+                raise
+            self._chains.note(heads)
+
+    def _ready(self, records: Sequence[Record]) -> Tail:
+        """The tail to write to, if this store may write these records now."""
+        tail = self._tail
+        if tail is None or self.fault is not None or self._owner is None:
+            raise self._refusal()
+        for record in records:
+            if record.uid in self.damaged and record.uid != STORE_UID:
+                raise SessionDamaged.of(record.uid, self.damaged[record.uid])
+            size = record_size(record)
+            if size > MAX_RECORD:
+                raise RecordTooLarge(record.uid.hex(), record.seq, size)
+        self._owner.check(tail.path, tail.inode, tail.size)
+        return tail
+
+    def _refusal(self) -> KeeveError:
+        if self._closed:
+            return StoreClosed(self._path)
+        if self.readonly:
+            return StoreReadOnly(self._path, "it was opened so" if self.fault is None else str(self.fault))
+        return StoreFailed(self._path, self._failure)
+
+    def _append(self, tail: Tail, records: Sequence[Record]) -> Tail:
+        mark = self._mark
+        data, end = self._framed(records, mark)
+        if end.offset > self._segment_bytes and mark.offset > SEGMENT_SIZE:
+            tail = self._roll(tail)
+            mark = self._mark
+            data, end = self._framed(records, mark)
+        self._put(tail, mark.offset, data, end)
+        self._settled = False
+        return tail
+
+    def _framed(self, records: Sequence[Record], mark: Mark) -> tuple[bytes, Mark]:
+        """A batch as it lies after `mark`, and the mark after it. Numbers the records."""
+        segment, offset, position, hash, commit = mark
+        chunks: list[bytes] = []
+        crcs: list[int] = []
+        for record in records:
+            position += 1
+            record.position = position
+            record.address = address(segment, offset)
+            frames, more, size = record_frames(record, self.epoch, segment, offset)
+            chunks += frames
+            crcs += more
+            offset += size
+            hash = record.hash
+        last, commit = commit_frame(mark.position + 1, position, crcs, commit, segment, offset)
+        chunks.append(last)
+        return b"".join(chunks), Mark(segment, offset + len(last), position, hash, commit)
+
+    def _put(self, tail: Tail, offset: int, data: bytes, end: Mark, *, ahead: bool = True) -> None:
+        """Make a batch durable, and then known."""
+        try:
+            tail.put(offset, data, ahead=ahead)
+            self._mark = end
+            if self._publisher is not None:
+                self._publisher.publish(end)
+        except BaseException as error:
+            self._failed(error)
+            raise
+
+    def _failed(self, error: BaseException) -> None:
+        """After a failed write: go on if the disk is as it was, else stop for good."""
+        if isinstance(error, WriteFailed) and error.undone:
+            return
+        self._failure = str(error) or type(error).__name__
+        self.fault = StoreFailed(self._path, self._failure)
+        if isinstance(error, Exception):
+            raise self.fault from error
+
+    def _roll(self, tail: Tail) -> Tail:
+        """Seal the segment that is full, and begin the next one."""
+        mark = self._mark
+        number = mark.segment + 1
+        head = SegmentHead(FORMAT, number, self.log_id, mark.position + 1, mark.offset, mark.commit)
+        frame = segment_frame(head)
+        try:
+            tail.cut(mark.offset)
+            tail.sync()
+            begun = Tail.begin(self._files, self._layout.segment(number), frame)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        tail.close()
+        self._tail = begun
+        self._mark = mark._replace(segment=number, offset=len(frame))
+        return begun
+
+    def settle(self) -> None:
+        with self._writing:
+            self._settle(self._ready(()))
+
+    def _settle(self, tail: Tail, *, ahead: bool = True) -> None:
+        if self._settled:
+            return
+        mark = self._mark
+        data, commit = commit_frame(mark.position + 1, mark.position, (), mark.commit, mark.segment, mark.offset)
+        end = mark._replace(offset=mark.offset + len(data), commit=commit)
+        self._put(tail, mark.offset, data, end, ahead=ahead)
+        self._settled = True
+
+    def close(self) -> None:
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self._tail is not None and self.fault is None:
+                    tail = self._ready(())
+                    tail.cut(self._mark.offset)
+                    self._settle(tail, ahead=False)
+            except KeeveError:
+                pass  # what is durable is durable; the next opening does without
+            finally:
+                self._release()
+
+    def _release(self) -> None:
+        """Give up all that is held."""
+        self._reader.close()
+        tail, self._tail = self._tail, None
+        publisher, self._publisher = self._publisher, None
+        if tail is not None:
+            tail.close()
+        if publisher is not None:
+            publisher.close()
+        if self._owner is not None:
+            self._owner.release()
+
+    # Reading
+
+    def chain(self, uid: bytes) -> ChainHead | None:
+        return self._chains.get(uid)
+
+    def read(self, address: int) -> StoredRecord:
+        return self._reader.read(address)
+
+    def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
+        return self._reader.scan(start)
+
+    def holds(self, mark: Mark) -> bool:
+        return self._reader.holds(mark)

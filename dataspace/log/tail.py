@@ -1,0 +1,95 @@
+"""The segment that is written to: what it has on the disk, and zeros ahead of that.
+
+A sync is a third faster when the file does not grow, so zeros are written ahead of what is needed: a little
+while the segment is small, then 256 KiB at a time. Where there is no space for them it goes on without.
+
+The one rule: `size` is what the file's length must be, whatever failed. The owner compares the two before
+every write.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from dataspace.log.files import DiskFull, Files, WriteFailed
+
+_SMALL: Final = 64 << 10
+_AHEAD: Final = 256 << 10
+
+
+class Tail:
+    """An open segment file, of which this process is the only writer."""
+
+    __slots__ = ("_fd", "_files", "inode", "path", "size")
+
+    def __init__(self, files: Files, path: Path, fd: int) -> None:
+        self._files = files
+        self._fd = fd
+        self.path = str(path)
+        found = os.fstat(fd)
+        self.inode = found.st_ino
+        self.size = found.st_size
+
+    @classmethod
+    def begin(cls, files: Files, path: Path, head: bytes) -> Tail:
+        """A new segment with its first frame: durable when this returns, its name too.
+
+        Raises `WriteFailed` and leaves no file, or `SyncFailed`.
+        """
+        fd = files.open(path, create=True)
+        try:
+            files.truncate(fd, 0)
+            files.write(fd, 0, head, 0)
+            files.sync(fd)
+            files.sync_folder(path.parent)
+        except BaseException as error:
+            files.close(fd)
+            if isinstance(error, WriteFailed):
+                with suppress(OSError):
+                    files.remove(path)
+            raise
+        return cls(files, path, fd)
+
+    def put(self, offset: int, data: bytes, *, ahead: bool = True) -> None:
+        """Write `data` at `offset`, over zeros or at the end: durable when this returns.
+
+        Raises `WriteFailed` and leaves nothing of it, or `SyncFailed`, after which nobody knows.
+        """
+        end = offset + len(data)
+        size = self.size
+        if end <= size:
+            self._files.write(self._fd, offset, data, size)
+        elif ahead:
+            self._grow(offset, data, end)
+        else:
+            self._files.write(self._fd, offset, data, size)
+            self.size = end
+        self._files.sync(self._fd)
+
+    def _grow(self, offset: int, data: bytes, end: int) -> None:
+        step = _SMALL if end < _SMALL else _AHEAD
+        size = end + -end % step
+        try:
+            self._files.write(self._fd, offset, data + bytes(size - end), self.size)
+        except DiskFull as error:
+            if not error.undone:
+                raise
+            size = end
+            self._files.write(self._fd, offset, data, self.size)
+        self.size = size
+
+    def cut(self, length: int) -> None:
+        """Cut off the zeros after `length`. Durable after `sync`, or the next `put`."""
+        self._files.truncate(self._fd, length)
+        self.size = length
+
+    def sync(self) -> None:
+        """Make what the file is now durable. Raises `SyncFailed`."""
+        self._files.sync(self._fd)
+
+    def close(self) -> None:
+        """Close the file. Makes nothing durable."""
+        self._files.close(self._fd)
