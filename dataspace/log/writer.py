@@ -1,0 +1,193 @@
+"""Group commit: whatever is ready goes to the store as one batch, while the next one gathers.
+
+A batch is appended in a worker thread, one at a time, so that the vats go on meanwhile. When nothing else is
+to be done there is nothing to go on with, and a hand-over between threads would cost as much as the disk:
+`commit_now` then appends in line. After a while without work the log is settled.
+
+The one rule: what is told is told in the order of positions, and what fails takes with it all that is queued
+behind it, since that may build upon it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from dataspace.errors import KeeveError
+from dataspace.log.store import Store, record_size
+from dataspace.records import Record
+
+BATCH_BYTES: Final = 8 << 20
+"""How large a batch grows, but for a single record that is larger."""
+BATCH_RECORDS: Final = 4096
+
+OnDurable = Callable[[Sequence[Record]], None]
+OnFailed = Callable[[Sequence[Record], KeeveError], None]
+
+
+class Writer:
+    """The queue before a store. All of it belongs to one trio thread.
+
+    `on_durable` is called with each batch once it is durable, `on_failed` with a batch that is not, together
+    with all that was queued behind it. Both are called in the trio thread and must not raise. After a failure
+    the writer goes on, unless the store itself has stopped: then `stopped` says why.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        on_durable: OnDurable,
+        on_failed: OnFailed,
+        idle: float = 0.05,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._store = store
+        self._on_durable = on_durable
+        self._on_failed = on_failed
+        self._idle = idle
+        self._batch_bytes = batch_bytes
+        self._queue: deque[Record] = deque()
+        self._limiter = trio.CapacityLimiter(1)
+        self._in_flight = False
+        self._unsettled = False
+        self._last = 0.0
+        self._bell: trio.Event | None = None
+        self._dozing = False
+        self._empty = trio.Event()
+        self.stopped: KeeveError | None = None
+        """Why nothing more is written; None while the writer works."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is queued or in flight."""
+        return self._in_flight or bool(self._queue)
+
+    def enqueue(self, record: Record, *, wake: bool = True) -> None:
+        """Queue a record for the next batch. Raises what has stopped the writer.
+
+        With `wake=False` nothing happens before `wake` or `commit_now` is called, which is up to the caller.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+        self._queue.append(record)
+        if wake:
+            self.wake()
+
+    def wake(self) -> None:
+        """Let `run` take what is queued."""
+        if self._bell is not None:
+            self._bell.set()
+            self._bell = None
+
+    def commit_now(self) -> int:
+        """Append what is queued in line, unless a batch is in flight; gives how many records were taken.
+
+        For a caller that sees that nothing else could run meanwhile: it blocks the thread for a sync.
+        """
+        taken = 0
+        while self._queue and not self._in_flight:
+            batch = self._take()
+            taken += len(batch)
+            try:
+                self._store.append(batch)
+            except KeeveError as error:
+                self._fail(batch, error)
+            else:
+                self._durable(batch)
+        if taken and self._dozing:
+            self.wake()  # so that there is somebody to settle the log later
+        return taken
+
+    async def run(self) -> None:
+        """Write until cancelled, or until the store stops. A batch that is in flight is waited for."""
+        while self.stopped is None:
+            if self._queue:
+                await self._write()
+            else:
+                await self._wait()
+
+    async def drain(self) -> None:
+        """Wait until nothing is queued or in flight. `run` must be running."""
+        while self.busy:
+            self.wake()
+            await self._empty.wait()
+
+    async def _wait(self) -> None:
+        """Wait for work; settle when there is none for a while."""
+        bell = self._bell = trio.Event()
+        self._dozing = not self._unsettled
+        if not self._unsettled:
+            await bell.wait()
+            self._dozing = False
+            return
+        with trio.move_on_at(self._last + self._idle) as scope:
+            await bell.wait()
+        if not scope.cancelled_caught:
+            return
+        self._bell = None
+        if not self._queue and self._last + self._idle <= trio.current_time():
+            await self._settle()
+
+    async def _write(self) -> None:
+        batch = self._take()
+        self._in_flight = True
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._store.append, batch, limiter=self._limiter)
+        except KeeveError as error:
+            self._in_flight = False
+            self._fail(batch, error)
+        else:
+            self._in_flight = False
+            self._durable(batch)
+        await trio.lowlevel.checkpoint()
+
+    async def _settle(self) -> None:
+        self._in_flight = True
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._store.settle, limiter=self._limiter)
+        except KeeveError as error:
+            self._in_flight = False
+            if self._store.fault is not None:
+                self._fail([], error)
+        finally:
+            self._in_flight = False
+        self._unsettled = False
+        self._tell_empty()
+
+    def _take(self) -> list[Record]:
+        """The next batch: what is queued, as far as the limits go."""
+        queue = self._queue
+        batch = [queue.popleft()]
+        size = record_size(batch[0])
+        while queue and len(batch) < BATCH_RECORDS:
+            size += record_size(queue[0])
+            if size > self._batch_bytes:
+                break
+            batch.append(queue.popleft())
+        return batch
+
+    def _durable(self, batch: Sequence[Record]) -> None:
+        self._last = trio.current_time()
+        self._unsettled = True
+        self._on_durable(batch)
+        self._tell_empty()
+
+    def _fail(self, batch: Sequence[Record], error: KeeveError) -> None:
+        failed = [*batch, *self._queue]
+        self._queue.clear()
+        if self._store.fault is not None:
+            self.stopped = error
+            self.wake()
+        self._on_failed(failed, error)
+        self._tell_empty()
+
+    def _tell_empty(self) -> None:
+        if not self.busy:
+            self._empty.set()
+            self._empty = trio.Event()
