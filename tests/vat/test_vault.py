@@ -1,0 +1,153 @@
+"""Credentials: found at each use, shown nowhere."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dataspace.values import Blob, freeze
+from vat.vault import REMEMBERED, Environment, File, NoCredential, Vault
+
+SECRET = "sk-canary-93a1\\'\"/+"
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "key"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_credential_is_found_in_a_variable_in_a_file_or_by_a_function(key_file):
+    vault = Vault({"a": Environment("KEY", {"KEY": "one"}), "b": File(key_file), "c": lambda: "three"})
+    assert [vault.resolve(name) for name in vault.names()] == ["one", SECRET, "three"]
+
+
+def test_a_rotated_credential_is_used_from_the_next_time_on():
+    environ = {"KEY": "old"}
+    vault = Vault({"a": Environment("KEY", environ)})
+    assert vault.resolve("a") == "old"
+    environ["KEY"] = "new"
+    assert vault.resolve("a") == "new"
+
+
+def test_a_name_that_the_vault_does_not_have_is_refused_with_those_that_it_has():
+    with pytest.raises(NoCredential, match=r"no credential 'c': this host's vault has a, b; add"):
+        Vault({"b": lambda: "", "a": lambda: ""}).resolve("c")
+
+
+def test_a_variable_that_is_not_set_is_named():
+    with pytest.raises(NoCredential, match="variable KEY is not set"):
+        Vault({"a": Environment("KEY", {"KEY": ""})}).resolve("a")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610])
+def test_a_file_that_others_may_touch_is_refused_with_the_remedy(key_file, mode):
+    key_file.chmod(mode)
+    with pytest.raises(NoCredential, match=f"mode {mode:04o}.*chmod 600 {key_file}"):
+        Vault({"a": File(key_file)}).resolve("a")
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(NoCredential, match="is not a file"):
+        Vault({"a": File(tmp_path / "pipe")}).resolve("a")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"canary-\xff\xfe", b"x" * 70_000])
+def test_a_file_without_one_readable_value_is_refused_without_showing_it(key_file, content):
+    key_file.write_bytes(content)
+    with pytest.raises(NoCredential) as caught:
+        Vault({"a": File(key_file)}).resolve("a")
+    assert "canary" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(NoCredential, match=r"nowhere: No such file or directory; put it there"):
+        Vault({"a": File(tmp_path / "nowhere")}).resolve("a")
+
+
+def test_an_error_of_a_source_is_not_shown_as_it_may_quote_the_value():
+    def source():
+        raise ValueError(SECRET)
+
+    with pytest.raises(NoCredential, match="its source raised ValueError") as caught:
+        Vault({"a": source}).resolve("a")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("value", [None, "", b"bytes", 3])
+def test_a_source_has_to_give_a_str(value):
+    with pytest.raises(NoCredential, match="has to give a str"):
+        Vault({"a": lambda: value}).resolve("a")
+
+
+def test_a_vault_shows_names_and_where_they_are_found_and_no_value():
+    vault = Vault({"a": Environment("KEY", {"KEY": SECRET}), "b": lambda: SECRET})
+    vault.resolve("a")
+    assert repr(vault) == "Vault(a=Environment(variable='KEY'), b=...)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "before {} after", "{0}{0}", "Bearer {}", "{!r}"],
+)
+def test_a_value_is_taken_out_of_text(text):
+    vault = Vault({"a": lambda: SECRET})
+    vault.resolve("a")
+    clean = vault.redact(text.format(SECRET))
+    assert "canary" not in clean
+    assert "‹credential a›" in clean
+
+
+def test_a_value_is_taken_out_of_a_url_and_of_json():
+    vault = Vault({"a": lambda: SECRET})
+    vault.resolve("a")
+    text = vault.redact('?key=sk-canary-93a1%5C%27%22%2F%2B {"key": "sk-canary-93a1\\\\\'\\"/+"}')
+    assert text == '?key=‹credential a› {"key": "‹credential a›"}'
+
+
+def test_of_two_values_the_longer_one_goes_first_so_that_nothing_is_left_over():
+    values = iter(["canary-1", "canary-1-and-more"])
+    vault = Vault({"a": lambda: next(values)})
+    vault.resolve("a")
+    vault.resolve("a")
+    assert vault.redact("canary-1-and-more") == "‹credential a›"
+
+
+def test_values_from_before_a_rotation_are_still_taken_out_and_memory_stays_bounded():
+    numbers = iter(range(1000))
+    vault = Vault({"a": lambda: f"canary-{next(numbers):04}"})
+    for _ in range(1000):
+        vault.resolve("a")
+    assert vault.redact("canary-0998") == "‹credential a›"
+    assert len(vault._forms) == REMEMBERED
+
+
+def test_a_value_is_taken_out_of_results_at_any_depth():
+    vault = Vault({"a": lambda: "canary-canary"})
+    vault.resolve("a")
+    value = freeze(
+        {"x": ["say canary-canary", {"canary-canary": b"canary-canary", "b": Blob("a/b", b"canary-canary")}]}
+    )
+    clean = vault.redact_value(value)
+    assert "canary" not in repr(clean)
+    assert clean["x"][1]["b"] == Blob("a/b", "‹credential a›".encode())
+
+
+def test_a_result_without_a_credential_comes_back_as_it_is():
+    vault = Vault({"a": lambda: "canary-canary"})
+    vault.resolve("a")
+    value = freeze({"x": [1, "fine", b"fine", None]})
+    assert vault.redact_value(value) is value
+
+
+def test_the_placeholders_of_local_servers_stay_in_results_and_leave_errors():
+    vault = Vault({"a": lambda: "ollama"})
+    vault.resolve("a")
+    assert vault.redact_value("ollama is a program") == "ollama is a program"
+    assert vault.redact("bad key: ollama") == "bad key: ‹credential a›"

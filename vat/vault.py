@@ -1,0 +1,198 @@
+"""The vault: the host's credentials, by name. Heaps, records and images hold names; only devices see a value.
+
+A value is looked up at each use, so a rotated key is used from the next call on, and nothing has to be restarted.
+The vault remembers the last values that it has given out for one purpose: to take them out of text again (`redact`).
+
+The one rule: no value leaves by another way than `resolve`. None is in a `repr` or an error, and no error here
+carries another exception, since that one might quote what it read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import deque
+from collections.abc import Mapping
+from operator import is_
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.values import Blob, FrozenDict, FrozenList, Value
+
+REMEMBERED: Final = 16
+"""Values of one credential that are still taken out of text after it has been rotated."""
+
+LARGEST_FILE: Final = 1 << 16
+"""Bytes. What is longer is no credential."""
+
+SHORTEST_SECRET: Final = 8
+"""Characters. Shorter values are the placeholders that local servers want ("none", "ollama"), and words of results."""
+
+
+class NoCredential(KeeveError, LookupError):
+    """A device asked for a credential that the host does not have; `name` is which one, `reason` why not."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no credential {self.name!r}: {self.reason}"
+
+
+class _NotFound(Exception):
+    """Why a source has no value; becomes a `NoCredential` with the name."""
+
+
+class Source(Protocol):
+    """Where a credential is found. A callable that gives the value is one, too."""
+
+    def __call__(self) -> str: ...
+
+
+@attrs.frozen
+class Environment:
+    """A credential in an environment variable."""
+
+    variable: str
+    environ: Mapping[str, str] = attrs.field(factory=lambda: os.environ, repr=False, eq=False)
+
+    def __call__(self) -> str:
+        value = self.environ.get(self.variable, "")
+        if not value:
+            raise _NotFound(f"the environment variable {self.variable} is not set; set it for the host")
+        return value
+
+
+@attrs.frozen
+class File:
+    """A credential in a file of its own, which only its owner may read (mode 0600 or stricter)."""
+
+    path: Path = attrs.field(converter=Path)
+
+    def __call__(self) -> str:
+        try:
+            # Without O_NONBLOCK a named pipe would stop the host until somebody writes into it.
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            reason = f"{self.path}: {error.strerror}; put it there, with mode 0600"
+            raise _NotFound(reason) from None
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise _NotFound(f"{self.path} is not a file")
+            if found.st_mode & 0o077:
+                mode = stat.S_IMODE(found.st_mode)
+                raise _NotFound(f"{self.path} has mode {mode:04o}, so others may read it: chmod 600 {self.path}")
+            data = os.read(handle, LARGEST_FILE + 1)
+        finally:
+            os.close(handle)
+        if len(data) > LARGEST_FILE:
+            raise _NotFound(f"{self.path} has more than {LARGEST_FILE} bytes; it should hold the value alone")
+        text = data.decode(errors="replace").rstrip("\r\n")
+        if not text or "\ufffd" in text:
+            raise _NotFound(f"{self.path} is empty or not UTF-8 text; it should hold the value alone")
+        return text
+
+
+class Vault:
+    """Credentials by name. `Vault({"openai": Environment("OPENAI_API_KEY"), "crm": File("/run/keys/crm")})`."""
+
+    def __init__(self, sources: Mapping[str, Source] | None = None) -> None:
+        self._sources = dict(sources or {})
+        self._given: dict[str, deque[str]] = {}
+        self._forms: list[tuple[str, str, int]] = []  # what a value looks like, its name, its length; longest first
+
+    def names(self) -> list[str]:
+        """The names of its credentials, sorted."""
+        return sorted(self._sources)
+
+    def resolve(self, name: str) -> str:
+        """The value of a credential, looked up now. Raises `NoCredential`, which says what to do."""
+        source = self._sources.get(name)
+        if source is None:
+            known = ", ".join(self.names()) or "nothing"
+            raise NoCredential(name, f"this host's vault has {known}; add the name to it")
+        reason = None
+        value: object = None
+        try:
+            value = source()
+        except _NotFound as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - sources are the users' code, and may raise anything
+            reason = f"its source raised {type(error).__name__}"
+        if reason is None and (not isinstance(value, str) or not value):
+            reason = f"its source gave {'nothing' if not value else type(value).__name__}; it has to give a str"
+        if reason is not None:
+            raise NoCredential(name, reason)  # outside of the handler: it must not carry what the source raised
+        assert isinstance(value, str)
+        self._remember(name, value)
+        return value
+
+    def redact(self, text: str, at_least: int = 1) -> str:
+        """`text` with the names of credentials in the place of values that have been given out.
+
+        Finds a value as it is, as `repr` and JSON escape it and as a URL has it; not encoded in other ways. Values of
+        fewer than `at_least` characters stay. Costs one search of the text for each of those forms.
+        """
+        for form, name, length in self._forms:
+            if length >= at_least and form in text:
+                text = text.replace(form, f"‹credential {name}›")
+        return text
+
+    def redact_value(self, value: Value) -> Value:
+        """A frozen value without the values that have been given out, in keys as well; itself when there are none.
+
+        Values under 8 characters are no secrets, and stay.
+        """
+        if not self._forms:
+            return value
+        kind = type(value)
+        if kind is str:
+            return self.redact(value, SHORTEST_SECRET)
+        if kind is FrozenDict:
+            changed = {self.redact(k, SHORTEST_SECRET): self.redact_value(v) for k, v in value.items()}
+            same = all(map(is_, changed, value)) and all(map(is_, changed.values(), value.values()))
+            return value if same else FrozenDict(changed)
+        if kind is FrozenList:
+            items = [self.redact_value(item) for item in value]
+            return value if all(map(is_, items, value)) else FrozenList(items)
+        if kind is bytes:
+            return self._redact_bytes(value)
+        if kind is Blob:
+            content = self._redact_bytes(value.content)
+            return value if content is value.content else Blob(value.media_type, content)
+        return value
+
+    def _redact_bytes(self, content: bytes) -> bytes:
+        for form, name, length in self._forms:
+            if length >= SHORTEST_SECRET and form.encode() in content:
+                content = content.replace(form.encode(), f"‹credential {name}›".encode())
+        return content
+
+    def _remember(self, name: str, value: str) -> None:
+        given = self._given.setdefault(name, deque(maxlen=REMEMBERED))
+        if value in given:
+            return
+        given.append(value)
+        forms = {
+            (form, name, len(value))
+            for name, values in self._given.items()
+            for value in values
+            for form in (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, safe=""))
+        }
+        # The longest first: of a value that begins with another one nothing must be left over.
+        self._forms = sorted(forms, key=lambda each: (-len(each[0]), each))
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={source!r}" if isinstance(source, Environment | File) else f"{name}=..."
+            for name, source in sorted(self._sources.items())
+        )
+        return f"Vault({', '.join(shown)})"
