@@ -1,0 +1,165 @@
+"""Outcomes: what came of an effect, a value or an error, and the errors that are the runtime's own.
+
+An error is made fit to be recorded before anyone sees it (`fit_for_record`): it carries no traceback, no chain of other
+errors and no credential, because all of these can hold what must not leave the device. What helps to find the fault is
+put beside it, as text for the host's log (`Outcome.trace`).
+
+The one rule: pure functions of an error; nothing here knows how effects are run.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from operator import is_
+from typing import Any, Final
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.values import Value
+
+LONGEST_TRACE: Final = 16_384
+"""Characters of a trace that are kept, the last ones."""
+
+Redact = Callable[[str], str]
+
+
+@attrs.frozen
+class Outcome:
+    """What came of an effect: its `value` (frozen), or, when that is not `None`, the `error`.
+
+    `trace` is where an error came from, as text without credentials: for the host's log, never for a record.
+    """
+
+    value: Value = None
+    error: Exception | None = None
+    trace: str = attrs.field(default="", eq=False, repr=False)
+
+
+class EffectError(KeeveError):
+    """An effect without a value. `effect` is what was called (`"model.complete"`)."""
+
+    def __init__(self, effect: str, *more: Any) -> None:
+        super().__init__(effect, *more)
+        self.effect = effect
+
+
+class OutcomeUnknown(EffectError):
+    """The host ended after the effect had started and before its outcome was recorded: it may have happened."""
+
+    def __init__(self, effect: str, id: str) -> None:
+        super().__init__(effect, id)
+        self.id = id
+
+    def __str__(self) -> str:
+        return (
+            f"nobody knows whether {self.effect} (effect {self.id}) happened: the host ended while it ran. "
+            "It is not run again by itself; find out, then settle it or ask for it anew"
+        )
+
+
+class UnknownDevice(EffectError):
+    """This host has no such device, or the device no such method; `known` are those that it has."""
+
+    def __init__(self, effect: str, known: tuple[str, ...]) -> None:
+        super().__init__(effect, known)
+        self.known = tuple(known)
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        return f"this host has no {self.effect}; its devices offer: {known}. Give the device to the host"
+
+
+class EffectTimeout(EffectError):
+    """An attempt took longer than the device's policy allows (`seconds`). It may have happened all the same."""
+
+    def __init__(self, effect: str, seconds: float) -> None:
+        super().__init__(effect, seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"{self.effect} did not answer in its {self.seconds:g} s; it may have happened all the same"
+
+
+class EffectCancelled(EffectError):
+    """Somebody stopped the effect. Unless `started`, the device was never called."""
+
+    def __init__(self, effect: str, started: bool) -> None:
+        super().__init__(effect, started)
+        self.started = started
+
+    def __str__(self) -> str:
+        if self.started:
+            return f"{self.effect} was cancelled while it ran; it may have happened all the same"
+        return f"{self.effect} was cancelled before it started; it did not happen"
+
+
+class DeviceFailed(EffectError):
+    """A device raised something that cannot be passed on as it is: its class by name (`kind`), and its message."""
+
+    def __init__(self, effect: str, kind: str, message: str) -> None:
+        super().__init__(effect, kind, message)
+        self.kind = kind
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.effect} raised {self.kind}: {self.message}"
+
+
+def alone(error: BaseException) -> BaseException:
+    """The one error inside a group that holds only one, at any depth; else the error itself."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def trace_of(error: BaseException, redact: Redact) -> str:
+    """Where an error came from, with those that led to it, as text without credentials."""
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception as unshowable:  # noqa: BLE001 - a message is the users' code; there is no trace then
+        text = f"{type(error).__name__}, which cannot be shown ({type(unshowable).__name__})"
+    return redact(text)[-LONGEST_TRACE:]
+
+
+def fit_for_record(error: BaseException, effect: str, redact: Redact) -> Exception:
+    """The error as it may be recorded and shown: the same one, changed where it quotes a credential.
+
+    What is left of it is its class, its arguments, its attributes and its notes. A `DeviceFailed` takes its place
+    if it is a group, no `Exception` (`sys.exit()`), cannot be shown, or still quotes a credential.
+    """
+    kind = redact(type(error).__name__)
+    if isinstance(error, BaseExceptionGroup):
+        inner = "; ".join(str(fit_for_record(each, effect, redact)) or type(each).__name__ for each in error.exceptions)
+        return DeviceFailed(effect, kind, f"{redact(str(error))}: {inner}")
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    try:
+        error.args = tuple(_without(each, redact) for each in error.args)
+        for name, attribute in list(vars(error).items()):
+            if (changed := _without(attribute, redact)) is not attribute:
+                setattr(error, name, changed)
+        text = str(error)
+        clean = redact(text) == text and redact(shown := repr(error)) == shown
+    except Exception as unshowable:  # noqa: BLE001 - messages and attributes are the users' code
+        return DeviceFailed(effect, kind, f"its message cannot be shown ({type(unshowable).__name__})")
+    if clean and isinstance(error, Exception):
+        return error
+    return DeviceFailed(effect, kind, redact(text))
+
+
+def _without(part: Any, redact: Redact) -> Any:
+    """`part` without credentials, itself if there are none."""
+    kind = type(part)
+    if kind is str:
+        clean = redact(part)
+        return part if clean == part else clean
+    if kind is bytes:
+        return _without(part.decode(errors="surrogateescape"), redact).encode(errors="surrogateescape")
+    if kind is list or kind is tuple:
+        items = [_without(each, redact) for each in part]
+        return part if all(map(is_, items, part)) else kind(items)
+    if kind is dict:
+        values = [_without(each, redact) for each in part.values()]
+        return part if all(map(is_, values, part.values())) else dict(zip(part, values, strict=True))
+    return part
