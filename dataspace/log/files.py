@@ -52,6 +52,11 @@ class SyncFailed(KeeveError):
         super().__init__(f"{path}: sync failed ({reason}): what was written last may be lost; open the store again")
 
 
+def _refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
+    kind = DiskFull if error.errno in _FULL else WriteFailed
+    return kind(path, error.strerror or str(error), undone)
+
+
 class SystemCalls(Protocol):
     """What `Files` needs of the system: these functions of `os`."""
 
@@ -82,9 +87,7 @@ class Files:
         try:
             fd = self._calls.open(str(path), flags, 0o600)
         except OSError as error:
-            if create and error.errno in _FULL:
-                raise DiskFull(str(path), os.strerror(error.errno or 0), undone=True) from error
-            raise
+            raise _refused(str(path), error) from error
         self._paths[fd] = str(path)
         return fd
 
@@ -110,20 +113,16 @@ class Files:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 written += count
         except OSError as error:
-            undone = size is not None and self._undo(fd, offset, written, size)
-            kind = DiskFull if error.errno in _FULL else WriteFailed
-            raise kind(self._paths[fd], error.strerror or str(error), undone) from error
+            undone = size is not None and self._undo(fd, offset, len(data), size)
+            raise _refused(self._paths[fd], error, undone=undone) from error
 
-    def _undo(self, fd: int, offset: int, written: int, size: int) -> bool:
-        over = min(offset + written, size) - offset
+    def _undo(self, fd: int, offset: int, length: int, size: int) -> bool:
+        over = min(offset + length, size) - offset
         try:
-            if offset + written > size:
-                self._calls.ftruncate(fd, size)
-            if over > 0:
-                return self._pwrite(fd, bytes(over), offset) == over
+            self._calls.ftruncate(fd, size)
+            return over <= 0 or self._pwrite(fd, bytes(over), offset) == over
         except OSError:
             return False
-        return True
 
     def sync(self, fd: int) -> None:
         """Make the content and the length of an open file durable. Raises `SyncFailed`."""
@@ -137,7 +136,7 @@ class Files:
         try:
             self._calls.ftruncate(fd, length)
         except OSError as error:
-            raise WriteFailed(self._paths[fd], error.strerror or str(error), undone=True) from error
+            raise _refused(self._paths[fd], error) from error
 
     def replace(self, path: Path, data: bytes) -> None:
         """Put `data` in the place of the whole file at `path`. Durable when this returns; a crash leaves the
@@ -159,11 +158,17 @@ class Files:
 
     def rename(self, path: Path, to: Path) -> None:
         """Give a file another name, taking the place of what had it. Durable after `sync_folder` of both."""
-        self._calls.rename(str(path), str(to))
+        try:
+            self._calls.rename(str(path), str(to))
+        except OSError as error:
+            raise _refused(str(to), error) from error
 
     def remove(self, path: Path) -> None:
         """Take a name away. Durable after `sync_folder`."""
-        self._calls.unlink(str(path))
+        try:
+            self._calls.unlink(str(path))
+        except OSError as error:
+            raise _refused(str(path), error) from error
 
     def make_folder(self, path: Path) -> None:
         """Make a folder where there is none. Durable when this returns."""
@@ -171,6 +176,8 @@ class Files:
             self._calls.mkdir(str(path), 0o700)
         except FileExistsError:
             return
+        except OSError as error:
+            raise _refused(str(path), error) from error
         self.sync_folder(path.parent)
 
     def sync_folder(self, path: Path) -> None:

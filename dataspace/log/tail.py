@@ -48,7 +48,7 @@ class Tail:
         except BaseException as error:
             files.close(fd)
             if isinstance(error, WriteFailed):
-                with suppress(OSError):
+                with suppress(WriteFailed):
                     files.remove(path)
             raise
         return cls(files, path, fd)
