@@ -97,6 +97,7 @@ class CrashingCalls:
             self.disk.wrote(fd, offset, bytes(data))
             return len(data)
         part = bytes(data[: self.partial])
+        self.partial = 0
         if part:
             os.pwrite(fd, part, offset)
             self.disk.wrote(fd, offset, part)

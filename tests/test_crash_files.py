@@ -1,0 +1,223 @@
+"""The segment store on a machine that dies: at every call that changes something, with every kind of power cut.
+
+A run offers batches and notes which were acknowledged. What is found afterwards must be the acknowledged
+ones and at most the whole batch after them, and the store must go on from there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from dataspace.log.files import Files, SyncFailed, WriteFailed
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import StoreFailed
+from dataspace.records import STORE_UID, Kind
+from keeve.testing.crashes import CRASH_AT, CrashFiles, SimulatedCrash
+from keeve.testing.disk import Mode
+from keeve.testing.stores import Chain
+
+
+def opened(folder: Path, files: Files) -> SegmentStore:
+    return SegmentStore(folder, now=int, salts=os.urandom, files=files, segment_bytes=4000)
+
+
+class Run:
+    """Batches offered to a store one after another: from an empty folder, through several segments, to its close."""
+
+    def __init__(self) -> None:
+        first, second = Chain("a"), Chain("b")
+        self.batches = [
+            [first.record("one")],
+            [first.record("two", cells=["c" * 700], pages=[b"p" * 600]), second.record("three")],
+            [second.record(f"many {n}", cells=["d" * 300]) for n in range(4)],
+            [first.record("large", cells=["e" * 5000])],
+            [first.record("last")],
+        ]
+        self.acknowledged: list[bytes] = []
+
+    def carry_out(self, folder: Path, files: Files) -> None:
+        """Raises `SimulatedCrash` when the files do."""
+        store = opened(folder, files)
+        for batch in self.batches:
+            store.append(batch)
+            self.acknowledged += [record.hash for record in batch]
+            if len(batch) > 1:
+                store.settle()
+        store.close()
+
+    def check(self, found: list[bytes]) -> None:
+        """What is found: all that was acknowledged, and then one more batch whole or nothing."""
+        offered: list[list[bytes]] = [[]]
+        for batch in self.batches:
+            offered.append(offered[-1] + [record.hash for record in batch])
+        following = min(len(offered) - 1, offered.index(self.acknowledged) + 1)
+        assert found in (self.acknowledged, offered[following])
+
+
+def said(store: SegmentStore) -> list[bytes]:
+    """The hashes of the sessions' records; each record is read whole."""
+    hashes = []
+    for stored in store.scan():
+        assert stored.body().digest == stored.header.body_digest
+        for number in range(stored.attachments):
+            stored.part(number)
+        if stored.header.uid != STORE_UID:
+            hashes.append(stored.header.hash)
+    return hashes
+
+
+def goes_on(folder: Path, files: Files) -> list[bytes]:
+    """Open what is there, append to it, open it again; gives what was found at first."""
+    store = opened(folder, files)
+    assert store.fault is None
+    found = said(store)
+    extra = Chain("new").record("goes on")
+    store.append([extra])
+    store.close()
+    again = opened(folder, files)
+    assert said(again) == [*found, extra.hash]
+    again.close()
+    return found
+
+
+def calls_of_a_run(folder: Path) -> int:
+    files = CrashFiles()
+    Run().carry_out(folder, files)
+    return files.count
+
+
+def crashes(tmp_path: Path, **options: bool) -> Iterator[tuple[Run, CrashFiles, Path, int]]:
+    """A run for each call to die in, partly done as well."""
+    for at in range(1, calls_of_a_run(tmp_path / "whole") + 1):
+        run, folder = Run(), tmp_path / f"run {at}"
+        files = CrashFiles(at, partial=at * 37 % 900, **options)
+        with suppress(SimulatedCrash):
+            run.carry_out(folder, files)
+        yield run, files, folder, at
+
+
+def test_a_process_that_dies_in_any_call_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Invariants 1, 4 and 6."""
+    for run, _, folder, _ in crashes(tmp_path):
+        run.check(goes_on(folder, CrashFiles()) if folder.exists() else [])
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_power_cut_in_any_call_loses_nothing_acknowledged(tmp_path: Path, mode: Mode) -> None:
+    """Invariants 1, 4 and 6."""
+    seeds = 4 if mode in (Mode.PREFIX, Mode.SECTORS) else 1
+    for run, files, folder, at in crashes(tmp_path):
+        for seed in range(seeds):
+            left = tmp_path / f"left {at} {seed}"
+            files.power_cut(folder, left, mode, seed=at * seeds + seed)
+            run.check(goes_on(left, CrashFiles()))
+
+
+def test_the_suite_notices_a_disk_that_does_not_sync(tmp_path: Path) -> None:
+    """Invariant 45: with the syncs taken out, acknowledged records are lost, and that is seen."""
+    noticed = 0
+    for run, files, folder, at in crashes(tmp_path, syncs=False):
+        left = tmp_path / f"left {at}"
+        files.power_cut(folder, left, Mode.NOTHING)
+        try:
+            run.check(goes_on(left, CrashFiles()))
+        except AssertionError:
+            noticed += 1
+    assert noticed > 10
+
+
+@pytest.mark.parametrize("mode", [Mode.NOTHING, Mode.ALL, Mode.PREFIX, Mode.SECTORS])
+def test_recovery_may_itself_be_killed_at_every_step(tmp_path: Path, mode: Mode) -> None:
+    """Invariant 10, with a torn tail to be cut, saved and put down."""
+    folder = tmp_path / "0"
+    run = Run()
+    run.batches.pop()
+    run.carry_out(folder, CrashFiles())
+    segment = max((folder / "log").iterdir())
+    torn = segment.read_bytes() + b"torn" * 500
+    segment.write_bytes(torn)
+    for at in count(1):
+        files = CrashFiles(at, partial=100)
+        store = None
+        with suppress(SimulatedCrash):
+            store = opened(folder, files)
+        if store is not None:
+            files.crash(after=1000)
+            break
+        left = tmp_path / str(at)
+        files.power_cut(folder, left, mode, seed=at)
+        folder = left
+    assert at > 6
+    assert said(store) == run.acknowledged
+    recovered = [stored for stored in store.scan() if stored.header.kind == Kind.RECOVERED]
+    assert len(recovered) == 1
+    (saved,) = (folder / "cut").iterdir()
+    assert saved.suffix == ".bin"
+    assert saved.read_bytes() == b"torn" * 500
+    store.close()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_an_error_of_the_disk_at_any_call_is_shown_and_loses_nothing(tmp_path: Path, error: int) -> None:
+    """Invariants 11 and 12: with a full disk work goes on when there is space, after a failed sync the store
+    must be opened again. Each error is shown once, and the batch is then offered again."""
+    for at in range(1, calls_of_a_run(tmp_path / "whole") + 1):
+        folder, files, run = tmp_path / f"run {at}", CrashFiles(), Run()
+        files.fail(error, after=at - 1, partial=at * 37 % 900)
+        shown = 0
+        store = None
+        for batch in run.batches:
+            while run.acknowledged[-len(batch) :] != [record.hash for record in batch]:
+                try:
+                    store = store or opened(folder, files)
+                    if said(store) == run.acknowledged:
+                        store.append(batch)
+                    run.acknowledged += [record.hash for record in batch]
+                except (WriteFailed, SyncFailed):
+                    shown += 1
+                    assert not any(record.position for record in batch)
+                except StoreFailed:
+                    shown += 1
+                    assert store is not None
+                    store.close()
+                    store = None
+        assert store is not None
+        assert said(store) == run.acknowledged
+        assert shown <= 1
+        store.close()
+        assert goes_on(folder, CrashFiles()) == run.acknowledged
+
+
+CHILD = """
+import os, sys
+sys.path[:0] = [{tests!r}, {root!r}]
+from pathlib import Path
+from keeve.testing.crashes import crash_files_from
+from test_crash_files import Run
+run = Run()
+try:
+    run.carry_out(Path(sys.argv[1]), crash_files_from(os.environ))
+finally:
+    sys.stdout.write("done")
+"""
+
+
+@pytest.mark.parametrize("at", ["9", "17:100", "26:300", "33", "9999"])
+def test_a_real_process_that_ends_in_the_middle_leaves_a_store_that_goes_on(tmp_path: Path, at: str) -> None:
+    tests = Path(__file__).parent
+    child = CHILD.format(tests=str(tests), root=str(tests.parent))
+    command = [sys.executable, "-c", child, str(tmp_path / "store")]
+    ended = subprocess.run(command, env={**os.environ, CRASH_AT: at}, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == ((0, "done") if at == "9999" else (137, "")), ended.stderr
+    found = goes_on(tmp_path / "store", CrashFiles())
+    offered = [record.hash for batch in Run().batches for record in batch]
+    assert found == offered[: len(found)]
