@@ -1,0 +1,76 @@
+"""What can go wrong between a model and us. Each error says what to do; none holds a key.
+
+The one rule: `ModelUnreachable`, `ModelBusy` and `ModelCut` are worth another attempt, the others are not.
+"""
+
+from __future__ import annotations
+
+from dataspace.errors import KeeveError
+
+
+class ModelError(KeeveError):
+    """A model gave no answer."""
+
+
+class ModelUnreachable(ModelError):
+    """No answer came from `url` at all; `cause` is what the network said."""
+
+    def __init__(self, url: str, cause: str) -> None:
+        super().__init__(url, cause)
+        self.url = url
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"no answer from {self.url} ({self.cause}): is the service running, the address right, the network up?"
+
+
+class ModelRefused(ModelError):
+    """The service refused the request: its `status`, and its own words (`message`)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"the model refused ({self.status}): {self.message or 'it gave no reason'}{_ADVICE.get(self.status, '')}"
+
+
+_ADVICE = {
+    400: " [look at the messages, the tools and the options that were sent]",
+    401: " [is the right credential in the host's vault, and still valid?]",
+    403: " [may this credential use this model?]",
+    404: " [is the base URL right (it usually ends in /v1), and the name of the model?]",
+    413: " [the conversation is too long for this service]",
+}
+
+
+class ModelBusy(ModelRefused):
+    """The service could not answer now; `retry_after` is how many seconds it asked for, or `None`."""
+
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+        super().__init__(status, message)
+        self.args = (status, message, retry_after)
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        wait = "" if self.retry_after is None else f"; it asks to wait {self.retry_after:g} s"
+        return f"the model is busy or failing ({self.status}): {self.message or 'it gave no reason'}{wait}"
+
+
+class ModelNonsense(ModelError):
+    """An answer came that is none (`what` is wrong with it)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"the model's answer makes no sense: {self.what}. Is the base URL that of an OpenAI-compatible API?"
+
+
+class ModelCut(ModelNonsense):
+    """An answer began and did not come to its end (`what` happened)."""
+
+    def __str__(self) -> str:
+        return f"the model's answer was cut off: {self.what}; ask again"
