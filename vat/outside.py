@@ -1,0 +1,126 @@
+"""Refs as code outside of all vats holds them: `await s.turn("hello")`, `await s.history`.
+
+A `HostRef` is bound to a host. Its attributes are the actor's methods and public fields; a call or a field is
+awaited, and comes back when the record that it depends on is durable.
+
+The one rule: nothing is done until it is awaited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+
+from dataspace.values import FrozenDict, FrozenList, Value
+from vat.messages import Asker
+from vat.refs import Ref
+
+A = TypeVar("A", covariant=True)
+
+
+@attrs.frozen
+class Snapshot:
+    """Names a snapshot: the session's id, the seq of its record, and the digests of its root page and its record.
+
+    Stays good as long as the session does. `Host.restore` takes it.
+    """
+
+    session: str
+    seq: int
+    root: str
+    hash: str
+
+
+class Calls(Protocol):
+    """What a host does for the refs that are bound to it."""
+
+    async def call(
+        self, uid: bytes, actor: int, method: str, args: tuple[Any, ...], keywords: dict[str, Any], asker: Asker
+    ) -> Any: ...
+
+
+class HostRef(Generic[A]):
+    """A ref to an actor of type `A`, bound to a host. Equal when it is to the same actor of the same host.
+
+    Every call takes `request="…"` as well: an id that makes a retry safe.
+    """
+
+    __slots__ = ("_actor", "_asker", "_host", "_uid")
+
+    def __init__(self, host: Calls, uid: bytes, actor: int, asker: Asker) -> None:
+        self._host = host
+        self._uid = uid
+        self._actor = actor
+        self._asker = asker
+
+    def __getattr__(self, name: str) -> Member:
+        if name.startswith("_"):
+            raise AttributeError(f"{name}: only public methods and fields can be reached through a ref")
+        return Member(self, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HostRef):
+            return NotImplemented
+        return (self._host, self._uid, self._actor) == (other._host, other._uid, other._actor)
+
+    def __hash__(self) -> int:
+        return hash((self._uid, self._actor))
+
+    def __repr__(self) -> str:
+        return f"<ref to actor {self._actor} of session {self._uid.hex()[:8]}…>"
+
+
+class Member:
+    """A method or field of an actor behind a ref: call it and await the result, or await it as it is (a field)."""
+
+    __slots__ = ("_name", "_ref")
+
+    def __init__(self, ref: HostRef[Any], name: str) -> None:
+        self._ref = ref
+        self._name = name
+
+    async def __call__(self, *args: Any, request: str | None = None, **keywords: Any) -> Any:
+        ref = self._ref
+        asker = ref._asker if request is None else ref._asker._replace(request=request)
+        return await ref._host.call(ref._uid, ref._actor, self._name, args, keywords, asker)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self().__await__()
+
+    def __repr__(self) -> str:
+        return f"{self._ref!r}.{self._name}"
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None), bytes})
+
+
+def bound(value: Value, host: Calls, asker: Asker) -> Any:
+    """A value from a vat as code outside gets it: the refs in it bound to the host."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is Ref:
+        return HostRef(host, value.session, value.actor, asker)
+    if isinstance(value, dict):
+        items = {key: bound(item, host, asker) for key, item in value.items()}
+        return value if all(items[key] is value[key] for key in items) else FrozenDict(items)
+    if isinstance(value, list):
+        listed = [bound(item, host, asker) for item in value]
+        return value if all(map(lambda new, old: new is old, listed, value)) else FrozenList(listed)
+    return value
+
+
+def unbound(value: Any) -> Any:
+    """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if isinstance(value, HostRef):
+        return Ref(value._uid, value._actor)
+    if isinstance(value, Mapping):
+        return {key: unbound(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [unbound(item) for item in value]
+    return value
