@@ -110,6 +110,7 @@ class _Asker(Protocol):
 class Actor:
     """The base of all actors. What follows can be used while one of its methods runs."""
 
+    __keeve_root__: ClassVar[bool] = True
     _crank: Any
     _state: State
 

@@ -141,6 +141,8 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
 def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for base in reversed(cls.__mro__[:-1]):
+        if "__keeve_root__" in vars(base):  # what is annotated in Actor itself is the runtime's
+            continue
         for name, annotation in vars(base).get("__annotations__", {}).items():
             kind = _named(annotation, base)
             if kind is ClassVar or (isinstance(annotation, str) and annotation.startswith("ClassVar")):
