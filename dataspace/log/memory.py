@@ -181,10 +181,6 @@ class MemoryStore:
             self._log.owned = False
         self._closed = True
 
-    def crash(self) -> None:
-        """End as a process does that is killed: the log can be opened again, this store writes no more."""
-        self.close()
-
 
 class MemoryStored:
     """A record of a `MemoryLog`."""

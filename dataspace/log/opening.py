@@ -190,13 +190,14 @@ def put_right(layout: Layout, files: Files, verdict: Verdict) -> None:
 
 
 def _save(layout: Layout, files: Files, cut: Span, end: Mark) -> None:
-    """Keep what is about to be cut. What is there under the name is what an interrupted recovery saved; all
-    that can have come after it is that recovery's own record."""
+    """Keep what is about to be cut. When something is owed, an earlier recovery was interrupted, and all that
+    can be torn is its own record of that."""
+    if owed(layout):
+        return
     files.make_folder(layout.cut)
     path = layout.cut / f"{end.segment:08}-{end.offset}.pending"
-    if not path.exists():
-        with open(layout.segment(cut.segment), "rb") as file:
-            files.replace(path, os.pread(file.fileno(), cut.length, cut.offset))
+    with open(layout.segment(cut.segment), "rb") as file:
+        files.replace(path, os.pread(file.fileno(), cut.length, cut.offset))
 
 
 def owed(layout: Layout) -> list[Owed]:

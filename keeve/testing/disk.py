@@ -13,6 +13,7 @@ import os
 import random
 from enum import Enum
 from pathlib import Path
+from typing import TypeAlias
 
 SECTOR = 512
 """Bytes that a disk writes whole or not at all."""
@@ -26,7 +27,7 @@ class Mode(Enum):
     PREFIX = "prefix"
     """The first writes whole, one of them in part, the rest not; names in the order of their making."""
     SECTORS = "sectors"
-    """Any sectors of any write; names each or not."""
+    """Any sectors of any write; each change of a name or not."""
     SIZES = "sizes"
     """Lengths and names, but none of the data: zeros in its place."""
 
@@ -68,6 +69,13 @@ class _File:
         return bytes(content)
 
 
+_FOLDER = _File(b"")
+"""Stands for a folder, where a file could be."""
+
+_Change: TypeAlias = dict[str, _File | None]
+"""What becomes of some names at once: a file, or None for a name that is gone."""
+
+
 def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
     if data is None:
         del content[offset:]
@@ -97,8 +105,8 @@ class Disk:
         self._files: dict[int, _File] = {}
         self._names: dict[str, _File | None] = {}
         """The names as they are now; a folder has no file."""
-        self._changes: list[tuple[str, _File | None, bool]] = []
-        """Changes of names that are not synced: the name, its file, and whether it is there."""
+        self._changes: list[_Change] = []
+        """Changes of names that are not synced."""
         self._kept: dict[str, _File | None] = {}
         """The names that are surely on the disk."""
         self._known: set[str] = set()
@@ -137,14 +145,16 @@ class Disk:
     def renamed(self, source: str, target: str) -> None:
         """A file has another name."""
         source = os.path.abspath(source)
-        file = self._names.pop(source)
-        self._name(os.path.abspath(target), file)
-        self._changes.append((source, file, False))
+        target = os.path.abspath(target)
+        self._known.add(target)
+        self._names[target] = self._names.pop(source)
+        self._changes.append({source: None, target: self._names[target]})
 
     def removed(self, path: str) -> None:
         """A name was taken away."""
         path = os.path.abspath(path)
-        self._changes.append((path, self._names.pop(path), False))
+        del self._names[path]
+        self._changes.append({path: None})
 
     def made_folder(self, path: str) -> None:
         """A folder was made."""
@@ -153,13 +163,13 @@ class Disk:
     def _name(self, path: str, file: _File | None) -> None:
         self._known.add(path)
         self._names[path] = file
-        self._changes.append((path, file, True))
+        self._changes.append({path: file or _FOLDER})
 
     def synced_folder(self, path: str) -> None:
         """The names in a folder were synced."""
         path = os.path.abspath(path)
-        here = [change for change in self._changes if os.path.dirname(change[0]) == path]
-        self._changes = [change for change in self._changes if os.path.dirname(change[0]) != path]
+        here = [change for change in self._changes if path in map(os.path.dirname, change)]
+        self._changes = [change for change in self._changes if change not in here]
         _rename(self._kept, here)
 
     def power_cut(self, folder: Path, into: Path, mode: Mode, seed: int) -> None:
@@ -192,9 +202,10 @@ class Disk:
                 target.write_bytes(file.after(mode, chance))
 
 
-def _rename(names: dict[str, _File | None], changes: list[tuple[str, _File | None, bool]]) -> None:
-    for path, file, there in changes:
-        if there:
-            names[path] = file
-        else:
-            names.pop(path, None)
+def _rename(names: dict[str, _File | None], changes: list[_Change]) -> None:
+    for change in changes:
+        for path, file in change.items():
+            if file is None:
+                names.pop(path, None)
+            else:
+                names[path] = None if file is _FOLDER else file
