@@ -8,7 +8,8 @@ The one rule: everything an actor does goes through the crank that runs it; an i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from dataspace.drafts import Handle
@@ -20,11 +21,13 @@ from vat.collections import List, Map, Set
 from vat.errors import OutsideCrank
 from vat.heap import State
 from vat.refs import DIRECTORY, Promise, Ref
-from vat.types import Field, Shape, describe_type
+from vat.types import Field, Shape, describe_type, type_of
 
 A = TypeVar("A", bound="type[Actor]")
 
 _HANDLES: Final[dict[Shape, Any]] = {Shape.LIST: List, Shape.MAP: Map, Shape.SET: Set}
+_GIVEN: Final[dict[Shape, Any]] = {Shape.LIST: Sequence, Shape.MAP: Mapping, Shape.SET: AbstractSet}
+"""What a collection can be given to begin with."""
 
 
 class NotDeclared(KeeveError, AttributeError):
@@ -233,6 +236,28 @@ def actor(name: str, *, version: int = 1) -> Callable[[A], A]:
         return cls
 
     return declare
+
+
+def fill(made: Any, given: Mapping[str, Any]) -> None:
+    """Put what was given for the collections of a new actor into them. Raises `TypeError`."""
+    for name, value in given.items():
+        shape = type_of(type(made)).fields[name].shape
+        if shape in _HANDLES:
+            wanted = _GIVEN[shape]
+            if not isinstance(value, wanted) or isinstance(value, str | bytes):
+                raise TypeError(f"{name} begins with a {wanted.__name__.lower()}, not a {type(value).__name__}")
+            collection = getattr(made, name)
+            if shape is Shape.LIST:
+                collection.extend(value)
+            elif shape is Shape.MAP:
+                collection.update(value)
+            else:
+                collection |= value
+
+
+def state_own(actor: Actor, label: str, /, *fields: Any, **keywords: Any) -> None:
+    """State a fact of Keeve's own, with a label without a dot, for ever."""
+    actor._crank.state_fact(0, label, fields, keywords)
 
 
 def facade(crank: Any, state: State) -> Any:

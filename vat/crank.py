@@ -13,7 +13,7 @@ The one rule: nothing here waits, and nothing leaves. What goes to other vats, d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -22,15 +22,15 @@ from dataspace.drafts import Draft, Handle
 from dataspace.drafts import Mark as DraftMark
 from dataspace.records import Kind
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Text, Value, freeze, scalar_key
-from vat.actor import Actor, facade
+from vat.actor import Actor, facade, fill
 from vat.collections import View
 from vat.errors import CrankOverrun, NoSuchMethod, PromiseCycle, ReadOnly, Refused, Revoked, exception_of, failure_of
 from vat.heap import Heap, State
 from vat.messages import NOBODY, Asker, Outcome
-from vat.operations import APPLY, BROKEN, COLLECTIONS, FOLLOWING, KEPT, Op, Verb
+from vat.operations import ANSWER, APPLY, BROKEN, COLLECTIONS, FOLLOW, FOLLOWING, KEPT, REPLY, Op, Verb
 from vat.randomness import Random
 from vat.refs import DIRECTORY, NearMethod, Promise, Ref, running
-from vat.types import Method, Shape, Types
+from vat.types import ActorType, Method, Shape, Types
 
 DELIVERIES: Final = 10_000
 """A crank with more than so many fails whole."""
@@ -43,9 +43,9 @@ class To:
     """Where an outcome goes: the kinds of reaction that a promise keeps."""
 
     THEN = 0  # kept's actor and method, broken's actor and method, args, keywords, result promise
-    FOLLOW = 1  # promise
-    ANSWER = 2  # request key, digest
-    REPLY = 3  # uid, promise of that vat
+    FOLLOW = FOLLOW  # promise
+    ANSWER = ANSWER  # request key, digest
+    REPLY = REPLY  # uid, promise of that vat
     RESEND = 4  # ref, method, args, keywords, result promise
     OUTSIDE = 5  # the caller of this message; never kept
 
@@ -69,6 +69,8 @@ class Savepoint(NamedTuple):
     queue: int
     sent: int
     wanted: int
+    cancelled: int
+    settled: int
     counters: dict[str, int]
 
 
@@ -99,6 +101,7 @@ class Crank:
         head: Any,
         asker: Asker = NOBODY,
         read_only: bool = False,
+        watched: Container[int] = (),
     ) -> None:
         self.heap = heap
         self.types = types
@@ -113,6 +116,10 @@ class Crank:
         """Messages to other vats: number, uid, message (stored)."""
         self.wanted: list[int] = []
         """Numbers of the effects that it wants."""
+        self.cancelled: list[int] = []
+        """Numbers of the effects that it gives up."""
+        self.watched = watched
+        """Promises that callers outside wait for."""
         self.answer: Outcome | Promise | None = None
         """What the caller outside gets: an outcome, or the promise that will have it."""
         self.settled: dict[int, Outcome] = {}
@@ -184,7 +191,7 @@ class Crank:
         if entry is None or entry[0] < KEPT:
             raise _Unsettled(promise.id)
         if entry[0] == BROKEN:
-            raise exception_of(entry[1])
+            raise exception_of(self.heap.read(entry[1]))
         return freeze(self.heap.read(entry[1]), self.draft)
 
     def outward(self, value: Any, path: str) -> Value:
@@ -245,7 +252,7 @@ class Crank:
                 self.do(Op.BEGIN, delivery.actor, delivery.method)
         savepoint = self._savepoint()
         try:
-            method, state = self.find(delivery.actor, delivery.method)
+            method, state = self.find(delivery.actor, delivery.method, inner=delivery.stated)
             args = [heap.read(arg) for arg in delivery.args]
             if delivery.first is not None:
                 args.insert(0, delivery.first)
@@ -276,8 +283,8 @@ class Crank:
             result = method.function(facade(self, state), *args, **keywords)
             if isinstance(result, values.Promise):
                 return Promise(result.id)
-            if method.text_result and isinstance(result, str):
-                result = Text(result)
+            if method.mark_result is not None:
+                result = method.mark_result(result)
             if isinstance(result, Actor):
                 result = result.ref
             elif isinstance(result, View):
@@ -286,8 +293,10 @@ class Crank:
         finally:
             self.read_only = was_read_only
 
-    def find(self, actor: int, name: str) -> tuple[Method | str, State]:
+    def find(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | str, State]:
         """What a name of an actor is: a method, or the name of a public field. Goes through facets.
+
+        `inner` methods, with an underscore before their name, are found only for what this vat asks of itself.
 
         Raises `NoSuchActor`, `NoSuchMethod`, `Refused` or `Revoked`.
         """
@@ -305,6 +314,8 @@ class Crank:
         state = self.heap.state(actor)
         described = self.types[state.type]
         method = described.methods.get(name)
+        if method is None and inner:
+            method = described.inner.get(name)
         if method is not None:
             return method, state
         field = described.fields.get(name)
@@ -318,7 +329,14 @@ class Crank:
     def _savepoint(self) -> Savepoint:
         heap = self.heap
         return Savepoint(
-            heap.mark(), self.draft.mark(), len(self._queue), len(self.sent), len(self.wanted), dict(heap.counters)
+            heap.mark(),
+            self.draft.mark(),
+            len(self._queue),
+            len(self.sent),
+            len(self.wanted),
+            len(self.cancelled),
+            len(self.settled),
+            dict(heap.counters),
         )
 
     def _rollback(self, savepoint: Savepoint) -> None:
@@ -329,6 +347,9 @@ class Crank:
             self._queue.pop()
         del self.sent[savepoint.sent :]
         del self.wanted[savepoint.wanted :]
+        del self.cancelled[savepoint.cancelled :]
+        while len(self.settled) > savepoint.settled:
+            self.settled.popitem()
         views = sum(1 for operation in self.draft.operations if operation[0] == Op.VIEWED)
         del heap.views[views:]
         if self.read_only:
@@ -358,16 +379,26 @@ class Crank:
         self, method: Method | str | None, args: Sequence[Any], keywords: Mapping[str, Any], keep: Any
     ) -> tuple[list[Value], dict[str, Value]]:
         """Arguments in stored form; those for parameters annotated `Text` become cells."""
-        texts: frozenset[str | int] = method.texts if isinstance(method, Method) else frozenset()
+        marks: Mapping[str | int, Any] = method.marks if isinstance(method, Method) else {}
         kept = [
-            keep(Text(arg) if texts and place in texts and type(arg) is str else arg, f"argument {place + 1}")
+            keep(marks[place](arg) if place in marks else arg, f"argument {place + 1}")
             for place, arg in enumerate(args)
         ]
         named = {
-            name: keep(Text(arg) if name in texts and type(arg) is str else arg, f"argument {name}")
-            for name, arg in keywords.items()
+            name: keep(marks[name](arg) if name in marks else arg, f"argument {name}") for name, arg in keywords.items()
         }
         return kept, named
+
+    def marked(self, promise: int, outcome: Outcome) -> Value:
+        """What an effect gave, marked as the reaction to its promise says that it takes it."""
+        entry = self.heap.find("promises", promise)
+        if outcome.succeeded and entry is not None:
+            for reaction in entry[2]:
+                if reaction[0] == To.THEN and reaction[2] is not None:
+                    found = self._method_for_texts(reaction[1], reaction[2])
+                    if isinstance(found, Method) and 0 in found.marks:
+                        return found.marks[0](outcome.payload)
+        return outcome.payload
 
     def make(self, *settler: Any) -> Promise:
         """A new promise."""
@@ -411,7 +442,7 @@ class Crank:
 
     def _method_for_texts(self, actor: int, name: str) -> Method | str | None:
         try:
-            return self.find(actor, name)[0]
+            return self.find(actor, name, inner=True)[0]
         except Exception:  # noqa: BLE001  # the delivery itself will say what is wrong
             return None
 
@@ -462,9 +493,13 @@ class Crank:
     def spawn(self, cls: type, fields: Mapping[str, Any]) -> Ref:
         """A new actor of this vat."""
         actor = self.heap.count("actor")
-        described = self.types.add(cls)
-        self.do(Op.SPAWNED, actor, described.name, described.version, initial_fields(described, fields, self.keep))
+        self.begin(actor, self.types.add(cls), fields)
         return Ref(None, actor)
+
+    def begin(self, actor: int, described: ActorType, fields: Mapping[str, Any]) -> None:
+        """A new actor's first state. Raises `TypeError` or `NotAValue` for fields that do not fit."""
+        self.do(Op.SPAWNED, actor, described.name, described.version, initial_fields(described, fields, self.keep))
+        fill(facade(self, self.heap.state(actor)), fields)
 
     def narrow(self, target: int, methods: Sequence[str] | None, read_only: bool) -> Ref:
         """A ref that reaches less."""
@@ -566,10 +601,33 @@ class Crank:
         elif result[0] == To.FOLLOW and self._leads_to(promise.id, result[1]):
             cycle = PromiseCycle(f"promise {result[1]} would follow itself")
             self.settle(result[1], Outcome(False, self.keep(failure_of(cycle))))
+        elif result[0] == To.FOLLOW and self._nothing_holds(result[1]):
+            self.do(Op.PASSED, result[1], promise.id)
         else:
             if result[0] == To.FOLLOW:
                 self.do(Op.FOLLOWS, result[1], promise.id)
             self.do(Op.REACTS, promise.id, FrozenList(result))
+
+    def _nothing_holds(self, promise: int) -> bool:
+        """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
+        _, _, reactions, _, held = self.heap.find("promises", promise)
+        answer = self.answer
+        return not (
+            held
+            or promise in self.watched
+            or (isinstance(answer, Promise) and answer.id == promise)
+            or any(reaction[0] == To.ANSWER for reaction in reactions)
+        )
+
+    def cancel(self, promise: values.Promise, error: Exception) -> bool:
+        """Give up the effect that settles a promise, which breaks with `error`. False when there is none."""
+        for number, entry in self.heap.system["effects"].items(loader=self.heap.memory.page):
+            if entry[5] == promise.id:
+                self.do(Op.ENDED, number)
+                self.cancelled.append(number)
+                self.settle(promise.id, Outcome(False, self.keep(failure_of(error))))
+                return True
+        return False
 
     def _leads_to(self, promise: int, goal: int) -> bool:
         while promise != goal:
@@ -591,7 +649,7 @@ class Crank:
         elif kind == To.ANSWER:
             self.do(Op.ANSWERED, result[1], result[2], outcome.succeeded, outcome.payload)
         elif kind == To.REPLY:
-            self._reply(result[1], result[2], outcome)
+            self.reply(result[1], result[2], outcome)
         else:
             self._resend(result)
 
@@ -600,12 +658,13 @@ class Crank:
         if outcome.succeeded and kept is not None:
             self._queue.append(Delivery(kept_actor, kept, [outcome.payload, *args], keywords, (To.FOLLOW, result)))
         elif not outcome.succeeded and broken is not None:
-            error = exception_of(outcome.payload)
+            error = exception_of(self.heap.read(outcome.payload))
             self._queue.append(Delivery(broken_actor, broken, args, keywords, (To.FOLLOW, result), error))
         else:
             self.settle(result, outcome)
 
-    def _reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
+    def reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
+        """Send an outcome to the promise of another vat."""
         succeeded = outcome.succeeded
         try:
             payload = self.outward(self.heap.read(outcome.payload), "the result")
@@ -643,7 +702,7 @@ def fact_key(seq: int, operation: int) -> int:
 
 
 def initial_fields(described: Any, given: Mapping[str, Any], keep: Any) -> FrozenDict:
-    """The fields of a new actor, collections empty. Raises `TypeError` for one that is missing or not declared."""
+    """The fields of a new actor, its collections empty. Raises `TypeError` for one that is missing or not declared."""
     for name in given:
         if name not in described.fields:
             raise TypeError(f"{described.name} has no field {name!r}; it has {', '.join(described.fields) or 'none'}")
@@ -651,8 +710,6 @@ def initial_fields(described: Any, given: Mapping[str, Any], keep: Any) -> Froze
     for name, field in described.fields.items():
         tree = COLLECTIONS[field.shape]
         if tree is not None:
-            if name in given:
-                raise TypeError(f"{described.name}.{name} is a collection and begins empty: fill it in a method")
             fields[name] = tree()
         elif name in given:
             value = given[name]

@@ -37,6 +37,9 @@ SYSTEM: Final[dict[str, type[Tree]]] = {
     "subscriptions": MapTree,  # number -> [pattern, actor, method, cursor]
 }
 
+PARENTAL: Final = ("outbox", "effects", "requests", "subscriptions")
+"""What a fork does not inherit."""
+
 COUNTERS: Final = ("actor", "promise", "message", "effect", "subscription")
 """What is counted up and never reused: the last number given."""
 
@@ -197,7 +200,11 @@ class Heap:
         """How many things must be woken after a restart."""
         system = self.system
         waiting: int = system["effects"].count + system["outbox"].count + system["subscriptions"].count
-        return waiting + self.forking
+        return waiting
+
+    def leave(self) -> None:
+        """This heap is a fork's from now on: what belongs to its parent goes with its first crank, if there is any."""
+        self.forking = any(self.system[name].count for name in PARENTAL)
 
     def flush(self) -> None:
         """Put the actors that changed back into the table."""

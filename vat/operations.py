@@ -16,7 +16,7 @@ from typing import Any, Final
 from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
-from vat.heap import Heap, State
+from vat.heap import PARENTAL, Heap, State
 
 
 class Op(IntEnum):
@@ -86,6 +86,8 @@ class Op(IntEnum):
     """bytes that the crank's randomness comes from"""
     DETACHED = 32
     """a fork lets go of what belongs to its parent"""
+    PASSED = 33
+    """promise, other: what waits for the one waits for the other from now on; the one is gone"""
 
 
 class Verb(IntEnum):
@@ -121,6 +123,9 @@ COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None)
 
 PENDING, FOLLOWING, KEPT, BROKEN = range(4)
 """States of a promise."""
+
+FOLLOW, ANSWER, REPLY = 1, 2, 3
+"""Kinds of reaction that matter here: a promise follows, a request is answered, another vat is."""
 
 
 def _set(heap: Heap, actor: int, field: str, value: Any) -> None:
@@ -166,6 +171,16 @@ def _held(heap: Heap, promise: int) -> None:
 def _follows(heap: Heap, promise: int, other: int) -> None:
     entry = heap.find("promises", promise)
     heap.keep("promises", promise, FrozenList([FOLLOWING, other, *entry[2:]]))
+
+
+def _passed(heap: Heap, promise: int, other: int) -> None:
+    waiting = heap.find("promises", promise)[2]
+    state, payload, reactions, settler, held = heap.find("promises", other)
+    heap.drop("promises", promise)
+    heap.keep("promises", other, FrozenList([state, payload, FrozenList([*reactions, *waiting]), settler, held]))
+    for reaction in waiting:
+        if reaction[0] == FOLLOW:
+            _follows(heap, reaction[1], other)
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
@@ -280,8 +295,12 @@ def _viewed(heap: Heap, actor: int, field: str) -> None:
 
 
 def _detached(heap: Heap) -> None:
-    for name in ("outbox", "effects", "requests", "subscriptions", "senders"):
+    for name in PARENTAL:
         heap.put(heap.system, name, type(heap.system[name])())
+    for promise, entry in list(heap.system["promises"].items(loader=heap.memory.page)):
+        kept = [reaction for reaction in entry[2] if reaction[0] not in (ANSWER, REPLY)]
+        if len(kept) < len(entry[2]):
+            heap.keep("promises", promise, FrozenList([entry[0], entry[1], FrozenList(kept), entry[3], entry[4]]))
     heap.forking = False
 
 
@@ -322,6 +341,7 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.VIEWED: _viewed,
     Op.SEEDED: _nothing,
     Op.DETACHED: _detached,
+    Op.PASSED: _passed,
 }
 
 

@@ -26,6 +26,7 @@ class Sends(Protocol):
 
     def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise: ...
     def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any: ...
+    def cancel(self, promise: Promise, error: Exception) -> bool: ...
     def react(
         self, promise: Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Promise: ...
@@ -104,6 +105,14 @@ class Promise(values.Promise):
 
     def __repr__(self) -> str:
         return f"<promise {self.id}>"
+
+
+def cancel(promise: Promise, error: Exception) -> bool:
+    """Give up the effect that settles `promise`: it breaks with `error`, and the device is stopped if it still runs.
+
+    What the device has done stays done; its outcome is not waited for. False when no open effect settles it.
+    """
+    return current("cancel(promise)").cancel(promise, error)
 
 
 class Near:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from types import FunctionType
-from typing import Any, ClassVar, Final, TypeVar, get_origin
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_origin
 
 import attrs
 
@@ -84,16 +84,27 @@ class Field:
         return not self.name.startswith("_")
 
 
+Mark: TypeAlias = Callable[[Any], Any]
+"""Gives a value with `Text` where there is content in it, however short. It must take any value, and not raise."""
+
+
+@attrs.frozen
+class Keep:
+    """How a parameter or a result is kept: `Annotated[dict, Keep(mark)]`. `Text` alone is the common case."""
+
+    mark: Mark
+
+
 @attrs.frozen
 class Method:
-    """A method that can be called through a ref."""
+    """A method of an actor."""
 
     name: str
     function: Callable[..., Any]
     read: bool
-    texts: frozenset[str | int]
-    """Parameters annotated `Text`: by name, and by place (from 0, without `self`)."""
-    text_result: bool
+    marks: Mapping[str | int, Mark]
+    """How arguments are marked before they are frozen: by name, and by place (from 0, without `self`)."""
+    mark_result: Mark | None
 
 
 @attrs.frozen(eq=False)
@@ -105,6 +116,9 @@ class ActorType:
     cls: type
     fields: Mapping[str, Field]
     methods: Mapping[str, Method]
+    """What a ref reaches."""
+    inner: Mapping[str, Method]
+    """What only the actor's own reactions reach: names with one underscore before them."""
 
 
 def read(function: C) -> C:
@@ -121,9 +135,10 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
         raise BadActorType(cls, f"version {version!r} is not a whole number from 1 on")
     fields = _fields(cls, reserved)
     methods: dict[str, Method] = {}
+    inner: dict[str, Method] = {}
     for base in reversed(cls.__mro__[:-1]):
         for key, function in vars(base).items():
-            if key.startswith("_") or key in reserved or not isinstance(function, FunctionType):
+            if key.startswith("__") or key in reserved or not isinstance(function, FunctionType):
                 continue
             if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
                 raise BadActorType(
@@ -131,11 +146,11 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
                     f"{key} is an async method, which this version does not run: "
                     "go on with a promise reaction, promise.then(self.method)",
                 )
-            methods[key] = _method(cls, key, function)
+            (inner if key.startswith("_") else methods)[key] = _method(cls, key, function)
     clash = fields.keys() & methods.keys()
     if clash:
         raise BadActorType(cls, f"{min(clash)} is a field and a method")
-    return ActorType(name, version, cls, fields, methods)
+    return ActorType(name, version, cls, fields, methods, inner)
 
 
 def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
@@ -169,21 +184,29 @@ def _field(cls: type, base: type, name: str, annotation: Any, kind: Any) -> Fiel
 
 
 def _method(cls: type, name: str, function: FunctionType) -> Method:
-    texts: set[str | int] = set()
+    marks: dict[str | int, Mark] = {}
     parameters = list(inspect.signature(function).parameters.values())
     for place, parameter in enumerate(parameters[1:]):
-        if _is_text(parameter.annotation, cls, function.__globals__):
-            texts.add(parameter.name)
+        mark = _mark(parameter.annotation, cls, function.__globals__)
+        if mark is not None:
+            marks[parameter.name] = mark
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                texts.add(place)
-    result = function.__annotations__.get("return")
-    return Method(
-        name,
-        function,
-        getattr(function, "__keeve_read__", False),
-        frozenset(texts),
-        _is_text(result, cls, function.__globals__),
-    )
+                marks[place] = mark
+    result = _mark(function.__annotations__.get("return"), cls, function.__globals__)
+    return Method(name, function, getattr(function, "__keeve_read__", False), marks, result)
+
+
+def _mark(annotation: Any, cls: type, names: Mapping[str, Any]) -> Mark | None:
+    """How what is annotated so is kept."""
+    named = names.get(annotation) if isinstance(annotation, str) else annotation
+    for part in getattr(named, "__metadata__", ()):
+        if isinstance(part, Keep):
+            return part.mark
+    return _text if _is_text(annotation, cls, names) else None
+
+
+def _text(value: Any) -> Any:
+    return Text(value) if type(value) is str else value
 
 
 def _named(annotation: Any, cls: type, names: Mapping[str, Any] | None = None) -> Any:

@@ -21,7 +21,7 @@ from dataspace.records import ZERO_HASH, Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList, Value, digest_of
 from snapshots.nodes import PageRef
 from snapshots.trees import Draft as Pages
-from vat.crank import Crank, Delivery, To, initial_fields
+from vat.crank import Crank, Delivery, To
 from vat.errors import Deleted, Forked, exception_of, failure_of
 from vat.heap import ROOT_ACTOR, Heap
 from vat.memory import salted
@@ -62,6 +62,8 @@ class Step:
     record: Record | None
     sent: Sequence[tuple[int, bytes, Value]] = ()
     wanted: Sequence[int] = ()
+    cancelled: Sequence[int] = ()
+    """Effects that are given up; what comes of them is not waited for."""
     replies: list[tuple[Reply, Outcome]] = attrs.field(factory=list)
     acknowledged: tuple[bytes, int] | None = None
     """The message of another vat that is now recorded here: its sender's uid, and its number."""
@@ -69,6 +71,8 @@ class Step:
     """Whether subscriptions began or ended."""
     settle: Callable[[], None] | None = None
     """To be called when the record is durable: a snapshot's trees let go of what is written."""
+    also: tuple[Any, Step] | None = None
+    """A fork's first step, with its resident: both records are one commit."""
     failure: BaseException | None = None
     """What the user's code raised, with its traceback, for the host's log."""
 
@@ -192,13 +196,26 @@ class Vat:
 
     def _called_from(self, call: Call, sender: tuple[bytes, int, int]) -> Step:
         uid, number, promise = sender
-        if self._has(uid, number):
+        if self.has(uid, number):
             return Step(None, acknowledged=(uid, number))
         crank = self._crank(call.asker)
         args, keywords = self._arguments_from(crank, call)
         crank.draft.message = self._said(call, args, keywords)
         crank.do(Op.RECEIVED, uid, number)
         crank.run(Delivery(call.to, call.method, args, keywords, (To.REPLY, uid, promise), stated=False))
+        step = self._seal(crank)
+        step.acknowledged = (uid, number)
+        return step
+
+    def answer(self, call: Call, outcome: Outcome) -> Step:
+        """Record another vat's call that was carried out beside the actors, and its answer."""
+        assert call.sender is not None
+        uid, number, promise = call.sender
+        crank = self._crank(call.asker)
+        args, keywords = self._arguments_from(crank, call)
+        crank.draft.message = self._said(call, args, keywords)
+        crank.do(Op.RECEIVED, uid, number)
+        crank.reply(uid, promise, Outcome(outcome.succeeded, crank.keep(outcome.payload, "the answer")))
         step = self._seal(crank)
         step.acknowledged = (uid, number)
         return step
@@ -211,13 +228,14 @@ class Vat:
             found = None
         return crank.arguments(found, call.args, call.keywords, crank.keep)
 
-    def _has(self, uid: bytes, number: int) -> bool:
+    def has(self, uid: bytes, number: int) -> bool:
+        """Whether the message of that number from vat `uid` is recorded here."""
         last = self.heap.find("senders", uid)
         return last is not None and number <= last
 
     def _settled(self, message: Settled) -> Step:
         uid, number = message.uid, message.number
-        if number is not None and self._has(uid, number):
+        if number is not None and self.has(uid, number):
             return Step(None, acknowledged=(uid, number))
         crank = self._crank(Asker("vat", f"vat:{uid.hex()}"))
         payload = crank.keep(message.outcome.payload)
@@ -235,7 +253,7 @@ class Vat:
         if entry is None:  # it was settled before, or belongs to a parent
             return Step(None)
         crank = self._crank(Asker("device", f"device:{entry[1]}"))
-        payload = crank.keep(message.outcome.payload, f"the outcome of {entry[1]}.{entry[2]}")
+        payload = crank.keep(crank.marked(entry[5], message.outcome), f"the outcome of {entry[1]}.{entry[2]}")
         said = {"effect": message.effect, "succeeded": message.outcome.succeeded, "payload": payload}
         crank.draft.message = FrozenDict(said)
         crank.do(Op.ENDED, message.effect)
@@ -299,12 +317,11 @@ class Vat:
         described = type_of(actor)
         crank = vat._crank(asker)
         crank.draft.kind = Kind.SPAWN
-        kept = initial_fields(described, fields, crank.keep)
         said: dict[str, Any] = {"id": id, "type": described.name, "by": asker.by, "via": asker.via}
         if request is not None:
             said["request"], said["digest"] = request
         crank.draft.message = FrozenDict(said)
-        crank.do(Op.SPAWNED, ROOT_ACTOR, described.name, described.version, kept)
+        crank.begin(ROOT_ACTOR, described, fields)
         crank.state_fact(0, "spawn", [id], {"type": described.name, "by": asker.by, "via": asker.via})
         return vat, vat._seal(crank)
 
@@ -339,7 +356,7 @@ class Vat:
         draft.stated(stated, "fork", [self.id], FrozenDict({"into": id, "at": at}))
         return self._append(draft)
 
-    def born(self, parent: Vat, at: int, hash: bytes, type_name: str, asker: Asker) -> Step:
+    def born(self, parent: Vat, at: int, hash: bytes, type_name: str, asker: Asker, asked: Mapping[str, Any]) -> Step:
         """This fork's first record: `(forked c #:from s #:at seq #:hash …)`."""
         draft = self._draft(Kind.FORKED)
         draft.message = FrozenDict(
@@ -351,11 +368,12 @@ class Vat:
                 "hash": hash,
                 "by": asker.by,
                 "via": asker.via,
+                **asked,
             }
         )
         stated = draft.operation(Op.STATED, 0)
         draft.stated(stated, "forked", [self.id], FrozenDict({"from": parent.id, "at": at, "hash": hash.hex()}))
-        self.heap.forking = True
+        self.heap.leave()
         return self._append(draft)
 
     def asked_to_restore(self, seq: int, asker: Asker) -> Step:
@@ -418,6 +436,7 @@ class Vat:
             head=powers.cursor,
             asker=asker,
             read_only=read_only,
+            watched=self.waiters,
         )
 
     def _draft(self, kind: Kind) -> Draft:
@@ -444,6 +463,9 @@ class Vat:
         step = self._append(crank.draft)
         step.sent = crank.sent
         step.wanted = crank.wanted
+        if crank.cancelled:
+            step.cancelled = crank.cancelled
+            step.wanted = [number for number in crank.wanted if number not in crank.cancelled]
         step.replies = replies
         step.subscriptions = subscriptions
         step.failure = crank.failure
