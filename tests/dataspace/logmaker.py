@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from dataspace.encoding import encode
 from dataspace.log.frames import (
+    Frame,
     SegmentHead,
     Type,
     commit_frame,
     frame,
     headers_crc,
     parse,
+    place,
     record_frames,
     segment_frame,
 )
-from dataspace.log.verdicts import SegmentBytes
+from dataspace.log.marks import Head, Mark
+from dataspace.log.recovery import judge
+from dataspace.log.verdicts import Evidence, SegmentBytes, Verdict
 from dataspace.records import SALT, STORE_UID, ZERO_HASH, Kind, Record, content_digest
 
 LOG_ID = b"the-log's-own-id"
@@ -165,3 +169,56 @@ def small_log() -> LogMaker:
     log.batch(log.record(A, "again", cells=["one", "two"], pages=[b"page" * 5]))
     log.batch(log.record(B, "last", cells=["the last cell"]), log.record(A, "last of all"))
     return log
+
+
+SMALL = small_log()
+
+
+def judged(data: bytes, evidence: Evidence | None = None) -> Verdict:
+    """The verdict on a log of one segment."""
+    return judge([SegmentBytes(1, data)], evidence or Evidence())
+
+
+def closed_log() -> LogMaker:
+    """A small log whose window is closed: all of it is known to be durable."""
+    log = small_log()
+    log.batch()
+    return log
+
+
+def two_segments() -> LogMaker:
+    log = small_log()
+    log.roll()
+    log.batch(log.record(A, "in the second", cells=["more"]))
+    log.batch()
+    return log
+
+
+def frames_of(data: bytes, segment: int = 1) -> Iterator[Frame]:
+    at = 0
+    while at < len(data):
+        found = parse(data, at, segment)
+        assert found is not None
+        yield found
+        at += found.size
+
+
+def with_byte(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+def body_of(log: LogMaker, record: Record, part: int | None = None) -> int:
+    """The offset of a byte in the body of a record of the first segment, or of one of its parts."""
+    found = list(frames_of(log.segments()[0].data))
+    first = next(n for n, each in enumerate(found) if each.offset == place(record.address)[1])
+    return found[first if part is None else first + 1 + part].body_offset
+
+
+def newest(log: LogMaker) -> Head:
+    return Head(log.position, log.records[-1].hash)
+
+
+def mark_at(log: LogMaker, nth: int) -> tuple[Mark, dict[bytes, tuple[int, bytes]]]:
+    """The mark after batch `nth` of a one-segment log, with the heads at it."""
+    verdict = judged(log.data[: log.ends[nth]])
+    return verdict.end, dict(verdict.heads)

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from logmaker import A, B, LogMaker, small_log
+from logmaker import A, B, LogMaker, closed_log, frames_of, small_log
 
-from dataspace.log.frames import Frame, Type, erased, parse, place
+from dataspace.log.frames import Frame, Type, erased, place
 from dataspace.log.marks import Head
 from dataspace.log.verdicts import Evidence, Found, Outcome, SegmentBytes
 from dataspace.log.verify import Finding, Verification
@@ -21,27 +21,11 @@ def findings(segments: Sequence[SegmentBytes], evidence: Evidence | None = None,
     return list(Verification(segments, evidence or Evidence(), **hooks).findings())
 
 
-def closed_log() -> LogMaker:
-    log = small_log()
-    log.batch()
-    return log
-
-
 def with_byte(segments: Sequence[SegmentBytes], at: int, nth: int = 0) -> list[SegmentBytes]:
     changed = list(segments)
     data = changed[nth].data
     changed[nth] = SegmentBytes(nth + 1, data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
     return changed
-
-
-def frames_of(data: bytes) -> list[Frame]:
-    found, at = [], 0
-    while at < len(data):
-        each = parse(data, at, 1)
-        assert each is not None
-        found.append(each)
-        at += each.size
-    return found
 
 
 def test_a_sound_log_has_no_findings_and_is_counted():
@@ -68,8 +52,8 @@ def test_a_torn_tail_is_told_as_such():
 def test_a_wrong_body_is_told_with_its_session_and_seq(part: int):
     log = closed_log()
     record = log.records[1]
-    first = next(n for n, each in enumerate(frames_of(log.data)) if each.offset == place(record.address)[1])
-    frame = frames_of(log.data)[first + part]
+    frames = [each for each in frames_of(log.data) if each.offset >= place(record.address)[1]]
+    frame = frames[part]
     (found,) = findings(with_byte(log.segments(), frame.body_offset))
     assert found[:3] == (Outcome.DAMAGED, 1, frame.offset)
     assert (found.uid, found.seq) == (A, 1)
@@ -218,7 +202,7 @@ def test_what_is_stored_otherwise_is_checked_as_it_is_read():
 def test_what_was_erased_is_counted_and_not_called_wrong():
     log = closed_log()
     data = log.data
-    for found in frames_of(data):
+    for found in list(frames_of(data)):
         if found.type in (Type.RECORD, Type.CELL, Type.PAGE):
             stub = erased(found, 1)
             data = data[: found.offset] + stub + bytes(found.size - len(stub)) + data[found.offset + found.size :]
