@@ -171,9 +171,7 @@ class Body(NamedTuple):
     @property
     def digest(self) -> bytes:
         """The body digest, to compare with the header's."""
-        return body_digest(
-            part_digest(self.salts[:SALT], self.deeds), part_digest(self.salts[SALT:], self.facts)
-        )
+        return body_digest(part_digest(self.salts[:SALT], self.deeds), part_digest(self.salts[SALT:], self.facts))
 
 
 def split_body(body: bytes) -> Body | None:
