@@ -2,7 +2,8 @@
 
 `ListTree`, `MapTree` and `SetTree` are the collections of a heap, as persistent trees: a change gives another tree
 that shares what did not change. A `Draft` writes the nodes that no page holds yet; a loader reads them again when
-somebody passes through; `walk` names every page that a tree stands on. `PageCache` keeps the pages of all vats of a
+somebody passes through; `walk` names every page that a tree stands on, `leading` finds the refs in it, and `twin` is
+for heaps that part. `PageCache` keeps the pages of all vats of a
 host in memory, up to a limit.
 """
 
@@ -20,6 +21,8 @@ from snapshots.trees import (
     SetTree,
     Tree,
     Unwritten,
+    leading,
+    twin,
     walk,
     write,
 )
@@ -47,6 +50,8 @@ __all__ = [
     "decode_node",
     "decode_tree",
     "encode_node",
+    "leading",
+    "twin",
     "walk",
     "write",
 ]

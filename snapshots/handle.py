@@ -54,6 +54,14 @@ class Tree:
             return encode([self.kind, self.count, *root.ref])
         raise Unwritten(self.count)
 
+    @property
+    def leads(self) -> bool:
+        """Whether a ref or promise may stand in it: true for what is not written, as nobody has looked."""
+        root = self.root
+        if isinstance(root, Node):
+            root = root.ref
+        return root.leads if type(root) is PageRef else self.root is not None
+
     def walked(self, loader: Loader = nowhere) -> Any:
         """Items, pairs or keys in order, whatever the kind."""
         raise NotImplementedError

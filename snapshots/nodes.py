@@ -24,12 +24,14 @@ class PageRef(NamedTuple):
     """The name of a written page: the record whose snapshot wrote it, a number there, and its digest.
 
     `seq` and `number` count from where the writer likes; `digest` is 32 bytes. Whoever loads the page
-    checks it against the digest.
+    checks it against the digest. `leads` says whether a ref, a promise, or a tree in which there is one, stands
+    anywhere under the page, so that whoever looks for those passes by the pages without any.
     """
 
     seq: int
     number: int
     digest: bytes
+    leads: bool = True
 
 
 class NoLoader(KeeveError, TypeError):

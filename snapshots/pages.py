@@ -2,15 +2,16 @@
 
 A page is the canonical encoding of one array, and stands for one node all of whose children are written:
 
-    [0, items]                             list leaf
-    [1, ends, seqs, numbers, digests]      list branch: ends counts the items up to and with each child
-    [2, keys, values]                      map leaf
-    [3, keys]                              set leaf
-    [4, bounds, seqs, numbers, digests]    map or set branch: bounds are keys, one for each child
+    [0, items]                                    list leaf
+    [1, ends, seqs, numbers, digests, leads]      list branch: ends counts the items up to and with each child
+    [2, keys, values]                             map leaf
+    [3, keys]                                     set leaf
+    [4, bounds, seqs, numbers, digests, leads]    map or set branch: bounds are keys, one for each child
 
-`digests` are the children's, 32 bytes each, one after the other. A tree among the items or values is ext
-type 8 over `[kind, count, seq, number, digest]` of its root, or over `[kind, 0]` when it is empty; kinds are
-0 list, 1 map, 2 set.
+`digests` are the children's, 32 bytes each, one after the other; bit i of the integer `leads` says whether a ref
+or promise stands somewhere under child i. A tree among the items or values is ext type 8 over
+`[kind, count, seq, number, digest, leads]` of its root, with `leads` a boolean, or over `[kind, 0]` when it is
+empty; kinds are 0 list, 1 map, 2 set.
 
 The one rule: **what is decoded is a node that could have been encoded**, whoever wrote the page; anything
 else is a `BadPage`. That the bytes are those that were meant is for the loader to check, by their digest.
@@ -87,24 +88,25 @@ def decode_tree(data: bytes) -> Tree:
     match decode(data):
         case [int(kind), 0] if kind in TREES:
             return TREES[kind]()
-        case [int(kind), int(count), int(seq), int(number), bytes(digest)] if (
+        case [int(kind), int(count), int(seq), int(number), bytes(digest), bool(leads)] if (
             kind in TREES and count > 0 and len(digest) == DIGEST_BYTES
         ):
-            return TREES[kind](PageRef(seq, number, digest), count)
+            return TREES[kind](PageRef(seq, number, digest, leads), count)
     raise BadEncoding("a tree's root that is none")
 
 
-def _columns(children: list[Child]) -> tuple[list[int], list[int], bytes]:
+def _columns(children: list[Child]) -> tuple[list[int], list[int], bytes, int]:
     refs: list[Any] = [child if type(child) is PageRef else child.ref for child in children]  # type: ignore[union-attr]  # mypy narrows no union by `type() is`
-    return [ref.seq for ref in refs], [ref.number for ref in refs], b"".join([ref.digest for ref in refs])
+    leads = sum(1 << at for at, ref in enumerate(refs) if ref.leads)
+    return [ref.seq for ref in refs], [ref.number for ref in refs], b"".join([ref.digest for ref in refs]), leads
 
 
 def _node(content: Any) -> Node:
     match content:
         case [0, list(items)]:
             return ListLeaf(list(items))
-        case [1, list(ends), list(seqs), list(numbers), bytes(digests)]:
-            children = _children(ends, seqs, numbers, digests)
+        case [1, list(ends), list(seqs), list(numbers), bytes(digests), leads]:
+            children = _children(ends, seqs, numbers, digests, leads)
             if {int}.issuperset(map(type, ends)) and _ascending([0, *ends]):
                 return ListBranch(children, list(ends))
             raise BadPage("counts that do not add up")
@@ -112,19 +114,22 @@ def _node(content: Any) -> Node:
             return MapLeaf(_order(keys), list(zip(keys, values, strict=True)))
         case [3, list(keys)]:
             return SetLeaf(_order(keys), list(keys))
-        case [4, list(bounds), list(seqs), list(numbers), bytes(digests)]:
-            return KeyedBranch(_children(bounds, seqs, numbers, digests), _order(bounds), list(bounds))
+        case [4, list(bounds), list(seqs), list(numbers), bytes(digests), leads]:
+            return KeyedBranch(_children(bounds, seqs, numbers, digests, leads), _order(bounds), list(bounds))
     raise BadPage("it has the form of no kind of node")
 
 
-def _children(marks: list[Any], seqs: list[Any], numbers: list[Any], digests: bytes) -> list[Child]:
+def _children(marks: list[Any], seqs: list[Any], numbers: list[Any], digests: bytes, leads: Any) -> list[Child]:
     count = len(marks)
     if not count == len(seqs) == len(numbers) or len(digests) != DIGEST_BYTES * count:
         raise BadPage("columns of different lengths")
     if not {int}.issuperset(map(type, [*seqs, *numbers])):
         raise BadPage("a child without a name")
+    if type(leads) is not int or not 0 <= leads < 1 << count:
+        raise BadPage("marks of more children than there are")
     starts = range(0, len(digests), DIGEST_BYTES)
-    return list(map(PageRef, seqs, numbers, [digests[at : at + DIGEST_BYTES] for at in starts]))
+    marked = [bool(leads >> at & 1) for at in range(count)]
+    return list(map(PageRef, seqs, numbers, [digests[at : at + DIGEST_BYTES] for at in starts], marked))
 
 
 def _order(keys: list[Any]) -> list[Any]:

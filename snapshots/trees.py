@@ -1,6 +1,7 @@
 """Trees as a whole: writing what changed, and walking what there is.
 
-This is the front door of `lists` and `keyed` (the kinds), `nodes` (their shape) and `pages` (their bytes).
+This is the front door of `lists` and `keyed` (the kinds), `nodes` (their shape), `pages` (their bytes), `leading`
+(finding refs in them) and `twins` (copying them).
 
 A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
 the items. It promises two things. Nodes that several trees, or several versions of one, have in common are
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList
 from snapshots.handle import Tree, Unwritten
 from snapshots.keyed import MapTree, NoSuchKey, SetTree
+from snapshots.leading import leading, leads
 from snapshots.lists import ListTree, OutOfRange
 from snapshots.nodes import (
     Branch,
@@ -32,6 +34,7 @@ from snapshots.nodes import (
     nowhere,
 )
 from snapshots.pages import Writer, decode_tree, encode_node
+from snapshots.twins import twin
 
 __all__ = [
     "Draft",
@@ -49,7 +52,9 @@ __all__ = [
     "Unwritten",
     "Writer",
     "decode_tree",
+    "leading",
     "nowhere",
+    "twin",
     "walk",
     "write",
 ]
@@ -116,7 +121,8 @@ class Draft:
         if ref is None:
             stored = self._stored(node)
             data = encode_node(stored)
-            ref = self._refs[id(node)] = self._put(data)
+            named = self._put(data)
+            ref = self._refs[id(node)] = PageRef(named.seq, named.number, named.digest, leads(stored))
             page = Page(ref, stored, len(data))
             self.pages.append(page)
             self._written.append((node, page))

@@ -13,7 +13,7 @@ from snapshots.nodes import KeyedBranch, ListBranch, ListLeaf, MapLeaf, Node, Pa
 from snapshots.pages import BadPage, decode_node, decode_tree, encode_node
 from snapshots.trees import ListTree, MapTree, SetTree, Unwritten, write
 
-REFS = [PageRef(1, 2, bytes(32)), PageRef(300, 4, b"\1" * 32)]
+REFS = [PageRef(1, 2, bytes(32), leads=True), PageRef(300, 4, b"\1" * 32, leads=False)]
 NODES = [
     ListLeaf([None, 1, FrozenDict({"role": "user", "content": Cell(3, 1)}), ListTree(REFS[0], 40)]),
     ListBranch(list(REFS), [32, 40]),
@@ -43,7 +43,7 @@ def test_a_node_survives_its_page(node):
 
 def test_the_bytes_of_a_page_stay_what_they_are():
     assert encode_node(NODES[3]).hex() == "92039201d502676f"
-    assert encode_node(NODES[1]).hex() == "95019220289201cd012c920204c440" + "00" * 32 + "01" * 32
+    assert encode_node(NODES[1]).hex() == "96019220289201cd012c920204c440" + "00" * 32 + "01" * 32 + "01"
 
 
 def test_a_tree_in_a_value_comes_back_as_a_handle_on_its_root_page():
@@ -80,19 +80,23 @@ def test_refs_are_made_by_the_one_who_asks():
         [0, []],
         [0, list(range(33))],
         [0, [1], 2],
-        [1, [32, 32], [1, 1], [1, 2], bytes(64)],
-        [1, [0], [1], [1], bytes(32)],
-        [1, [True], [1], [1], bytes(32)],
-        [1, ["32"], [1], [1], bytes(32)],
-        [1, [32], ["1"], [1], bytes(32)],
-        [1, [32, 64], [1], [1, 2], bytes(64)],
-        [1, [32], [1], [1], bytes(31)],
+        [1, [32, 32], [1, 1], [1, 2], bytes(64), 0],
+        [1, [0], [1], [1], bytes(32), 0],
+        [1, [True], [1], [1], bytes(32), 0],
+        [1, ["32"], [1], [1], bytes(32), 0],
+        [1, [32], ["1"], [1], bytes(32), 0],
+        [1, [32, 64], [1], [1, 2], bytes(64), 0],
+        [1, [32], [1], [1], bytes(31), 0],
+        [1, [32], [1], [1], bytes(32)],
+        [1, [32], [1], [1], bytes(32), 2],
+        [1, [32], [1], [1], bytes(32), -1],
+        [1, [32], [1], [1], bytes(32), True],
         [2, [1, 2], [1]],
         [2, [2, 1], [0, 0]],
         [2, [[]], [0]],
         [3, [1, 1]],
         [3, [{"a": 1}]],
-        [4, [2, 1], [1, 1], [1, 2], bytes(64)],
+        [4, [2, 1], [1, 1], [1, 2], bytes(64), 0],
     ],
     ids=repr,
 )
@@ -102,7 +106,11 @@ def test_what_no_node_gives_is_no_page(content):
 
 
 @pytest.mark.parametrize(
-    "content", [None, [], [7, 0], [0, 1], [0, 0, 1], [0, -1, 1, 1, bytes(32)], [0, 5, 1, 1, b"short"]]
+    "content",
+    [
+        *(None, [], [7, 0], [0, 1], [0, 0, 1]),
+        *([0, -1, 1, 1, bytes(32), True], [0, 5, 1, 1, b"short", True], [0, 5, 1, 1, bytes(32), 1]),
+    ],
 )
 def test_what_names_no_root_is_no_tree(content):
     with pytest.raises(BadEncoding, match="a tree's root that is none"):

@@ -1,0 +1,64 @@
+"""Finding what refers to something, without passing through what does not.
+
+Whoever collects garbage looks for refs, promises and the trees that hold them. A history is mostly text, so each
+page's name says whether anything under it leads on (`PageRef.leads`), and whole subtrees are passed by.
+
+The one rule: a page's mark follows from its content, and is made once, when the page is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dataspace.values import Promise, Ref
+from snapshots.handle import Tree
+from snapshots.nodes import Branch, KeyedLeaf, ListLeaf, Loader, MapLeaf, Node, PageRef, nowhere
+
+
+def leads(node: Node) -> bool:
+    """Whether a ref, a promise, or a tree that leads to one, stands under a node whose children are written."""
+    if isinstance(node, Branch):
+        return any(child.leads for child in node.children if type(child) is PageRef)
+    return any(map(_refers, _contents(node)))
+
+
+def leading(tree: Tree, loader: Loader = nowhere) -> Iterator[Any]:
+    """The items, keys and values of a tree, without most of those that lead nowhere.
+
+    Costs what is not written yet, and the written pages that lead on; no other page is loaded.
+    """
+    todo: list[Any] = [tree.root]
+    while todo:
+        here = todo.pop()
+        if here is None:
+            continue
+        ref = here if type(here) is PageRef else here.ref
+        if ref is not None and not ref.leads:
+            continue
+        node = loader(here) if type(here) is PageRef else here
+        if isinstance(node, Branch):
+            todo.extend(node.children)
+        else:
+            yield from _contents(node)
+
+
+def _contents(leaf: Node) -> Iterator[Any]:
+    if isinstance(leaf, ListLeaf):
+        yield from leaf.items
+    elif isinstance(leaf, MapLeaf):
+        for key, value in leaf.entries:
+            yield key
+            yield value
+    elif isinstance(leaf, KeyedLeaf):
+        yield from leaf.entries
+
+
+def _refers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_refers, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_refers, value))
+    if isinstance(value, Tree):
+        return value.leads
+    return isinstance(value, Ref | Promise)
