@@ -124,3 +124,8 @@ def unbound(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [unbound(item) for item in value]
     return value
+
+
+def place(ref: HostRef[Any]) -> tuple[bytes, int]:
+    """Which actor a bound ref is to: its session's uid, and its id there."""
+    return ref._uid, ref._actor

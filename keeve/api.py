@@ -1,0 +1,165 @@
+"""`open_host`: everything that a host needs, put together.
+
+The one rule: this is the only place that reaches for the real clock, the real randomness and the real disk; all
+below it are handed what they use.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+from actors.directory import Directory
+from actors.session import Session
+
+from actors.models.echo import EchoModel
+from dataspace.catalog import Catalog, peek
+from dataspace.log.files import Files
+from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
+from dataspace.log.store import Store
+from dataspace.log.verdicts import Evidence
+from dataspace.observe import Dataspace
+from vat.engine import Engine, Settings
+from vat.guard import guard
+from vat.host import Host
+from vat.types import Types
+from vat.vault import Vault
+
+CATALOG = "catalog.sqlite"
+"""The catalog's file in a store's folder; derived, and may be deleted."""
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+@asynccontextmanager
+async def open_host(
+    path: str | os.PathLike[str],
+    *,
+    actors: Sequence[type] = (),
+    devices: Mapping[str, object] | None = None,
+    vault: Vault | None = None,
+    readonly: bool = False,
+    unknown: str = "break",
+    settings: Settings | None = None,
+    clock: Callable[[], int] = now,
+    entropy: Callable[[int], bytes] = os.urandom,
+    files: Files | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+) -> AsyncIterator[Host]:
+    """Open the store at `path`, making it if there is nothing there, and run its host for as long as the block lasts.
+
+    actors: the actor types that may run here, besides `Session`.
+    devices: what sessions may call, by name; `model` is an echo unless it is given.
+    vault: where credentials are found.
+    readonly: read a store that another process may own.
+    unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
+      `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`).
+
+    Raises `NotAStore`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what the disk
+    refuses. At the end of the block everything that was accepted is durable.
+    """
+    folder = Path(path)
+    guard(folder)
+    if unknown not in ("break", "hold"):
+        raise ValueError(f'unknown={unknown!r}: it is "break" or "hold"')
+    store, catalog = open_store(
+        folder, readonly=readonly, clock=clock, entropy=entropy, files=files, segment_bytes=segment_bytes
+    )
+    try:
+        async with run_host(
+            store,
+            catalog,
+            actors=actors,
+            devices=devices,
+            vault=vault,
+            settings=settings or Settings(hold_unknown=unknown == "hold"),
+            clock=clock,
+            entropy=entropy,
+        ) as host:
+            yield host
+    finally:
+        catalog.close()
+        store.close()
+
+
+def open_store(
+    folder: Path,
+    *,
+    readonly: bool = False,
+    clock: Callable[[], int] = now,
+    entropy: Callable[[int], bytes] = os.urandom,
+    files: Files | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+) -> tuple[SegmentStore, Catalog]:
+    """The store in a folder and its catalog, recovered."""
+    path = folder / CATALOG
+    seen = peek(path)
+    evidence = Evidence()
+    if seen is not None:
+        evidence = Evidence(log_id=seen.log_id, start=seen.mark, heads=seen.heads)
+    try:
+        store = SegmentStore(
+            folder,
+            now=clock,
+            salts=entropy,
+            files=files,
+            readonly=readonly,
+            evidence=evidence,
+            segment_bytes=segment_bytes,
+        )
+    finally:
+        if seen is not None:
+            seen.close()
+    try:
+        return store, Catalog(path, store)
+    except BaseException:
+        store.close()
+        raise
+
+
+@asynccontextmanager
+async def run_host(
+    store: Store,
+    catalog: Catalog,
+    *,
+    actors: Sequence[type] = (),
+    devices: Mapping[str, object] | None = None,
+    vault: Vault | None = None,
+    settings: Settings | None = None,
+    clock: Callable[[], int] = now,
+    entropy: Callable[[int], bytes] = os.urandom,
+) -> AsyncIterator[Host]:
+    """Run the host of a store that is open; see `open_host`."""
+    directory = Directory()
+    every: dict[str, Any] = {"model": EchoModel(), "directory": directory, **(devices or {})}
+    engine = Engine(
+        store,
+        Dataspace(store, catalog),
+        Types([Session, *actors]),
+        devices=every,
+        vault=vault or Vault(),
+        clock=clock,
+        entropy=entropy,
+        settings=settings or Settings(),
+    )
+    host = Host(engine)
+    directory.host = host
+    failed: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(engine.run)
+        try:
+            yield host
+        except Exception as error:  # noqa: BLE001  # it leaves the block as it is, not in a group
+            failed = error
+        await engine.stop()
+        nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed

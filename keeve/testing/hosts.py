@@ -1,0 +1,50 @@
+"""Hosts without a disk, and clocks that stand still.
+
+    async with memory_host(actors=[Counter]) as host:
+        ...
+
+`MemoryLog` outlives a store, so that one log can be opened again by a second host, as after a restart.
+
+The one rule: everything but the store is what runs in production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dataspace.catalog import Catalog
+from dataspace.log.memory import MemoryLog, MemoryStore
+from keeve.api import run_host
+from vat.host import Host
+
+
+class FakeClock:
+    """A clock that stands at `time` (µs since 1970) until it is moved."""
+
+    def __init__(self, time: int = 1_700_000_000_000_000) -> None:
+        self.time = time
+
+    def __call__(self) -> int:
+        return self.time
+
+    def move(self, seconds: float) -> None:
+        """Let time pass, or go back."""
+        self.time += round(seconds * 1_000_000)
+
+
+@asynccontextmanager
+async def memory_host(log: MemoryLog | None = None, **options: Any) -> AsyncIterator[Host]:
+    """A host on a store in memory; `options` are those of `keeve.api.run_host`.
+
+    A `log` that is given can be opened again when the block has ended.
+    """
+    store = MemoryStore(MemoryLog() if log is None else log)
+    catalog = Catalog(None, store)
+    try:
+        async with run_host(store, catalog, **options) as host:
+            yield host
+    finally:
+        catalog.close()
+        store.close()
