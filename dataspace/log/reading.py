@@ -31,7 +31,7 @@ from dataspace.log.frames import (
 )
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Mark
-from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord
+from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
 from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
 from dataspace.records import Body, Header, content_digest, split_body, split_cell
 from dataspace.values import ERASED, Erased
@@ -53,9 +53,11 @@ class Reader:
         self._files: OrderedDict[int, int] = OrderedDict()
         self._lengths: dict[int, int] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
-        """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there."""
+        """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, and
+        `StoreClosed`."""
         with self._lock:
             fd = self._files.get(segment)
             if fd is None:
@@ -65,6 +67,8 @@ class Reader:
             return os.pread(fd, length, offset)
 
     def _open(self, segment: int) -> int:
+        if self._closed:
+            raise StoreClosed(str(self._layout.folder))
         path = self._layout.segment(segment)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -76,8 +80,9 @@ class Reader:
         return fd
 
     def close(self) -> None:
-        """Close the files. They are opened again when something is read."""
+        """Close the files, for good."""
         with self._lock:
+            self._closed = True
             while self._files:
                 os.close(self._files.popitem()[1])
 
@@ -241,7 +246,12 @@ class StoredRecord:
 
     def cell(self, number: int) -> str | bytes | Erased:
         data = self._part(number, Type.CELL, "cell")
-        return ERASED if data is None else split_cell(data).content
+        if data is None:
+            return ERASED
+        try:
+            return split_cell(data).content
+        except ValueError:
+            raise self._damaged(f"cell {number} holds neither text nor bytes") from None
 
     def page(self, number: int) -> bytes:
         data = self._part(number, Type.PAGE, "page")

@@ -231,7 +231,10 @@ class SegmentStore:
             size = record_size(record)
             if size > MAX_RECORD:
                 raise RecordTooLarge(record.uid.hex(), record.seq, size)
-        self._owner.check(tail.path, tail.inode, tail.size)
+        self._owner.check(tail.folder, tail.path, tail.inode, self._now())
+        length = tail.length()
+        if length != tail.size:
+            raise StoreMoved(self._path, f"{tail.path} has {length} bytes and had {tail.size}")
         return tail
 
     def _refusal(self) -> KeeveError:

@@ -23,12 +23,13 @@ _AHEAD: Final = 256 << 10
 class Tail:
     """An open segment file, of which this process is the only writer."""
 
-    __slots__ = ("_fd", "_files", "inode", "path", "size")
+    __slots__ = ("_fd", "_files", "folder", "inode", "path", "size")
 
     def __init__(self, files: Files, path: Path, fd: int) -> None:
         self._files = files
         self._fd = fd
         self.path = str(path)
+        self.folder = str(path.parent)
         found = os.fstat(fd)
         self.inode = found.st_ino
         self.size = found.st_size
@@ -52,6 +53,10 @@ class Tail:
                     files.remove(path)
             raise
         return cls(files, path, fd)
+
+    def length(self) -> int:
+        """The length that the file has now. (Asked without its times, see `Ownership.check`.)"""
+        return os.lseek(self._fd, 0, os.SEEK_END)
 
     def put(self, offset: int, data: bytes, *, ahead: bool = True) -> None:
         """Write `data` at `offset`, over zeros or at the end: durable when this returns.

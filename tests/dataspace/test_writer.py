@@ -226,5 +226,14 @@ async def test_a_cancelled_writer_waits_for_the_batch_in_flight(desk: Desk, stor
     assert desk.durable == [2]
 
 
+async def test_a_writer_that_is_cancelled_before_it_begins_loses_nothing(desk: Desk) -> None:
+    desk.writer.enqueue(Chain().record())
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await desk.writer.run()
+    desk.writer.commit_now()
+    assert desk.durable == [2]
+
+
 async def test_draining_an_idle_writer_returns_at_once(desk: Desk) -> None:
     await desk.writer.drain()
