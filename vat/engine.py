@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 import outcome as outcomes
@@ -69,6 +69,9 @@ class Settings:
     closing_records: at an orderly stop, a session is snapshotted when so many records have come since.
     retry: seconds until what could not be made durable is offered again.
     hold_unknown: whether an effect of unknown outcome stays open until somebody resolves it.
+    takes_up: whose effects, messages and subscriptions are carried out here: of `"all"` sessions, those with pending
+      work being loaded at the start; of those that somebody has `"asked"` for; of none (`"nothing"`), so that they
+      stay as they are for another host. For tools that do not have an application's devices.
     """
 
     vats: int = 1000
@@ -79,6 +82,7 @@ class Settings:
     closing_records: int = 8
     retry: float = 1.0
     hold_unknown: bool = False
+    takes_up: Literal["all", "asked", "nothing"] = "all"
 
 
 _DETACH: Final = Job(lambda vat: [vat.take(Detach())], again=True)
@@ -313,14 +317,15 @@ class Engine:
             step.settle()
         for reply, outcome in step.replies:
             reply(outcome)
-        for number, uid, message in step.sent:
-            self._carry(vat, number, uid, message)
-        for number in step.wanted:
-            self._want(vat, number)
         if step.acknowledged is not None:
             self._acknowledge(step.acknowledged)
-        if step.subscriptions:
-            self._subscribe(vat)
+        if self.settings.takes_up != "nothing":
+            for number, uid, message in step.sent:
+                self._carry(vat, number, uid, message)
+            for number in step.wanted:
+                self._want(vat, number)
+            if step.subscriptions:
+                self._subscribe(vat)
         if vat.deleted:
             self._bury(resident)
 
@@ -441,7 +446,7 @@ class Engine:
         """A vat is in memory now: what it waits for is taken up again."""
         vat = resident.vat
         self.residents.add(resident)
-        if self.store.readonly or resident.damage is not None:
+        if self.store.readonly or resident.damage is not None or self.settings.takes_up == "nothing":
             return
         heap = vat.heap
         if heap.forking:
@@ -457,7 +462,7 @@ class Engine:
             self._subscribe(vat)
 
     def _wake_pending(self) -> None:
-        if self.store.readonly:
+        if self.store.readonly or self.settings.takes_up != "all":
             return
         for uid in self.dataspace.catalog.with_pending():
             try:
