@@ -1,0 +1,108 @@
+"""Cursors: how far an observer has read.
+
+A cursor names a log, a position in it and the hash of the record there, so that it cannot be taken for a
+place in another log or in another history. Its text is `log id:position:hash`, or `log id:position.operation:hash`
+while statements of that record are left; ids and hashes are hex.
+
+The one rule: a cursor is everything that an observer has. What it has considered lies at or before it,
+whether it matched or not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, NamedTuple
+
+from dataspace.errors import KeeveError
+from dataspace.records import ZERO_HASH
+
+_TEXT = re.compile(r"([0-9a-f]{32}):(\d{1,19})(?:\.(\d{1,19}))?:([0-9a-f]{64})", re.ASCII)
+
+
+class BadCursor(KeeveError, ValueError):
+    """A text that is no cursor."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(f"{text!r} is no cursor: use one that an event carried, such as `log id:position:hash` in hex")
+
+
+class Cursor(NamedTuple):
+    """A place in a log: after the record at `position`, whose hash is `hash`; 0 and zeros at the start.
+
+    With `operation`, after that operation of the record and before the later ones.
+    """
+
+    log_id: bytes
+    position: int
+    hash: bytes
+    operation: int | None = None
+
+    @classmethod
+    def start(cls, log_id: bytes) -> Cursor:
+        """The cursor before the first record."""
+        return cls(log_id, 0, ZERO_HASH)
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """The cursor whose text this is. Raises `BadCursor`."""
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise BadCursor(text)
+        log_id, position, operation, digest = found.groups()
+        return cls(
+            bytes.fromhex(log_id),
+            int(position),
+            bytes.fromhex(digest),
+            None if operation is None else int(operation),
+        )
+
+    def __str__(self) -> str:
+        inside = "" if self.operation is None else f".{self.operation}"
+        return f"{self.log_id.hex()}:{self.position}{inside}:{self.hash.hex()}"
+
+
+class WrongCursor(KeeveError):
+    """A cursor that is no place in this log. Reading does not begin anywhere else instead."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, cursor: Cursor, what: str) -> None:
+        self.cursor = cursor
+        super().__init__(f"cursor {cursor}: {what}")
+
+
+class CursorOfAnotherLog(WrongCursor):
+    """A cursor from another store."""
+
+    def __init__(self, cursor: Cursor, log_id: bytes) -> None:
+        self.log_id = log_id
+        super().__init__(
+            cursor, f"it is of another log than this one ({log_id.hex()}): use it with its own store, or start over"
+        )
+
+
+class CursorAhead(WrongCursor):
+    """A cursor beyond the newest durable record: the log is not the one that was read, or a part is missing."""
+
+    def __init__(self, cursor: Cursor, head: int) -> None:
+        self.head = head
+        super().__init__(
+            cursor,
+            f"it is ahead of the log, which ends at position {head}: this may be an older copy of the store; "
+            "find the newer one, or start over",
+        )
+
+
+class CursorChanged(WrongCursor):
+    """A cursor whose record is another one now: history is not what was read."""
+
+    def __init__(self, cursor: Cursor, actual: bytes) -> None:
+        self.actual = actual
+        super().__init__(
+            cursor,
+            f"the record there has the hash {actual.hex()} now: the history is not the one that was read; "
+            "compare the store with a backup, or start over",
+        )
