@@ -1,0 +1,358 @@
+"""Whatever becomes of the catalog's file, the answers are those of the log; and what it costs to open it."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+import trio
+import trio.testing
+from worlds import World, busy_world, everything, in_memory, places, whole_log
+
+from dataspace import catalog as catalogs
+from dataspace.catalog import Catalog, peek
+from dataspace.drafts import Handle
+from dataspace.facts import fact
+from dataspace.log.marks import Damage
+from dataspace.log.memory import MemoryLog, MemoryStore
+from dataspace.tables import Tables
+
+# What becomes of the file.
+
+
+def other_bytes(path: Path) -> None:
+    path.write_bytes(b"this is no database, and never was\n" * 500)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halved(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [other_bytes, emptied, halved, removed, made_a_folder])
+def test_a_file_damaged_before_the_start_changes_no_answer(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Invariant 21: delete or damage every derived file, the same answers."""
+    world = busy_world(tmp_path / "catalog")
+    before = everything(world.catalog)
+    world.catalog.close()
+    damage(tmp_path / "catalog")
+    assert everything(world.reopen().catalog) == before
+
+
+@pytest.mark.parametrize("damage", [other_bytes, emptied, halved, removed])
+def test_a_file_damaged_while_it_is_used_changes_no_answer(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Invariant 21: and while it runs."""
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.flush()
+    before = everything(world.catalog)
+    for file in tmp_path.iterdir():
+        damage(file)
+    assert everything(world.catalog) == before
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog.flush()
+    after = everything(world.catalog)
+    assert after == everything(in_memory(world))
+    assert everything(world.reopen().catalog) == after
+
+
+def test_one_wrong_bit_anywhere_changes_no_answer(tmp_path: Path) -> None:
+    """Invariant 21. Without the checksums of the pages some of these would go unseen."""
+    path = tmp_path / "catalog"
+    world = busy_world(path)
+    before = everything(world.catalog)
+    world.catalog.close()
+    whole = path.read_bytes()
+    places = random.Random(1)
+    for _ in range(12):
+        damaged = bytearray(whole)
+        damaged[places.randrange(len(whole))] ^= 1 << places.randrange(8)
+        path.write_bytes(damaged)
+        found = Catalog(path, world.store)
+        assert everything(found) == before
+        found.close()
+
+
+def test_a_wrong_bit_is_noticed_and_the_file_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "catalog"
+    world = busy_world(path)
+    world.catalog.close()
+    whole = path.read_bytes()
+    text = whole.index(b"chat.session")
+    path.write_bytes(whole[:text] + b"chat.mission" + whole[text + 12 :])
+    assert {row.type for row in Catalog(path, world.store).sessions(deleted=True)} == {"chat.session"}
+
+
+def test_a_file_of_another_log_is_made_anew(tmp_path: Path) -> None:
+    other = World(tmp_path / "catalog", MemoryLog(b"another log of t"))
+    other.spawn("stranger")
+    other.catalog.close()
+    world = World(tmp_path / "catalog")
+    assert world.catalog.session("stranger") is None
+    world.spawn("ada")
+    world.catalog.close()
+    assert World(tmp_path / "catalog", MemoryLog(b"another log of t")).catalog.session("ada") is None
+
+
+def test_a_file_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy_world(tmp_path / "catalog")
+    before = everything(world.catalog)
+    world.catalog.close()
+    db = apsw.Connection(str(tmp_path / "catalog"))
+    db.execute("UPDATE about SET format = 'keeve catalog 0'; DELETE FROM sessions")
+    db.close()
+    assert peek(tmp_path / "catalog") is None
+    assert everything(world.reopen().catalog) == before
+
+
+def test_a_file_ahead_of_the_log_is_made_anew(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    del world.log.records[-2:], world.log.marks[-2:]
+    catalog = world.reopen().catalog
+    assert everything(catalog) == everything(Catalog(None, world.store))
+    assert catalog.head.position == len(world.log.records)
+
+
+def test_a_file_of_another_history_of_the_same_log_is_made_anew(tmp_path: Path) -> None:
+    world = World(tmp_path / "catalog")
+    world.spawn("ada")
+    records, marks = list(world.log.records), list(world.log.marks)
+    world.spawn("bob")
+    world.catalog.close()
+    world.log.records, world.log.marks = records, marks
+    world.reopen(tmp_path / "other").spawn("eve")
+    catalog = Catalog(tmp_path / "catalog", MemoryStore(world.log, readonly=True))
+    assert [row.id for row in catalog.sessions()] == ["ada", "eve"]
+
+
+def test_an_old_journal_is_not_taken_for_a_new_files(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.flush()
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog._tables._writer.execute("BEGIN IMMEDIATE; DELETE FROM sessions")
+    world.catalog._tables._writer.cache_flush()
+    left = (tmp_path / "catalog-journal").read_bytes()
+    assert left.strip(b"\0")
+    world.catalog._tables._writer.execute("ROLLBACK")
+    world.catalog.close()
+    (tmp_path / "catalog").unlink()
+    (tmp_path / "catalog-journal").write_bytes(left)
+    assert everything(world.reopen().catalog) == everything(in_memory(world))
+
+
+def test_a_catalog_goes_on_in_memory_where_no_file_can_be(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "no such folder" / "catalog")
+    world.catalog.flush()
+    assert everything(world.catalog) == everything(in_memory(world))
+
+
+def full(*_: object) -> None:
+    raise apsw.FullError("database or disk is full")
+
+
+def test_a_full_disk_loses_nothing_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy_world(tmp_path / "catalog")
+    before = everything(world.catalog)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.catalog._tables, "write", full)
+        world.catalog.flush()
+        assert everything(world.catalog) == before
+        assert not world.catalog.due
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog.flush()
+    assert world.catalog._tables.head() == world.catalog.head
+    assert everything(world.catalog) == everything(in_memory(world))
+
+
+def test_a_transaction_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy_world(tmp_path / "catalog")
+    with monkeypatch.context() as patch:
+        patch.setattr(world.catalog._tables, "_put_taken", full)
+        world.catalog.flush()
+    assert world.catalog._tables.head().position == 0
+    world.catalog.flush()
+    assert everything(world.reopen().catalog) == everything(world.catalog)
+
+
+# Opening, and what it costs.
+
+
+def count_scans(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    scanned: list[int] = []
+    scan = store.scan
+
+    def counted(start: Any = None) -> Iterator[Any]:
+        for stored in scan(start):
+            scanned.append(stored.header.position)
+            yield stored
+
+    monkeypatch.setattr(store, "scan", counted)
+    return scanned
+
+
+def test_a_catalog_that_is_up_to_date_scans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invariant 36: no start costs more as history grows."""
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    scanned = count_scans(world.store, monkeypatch)
+    catalog = Catalog(tmp_path / "catalog", world.store)
+    assert catalog.head == world.store.head
+    assert scanned == []
+
+
+def test_a_catalog_that_is_behind_scans_what_it_has_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    known = world.catalog.head.position
+    world.deaf = True
+    world.say("ada", fact("turn", 9, "ada"))
+    world.say("cyd", fact("turn", 9, "cyd"))
+    scanned = count_scans(world.store, monkeypatch)
+    catalog = Catalog(tmp_path / "catalog", world.store)
+    assert scanned == [known, known + 1, known + 2]
+    assert everything(catalog) == everything(in_memory(world))
+
+
+def test_a_batch_that_was_noted_before_is_passed_over_and_a_gap_is_read_from_the_log() -> None:
+    world = World()
+    world.spawn("ada")
+    world.deaf = True
+    missed = world.append(world.saying("ada", fact("turn", 1, "ada")))
+    later = world.append(world.saying("ada", fact("turn", 2, "ada")))
+    world.catalog.note(later)
+    world.catalog.note(missed)
+    world.catalog.note([*missed, *later])
+    assert everything(world.catalog) == everything(in_memory(world))
+
+
+def test_many_records_make_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "RUN", 7)
+    world = busy_world(tmp_path / "catalog")
+    assert world.catalog._tables.head().position > 0
+    assert everything(world.catalog) == everything(in_memory(world))
+    for _ in range(60):
+        world.say("ada", fact("user.fact"))
+    assert len(list(world.catalog.positions(world.uids["ada"], "user.fact"))) == 60
+    assert everything(world.catalog) == everything(in_memory(world))
+
+
+def test_a_reader_beside_the_owner_copies_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalog"
+    world = busy_world(path)
+    world.catalog.flush()
+    world.say("ada", fact("turn", 9, "ada"))
+    reader = Catalog(path, MemoryStore(world.log, readonly=True))
+    assert everything(reader) == everything(world.catalog)
+    reader.flush()
+    assert world.catalog._tables.head().position == world.catalog.head.position - 1
+    reader.close()
+
+
+def test_a_flush_may_be_written_by_another_thread(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    before = everything(world.catalog)
+    flush = world.catalog.begin()
+    assert flush is not None
+    assert flush.threadsafe
+    thread = threading.Thread(target=flush.write)
+    thread.start()
+    during = everything(world.catalog)
+    thread.join()
+    between = everything(world.catalog)
+    assert world.catalog.finish(flush)
+    assert before == during == between == everything(world.catalog)
+
+
+def test_a_flush_that_comes_after_the_catalog_was_made_anew_is_passed_over(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    before = everything(world.catalog)
+    flush = world.catalog.begin()
+    assert flush is not None
+    world.catalog.rebuild()
+    flush.write()
+    assert world.catalog.finish(flush)
+    assert everything(world.catalog) == before
+
+
+async def test_the_catalog_is_written_behind_by_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "RUN", 10)
+    main_thread = threading.get_ident()
+    writers: set[int] = set()
+    write = Tables.write
+    monkeypatch.setattr(Tables, "write", lambda *args: (writers.add(threading.get_ident()), write(*args)))
+    world = World(tmp_path / "catalog")
+    world.spawn("ada")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.space.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for turn in range(50):
+            world.say("ada", fact("turn", turn, "ada"))
+            await trio.lowlevel.checkpoint()
+        with trio.fail_after(10):
+            while world.catalog.due:  # noqa: ASYNC110  what is waited for is a thread
+                await trio.sleep(0.001)
+        nursery.cancel_scope.cancel()
+    assert main_thread not in writers
+    assert world.catalog._tables.head().position >= 40
+    assert places(list(world.space.query("(turn . _)"))) == whole_log(world, "turn")
+    world.catalog.close()
+    assert Catalog(tmp_path / "catalog", world.store)._tables.head() == world.store.head
+
+
+def test_a_batch_during_which_the_catalog_is_made_anew_is_noted_whole(tmp_path: Path) -> None:
+    world = World(tmp_path / "catalog")
+    world.spawn("ada", "bob")
+    order = world.say("ada", fact("shop.order", 1))
+    world.catalog.flush()
+    other_bytes(tmp_path / "catalog")
+    world.append(world.saying("bob", fact("turn", 1, "bob")), world.saying("ada", retract=(Handle(order.seq, 0),)))
+    assert everything(world.catalog) == everything(in_memory(world))
+    assert world.catalog.head == world.store.head
+
+
+# What recovery asks.
+
+
+def test_a_peek_gives_the_mark_and_the_heads_there(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    found = peek(tmp_path / "catalog")
+    assert found is not None
+    assert (found.log_id, found.mark) == (world.store.log_id, world.store.mark)
+    assert all(found.heads(uid) == world.heads[uid] for uid in world.uids.values())
+    assert found.heads(bytes(15) + b"?") is None
+    found.close()
+
+
+def test_while_a_session_is_damaged_recovery_is_given_no_place_to_begin_at(tmp_path: Path) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.log.damaged[world.uids["cyd"]] = Damage(1, 5, 5, "its body is not its own")
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog.close()
+    assert peek(tmp_path / "catalog") is None
+
+
+@pytest.mark.parametrize("damage", [other_bytes, emptied, removed])
+def test_a_peek_at_a_damaged_file_gives_nothing(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    damage(tmp_path / "catalog")
+    assert peek(tmp_path / "catalog") is None
