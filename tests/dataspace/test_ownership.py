@@ -1,0 +1,213 @@
+"""Whose a store is, what its owner notices, and what others may read of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from segment_folders import content, in_a_forked_child, opened, segment
+
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import (
+    StaleOwner,
+    StoreFailed,
+    StoreMoved,
+    StoreOwned,
+)
+from keeve.testing.crashes import CrashFiles
+from keeve.testing.stores import Chain, texts
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[SegmentStore]:
+    store = opened(folder)
+    yield store
+    store.close()
+
+
+class TestOwnership:
+    """Invariant 24: one owner, and what happens to its store is noticed."""
+
+    def test_the_same_store_by_another_path_is_owned(self, folder: Path, store: SegmentStore) -> None:
+        (folder.parent / "link").symlink_to(folder)
+        with pytest.raises(StoreOwned) as caught:
+            opened(folder.parent / "link")
+        assert caught.value.pid == os.getpid()
+
+    def test_another_process_is_named(self, folder: Path, store: SegmentStore) -> None:
+        def act() -> int:
+            try:
+                opened(folder)
+            except StoreOwned as error:
+                return 7 if error.pid == os.getppid() else 8
+            return 9
+
+        assert in_a_forked_child(act) == 7
+
+    def test_a_forked_child_does_not_write_to_its_parents_store(self, folder: Path, store: SegmentStore) -> None:
+        chain = Chain()
+        store.append([chain.record()])
+        before = content(folder)
+
+        def act() -> int:
+            code = 7
+            for write in (lambda: store.append([chain.record()]), store.settle):
+                try:
+                    write()
+                    code = 8
+                except StoreOwned:
+                    pass
+            store.close()
+            return code
+
+        assert in_a_forked_child(act) == 7
+        assert content(folder) == before
+        store.append([chain.record()])
+
+    def test_a_forked_child_that_lives_on_does_not_hold_the_store(self, folder: Path) -> None:
+        store = opened(folder)
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn when there are threads
+            child = os.fork()
+        if child == 0:
+            os.write(writing, b"!")
+            signal.pause()
+        os.read(reading, 1)
+        store.close()
+        try:
+            opened(folder).close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(reading)
+            os.close(writing)
+
+    def test_a_dead_owners_store_is_free(self, folder: Path) -> None:
+        def act() -> int:
+            opened(folder).append([Chain().record()])
+            return 0
+
+        assert in_a_forked_child(act) == 0
+        store = opened(folder)
+        assert texts(store) == ["hello"]
+        store.close()
+
+    def test_a_stale_owner_is_refused(self, folder: Path, store: SegmentStore) -> None:
+        before = content(folder)
+        taken = (folder / "lock").read_bytes().replace(b"epoch %020d" % 1, b"epoch %020d" % 5)
+        with open(folder / "lock", "r+b") as file:
+            file.write(taken)
+        for write in (lambda: store.append([Chain().record()]), lambda: store.append([])):
+            with pytest.raises(StaleOwner) as caught:
+                write()
+            assert (caught.value.ours, caught.value.theirs) == (1, 5)
+        assert content(folder) == {**before, "lock": taken}
+
+    @pytest.mark.parametrize("what", ["folder moved", "folder copied", "lock gone", "lock", "segment"])
+    def test_a_store_that_is_moved_or_replaced_is_noticed(self, folder: Path, store: SegmentStore, what: str) -> None:
+        chain = Chain()
+        store.append([chain.record("before")])
+        aside = folder.parent / "aside"
+        if what.startswith("folder"):
+            moved = folder
+        else:
+            moved = segment(folder) if what == "segment" else folder / "lock"
+        moved.rename(aside)
+        if what == "folder copied":
+            shutil.copytree(aside, folder)
+        elif what in ("lock", "segment"):
+            shutil.copy(aside, moved)
+        record = chain.record("after")
+        with pytest.raises(StoreMoved):
+            store.append([record])
+        if moved.is_dir():
+            shutil.rmtree(moved)
+        else:
+            moved.unlink(missing_ok=True)
+        aside.rename(moved)
+        store.append([record])
+        assert texts(store) == ["before", "after"]
+
+    @pytest.mark.parametrize("size", [0, 100, 1 << 20])
+    def test_a_segment_of_another_length_is_noticed(self, folder: Path, store: SegmentStore, size: int) -> None:
+        store.append([Chain().record()])
+        os.truncate(segment(folder), size)
+        with pytest.raises(StoreMoved, match=str(size)):
+            store.append([Chain("other").record()])
+
+    def test_the_times_of_the_segment_are_not_asked_for_at_every_write(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where they are, each sync takes half as long again."""
+        chain, asked, stat = Chain(), [], os.stat
+        store = opened(folder, now=lambda: time.time_ns() // 1000 + 1_000_000)
+        store.append([chain.record()])
+        monkeypatch.setattr("os.stat", lambda path: asked.append(str(path)) or stat(path))
+        for record in chain.records(5):
+            store.append([record])
+        assert set(asked) == {str(folder / "log"), str(folder / "lock")}
+        monkeypatch.undo()
+        store.close()
+
+
+class TestReadingBeside:
+    """Other processes read a store that is owned, up to what is durable."""
+
+    def test_without_the_head_file_the_last_batch_is_not_shown_before_it_is_proved(
+        self, folder: Path, store: SegmentStore
+    ) -> None:
+        """Invariant 7: it could still be undone by a power cut."""
+        chain = Chain()
+        store.append([chain.record("first")])
+        store.append([chain.record("second"), chain.record("third")])
+        (folder / "head").unlink()
+        reader = opened(folder, readonly=True)
+        assert texts(reader) == ["first"]
+        reader.close()
+        store.settle()
+        reader = opened(folder, readonly=True)
+        assert texts(reader) == ["first", "second", "third"]
+        reader.close()
+
+    def test_what_is_written_and_not_published_is_not_shown(self, folder: Path) -> None:
+        files, chain = CrashFiles(), Chain()
+        store = opened(folder, files=files)
+        store.append([chain.record("durable")])
+        reader = opened(folder, readonly=True)
+        files.fail(errno.EIO, after=1)
+        with pytest.raises(StoreFailed):
+            store.append([chain.record("written")])
+        assert b"written" in segment(folder).read_bytes()
+        reader.refresh()
+        assert texts(reader) == ["durable"]
+        reader.close()
+        store.close()
+
+    def test_another_store_in_its_place_is_noticed(self, folder: Path, store: SegmentStore) -> None:
+        reader = opened(folder, readonly=True)
+        opened(folder.parent / "other").close()
+        shutil.copy(folder.parent / "other" / "head", folder / "head")
+        with pytest.raises(StoreMoved):
+            reader.refresh()
+        reader.close()
+
+    def test_a_reader_changes_no_file(self, folder: Path, store: SegmentStore) -> None:
+        store.append([Chain().record()])
+        before = content(folder)
+        reader = opened(folder, readonly=True)
+        texts(reader)
+        reader.close()
+        assert content(folder) == before
