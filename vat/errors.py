@@ -47,6 +47,8 @@ class Forked(Broken):
 class Deleted(Broken):
     """The session that was asked has been deleted; its id and uid never come back."""
 
+    usage: ClassVar[bool] = True
+
 
 class PromiseCycle(Broken):
     """A promise was told to follow one that follows it."""

@@ -9,7 +9,7 @@ The one rule: an id that was ever used is never used again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeVar
 
@@ -24,15 +24,18 @@ from dataspace.records import ZERO_HASH
 from dataspace.values import Value, digest_of, freeze
 from vat.actor import Actor
 from vat.carrying import child_ref, fork_arguments
+from vat.effects import Wanted
 from vat.engine import Engine, NotRunning
 from vat.errors import Deleted, exception_of, failure_of
 from vat.heap import ROOT_ACTOR, Heap
 from vat.memory import VatMemory
 from vat.messages import Asker, Call, Outcome
 from vat.outside import HostRef, Snapshot, bound, unbound
+from vat.pending import open_effects
 from vat.refs import DIRECTORY, Ref
 from vat.residents import Resident
 from vat.restore import NoSuchPoint, Offspring
+from vat.types import ActorType
 from vat.vat import RequestConflict, Step, Vat, request_digest
 
 A = TypeVar("A", bound=Actor)
@@ -339,6 +342,14 @@ class Host:
         await self._engine.done(uid, work)
         return Snapshot(**named)
 
+    def described(self, uid: bytes, actor: int) -> ActorType | None:
+        """The type of an actor, for those who present it; None for the directory."""
+        if uid == DIRECTORY:
+            return None
+        heap = self._engine.resident(uid).vat.heap
+        facet = heap.find("facets", actor)
+        return self._engine.types[heap.state(actor if facet is None else facet[0]).type]
+
     # Forks.
 
     async def _forked(self, uid: bytes, at: int | None, into: str | None, asker: Asker) -> HostRef[Any]:
@@ -436,18 +447,20 @@ class Host:
     async def resolve(
         self, id: str, *, value: Any = None, error: BaseException | None = None, again: bool = False
     ) -> None:
-        """Settle an effect of unknown outcome: with a value, with an error, or by running it `again`.
+        """Settle an effect of unknown outcome: with a value, with an error, or by running it `again` (if it is held).
 
         Raises `NoSuchEffect` or `NotAValue`. Durable when it returns.
         """
         engine = self._engine
-        wanted = next((wanted for wanted in engine.held.values() if wanted.id == id), None)
-        if wanted is None:
+        self._must_write()
+        held = next((wanted for wanted in engine.held.values() if wanted.id == id), None)
+        key = self._dormant(id) if held is None and not again else None if held is None else held.key
+        if key is None:
             raise NoSuchEffect(id)
-        key = wanted.key
         if again:
+            assert held is not None
             del engine.held[key]
-            engine.runner.want(attrs.evolve(wanted, state="wanted"))
+            engine.runner.want(attrs.evolve(held, state="wanted"))
             return
         if error is not None:
             outcome = Outcome(False, freeze(failure_of(error)))
@@ -455,6 +468,24 @@ class Host:
             outcome = Outcome(True, freeze(unbound(value), None, "value"))
         await engine.settled(key, outcome)
         engine.held.pop(key, None)
+
+    def _dormant(self, id: str) -> tuple[bytes, int] | None:
+        """An effect that nobody carries out here: its session is not in memory, or was told to leave it."""
+        engine = self._engine
+        running = {wanted.id for wanted in engine.runner.running()}
+        every = open_effects(engine.dataspace.catalog, engine.store.read, engine.cache)
+        found = next((each for each in every if each.id == id), None)
+        return None if found is None or id in running else (found.uid, found.number)
+
+    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
+        """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...), until
+        the function that this gives is called. It is called in the trio thread and must not raise."""
+
+        def told(wanted: Wanted, value: Value) -> None:
+            hear(wanted.session, f"{wanted.device}.{wanted.method}", value)
+
+        self._engine.progress.append(told)
+        return lambda: self._engine.progress.remove(told)
 
     def _must_write(self) -> None:
         if self._engine.store.readonly:
