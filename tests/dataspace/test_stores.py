@@ -18,8 +18,8 @@ class TestMemoryStore(StoreContract):
     def opened(self) -> Opened:
         log = MemoryLog()
 
-        def opened(**options: bool) -> Store:
-            return MemoryStore(log, **options)
+        def opened(readonly: bool = False) -> Store:
+            return MemoryStore(log, readonly=readonly)
 
         return opened
 
@@ -27,8 +27,8 @@ class TestMemoryStore(StoreContract):
 class TestSegmentStore(StoreContract):
     @pytest.fixture
     def opened(self, tmp_path: Path) -> Opened:
-        def opened(**options: bool) -> Store:
-            return SegmentStore(tmp_path / "store", now=int, salts=os.urandom, **options)
+        def opened(readonly: bool = False) -> Store:
+            return SegmentStore(tmp_path / "store", now=int, salts=os.urandom, readonly=readonly)
 
         return opened
 
@@ -38,7 +38,7 @@ class TestSegmentStoreOfSmallSegments(StoreContract):
 
     @pytest.fixture
     def opened(self, tmp_path: Path) -> Opened:
-        def opened(**options: bool) -> Store:
-            return SegmentStore(tmp_path / "store", now=int, salts=os.urandom, segment_bytes=2000, **options)
+        def opened(readonly: bool = False) -> Store:
+            return SegmentStore(tmp_path / "store", now=int, salts=os.urandom, segment_bytes=2000, readonly=readonly)
 
         return opened
