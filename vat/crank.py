@@ -27,7 +27,7 @@ from vat.collections import View
 from vat.errors import CrankOverrun, NoSuchMethod, PromiseCycle, ReadOnly, Refused, Revoked, exception_of, failure_of
 from vat.heap import Heap, State
 from vat.messages import NOBODY, Asker, Outcome
-from vat.operations import ANSWER, APPLY, BROKEN, COLLECTIONS, FOLLOW, FOLLOWING, KEPT, REPLY, Op, Verb
+from vat.operations import ANSWER, APPLY, BROKEN, COLLECTIONS, FOLLOW, FOLLOWING, KEPT, REPLY, Op, Verb, fact_key
 from vat.randomness import Random
 from vat.refs import DIRECTORY, NearMethod, Promise, Ref, running
 from vat.types import ActorType, Method, Shape, Types
@@ -694,11 +694,6 @@ class _Unsettled(Exception):
     def __init__(self, promise: int) -> None:
         super().__init__(promise)
         self.promise = promise
-
-
-def fact_key(seq: int, operation: int) -> int:
-    """The key of a retractable fact in the heap."""
-    return seq << 24 | operation
 
 
 def initial_fields(described: Any, given: Mapping[str, Any], keep: Any) -> FrozenDict:

@@ -290,6 +290,20 @@ def _unsubscribed(heap: Heap, number: int) -> None:
     heap.drop("subscriptions", number)
 
 
+def fact_key(seq: int, operation: int) -> int:
+    """The key of a retractable fact in the heap."""
+    return seq << 24 | operation
+
+
+def _stated(heap: Heap, mode: int, seq: int = 0, operation: int = 0) -> None:
+    if mode:
+        heap.keep("facts", fact_key(seq, operation), mode == 2)
+
+
+def _retracted(heap: Heap, seq: int, operation: int) -> None:
+    heap.drop("facts", fact_key(seq, operation))
+
+
 def _viewed(heap: Heap, actor: int, field: str) -> None:
     heap.views.append(heap.state(actor).fields[field])
 
@@ -330,8 +344,8 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.ENDED: _ended,
     Op.ASKED: _asked,
     Op.ANSWERED: _answered,
-    Op.STATED: _nothing,
-    Op.RETRACTED: _nothing,
+    Op.STATED: _stated,
+    Op.RETRACTED: _retracted,
     Op.HANDED: _handed,
     Op.NARROWED: _narrowed,
     Op.REVOKED: _revoked,
