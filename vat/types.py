@@ -22,7 +22,7 @@ import attrs
 from dataspace.errors import KeeveError
 from dataspace.values import Text, Value, freeze
 
-C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 TYPE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_-]*)+")
 """What an actor type may be called: words with dots between them, `chat.counter`."""
@@ -121,7 +121,7 @@ class ActorType:
     """What only the actor's own reactions reach: names with one underscore before them."""
 
 
-def read(function: C) -> C:
+def read(function: F) -> F:
     """Mark a method that changes nothing: it writes no record, and raises `ReadOnly` when it tries to."""
     function.__keeve_read__ = True  # type: ignore[attr-defined]  # a mark on the function itself
     return function
