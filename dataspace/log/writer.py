@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from dataspace.errors import KeeveError
-from dataspace.log.store import Store, record_size
+from dataspace.log.store import MAX_RECORD, RecordTooLarge, Store, record_size
 from dataspace.records import Record
 
 BATCH_BYTES: Final = 8 << 20
-"""How large a batch grows, but for a single record that is larger."""
+"""How large a batch grows, but for a single record or group that is larger."""
 BATCH_RECORDS: Final = 4096
+
+Group: TypeAlias = "tuple[int, Sequence[Record]]"
+"""Records that are one commit, with their size in bytes."""
 
 OnDurable = Callable[[Sequence[Record]], None]
 OnFailed = Callable[[Sequence[Record], KeeveError], None]
@@ -50,7 +53,7 @@ class Writer:
         self._on_failed = on_failed
         self._idle = idle
         self._batch_bytes = batch_bytes
-        self._queue: deque[Record] = deque()
+        self._queue: deque[Group] = deque()
         self._limiter = trio.CapacityLimiter(1)
         self._in_flight = False
         self._unsettled = False
@@ -66,14 +69,21 @@ class Writer:
         """Whether something is queued or in flight."""
         return self._in_flight or bool(self._queue)
 
-    def enqueue(self, record: Record, *, wake: bool = True) -> None:
-        """Queue a record for the next batch. Raises what has stopped the writer.
+    def enqueue(self, *group: Record, wake: bool = True) -> None:
+        """Queue records for the next batch; several at once are one commit, whole or not at all.
 
-        With `wake=False` nothing happens before `wake` or `commit_now` is called, which is up to the caller.
+        With `wake=False` nothing happens before `wake` or `commit_now` is called, which is up to the caller. Raises
+        what has stopped the writer, or `RecordTooLarge`, so that one record does not fail a batch of others.
         """
         if self.stopped is not None:
             raise self.stopped
-        self._queue.append(record)
+        whole = 0
+        for record in group:
+            size = record_size(record)
+            if size > MAX_RECORD:
+                raise RecordTooLarge(record.uid.hex(), record.seq, size)
+            whole += size
+        self._queue.append((whole, group))
         if wake:
             self.wake()
 
@@ -161,15 +171,15 @@ class Writer:
         self._tell_empty()
 
     def _take(self) -> list[Record]:
-        """The next batch: what is queued, as far as the limits go."""
+        """The next batch: what is queued, as far as the limits go, and no group in part."""
         queue = self._queue
-        batch = [queue.popleft()]
-        size = record_size(batch[0])
-        while queue and len(batch) < BATCH_RECORDS:
-            size += record_size(queue[0])
+        size, group = queue.popleft()
+        batch = list(group)
+        while queue and len(batch) + len(queue[0][1]) <= BATCH_RECORDS:
+            size += queue[0][0]
             if size > self._batch_bytes:
                 break
-            batch.append(queue.popleft())
+            batch += queue.popleft()[1]
         return batch
 
     def _durable(self, batch: Sequence[Record]) -> None:
@@ -179,7 +189,7 @@ class Writer:
         self._tell_empty()
 
     def _fail(self, batch: Sequence[Record], error: KeeveError) -> None:
-        failed = [*batch, *self._queue]
+        failed = [*batch, *(record for _, group in self._queue for record in group)]
         self._queue.clear()
         if self._store.fault is not None:
             self.stopped = error

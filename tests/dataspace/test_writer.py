@@ -10,9 +10,10 @@ import trio
 import trio.testing
 
 from dataspace.errors import KeeveError
+from dataspace.log import writer
 from dataspace.log.files import DiskFull, SyncFailed
 from dataspace.log.memory import MemoryStore
-from dataspace.log.store import StoreFailed
+from dataspace.log.store import RecordTooLarge, StoreFailed
 from dataspace.log.writer import Writer
 from dataspace.records import Record
 from keeve.testing.stores import Chain, texts
@@ -237,3 +238,24 @@ async def test_a_writer_that_is_cancelled_before_it_begins_loses_nothing(desk: D
 
 async def test_draining_an_idle_writer_returns_at_once(desk: Desk) -> None:
     await desk.writer.drain()
+
+
+async def test_a_group_is_never_cut_by_a_batchs_limits(store: SlowStore) -> None:
+    desk = Desk(store, batch_bytes=1)
+    one, other = Chain(), Chain("other")
+    desk.writer.enqueue(one.record(), wake=False)
+    desk.writer.enqueue(one.record(), other.record(), wake=False)
+    assert desk.writer.commit_now() == 3
+    assert store.batches == [1, 2]
+
+
+async def test_a_group_that_holds_too_large_a_record_fails_alone(
+    desk: Desk, store: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Chain()
+    desk.writer.enqueue(chain.record(), wake=False)
+    monkeypatch.setattr(writer, "MAX_RECORD", 1)
+    with pytest.raises(RecordTooLarge):
+        desk.writer.enqueue(Chain("other").record(), wake=False)
+    monkeypatch.undo()
+    assert desk.writer.commit_now() == 1
