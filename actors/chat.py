@@ -1,0 +1,172 @@
+"""Chat messages as data: what is content in them, what a tool's answer is to a model, what a model's answer must be.
+
+Content (what people, models and tools say) is marked with `Text`, so that it is kept as a cell however short and
+can be erased alone. The functions that mark take any value, and give what they do not know back as it is.
+
+The one rule: pure functions of messages in OpenAI chat form; the order of keys is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from dataspace.errors import KeeveError
+from dataspace.values import Erased, Text, render
+from vat.types import Keep
+
+
+class BadInput(KeeveError, TypeError):
+    """What was given as a turn's input is none; `what` says why."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"no input for a turn: {self.what}; give a string, or a list of content parts ({{'type': 'text', ...}})"
+
+
+class BadAnswer(KeeveError):
+    """A model device answered with something that is no answer; `what` is wrong with it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"the model device's answer cannot be used: {self.what}. "
+            "It is {'message': {'role': 'assistant', 'content': ..., 'tool_calls': [...]}, 'usage': {...} or None}"
+        )
+
+
+def marked(content: Any) -> Any:
+    """A message's content, its text marked: a string, or a list of parts.
+
+    >>> [type(part["text"]).__name__ for part in marked([{"type": "text", "text": "hello"}])]
+    ['Text']
+    """
+    if isinstance(content, str):
+        return Text(content)
+    if isinstance(content, list):
+        return [_with(part, "text", Text) if isinstance(part, Mapping) else part for part in content]
+    return content
+
+
+def marked_call(call: Any) -> Any:
+    """A tool call, its arguments marked."""
+    return _with(call, "function", lambda function: _with(function, "arguments", Text)) if _is_map(call) else call
+
+
+def marked_message(message: Any) -> Any:
+    """A message, its content and the arguments of its tool calls marked."""
+    if not _is_map(message):
+        return message
+    changed = {**message}
+    if "content" in changed:
+        changed["content"] = marked(changed["content"])
+    if isinstance(changed.get("tool_calls"), list):
+        changed["tool_calls"] = [marked_call(call) for call in changed["tool_calls"]]
+    return changed
+
+
+def marked_answer(answer: Any) -> Any:
+    """A model device's answer, its message marked."""
+    return (
+        {**answer, "message": marked_message(answer["message"])} if _is_map(answer) and "message" in answer else answer
+    )
+
+
+Content = Annotated[Any, Keep(marked)]
+"""A string or a list of content parts."""
+
+Answer = Annotated[Any, Keep(marked_answer)]
+"""What a model device answers."""
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _with(whole: Any, key: str, mark: Any) -> Any:
+    if not _is_map(whole) or key not in whole:
+        return whole
+    part = whole[key]
+    return {**whole, key: mark(part) if mark is not Text or isinstance(part, str) else part}
+
+
+def check_input(input: Any) -> None:
+    """Raise `BadInput` for what no model can be given."""
+    if isinstance(input, str):
+        return
+    if not isinstance(input, list):
+        raise BadInput(f"it is of type {type(input).__name__}")
+    if not input:
+        raise BadInput("the list is empty")
+    for place, part in enumerate(input):
+        if not _is_map(part) or not isinstance(part.get("type"), str):
+            raise BadInput(f"part {place} has no 'type'")
+
+
+def message_in(answer: Any) -> Mapping[str, Any]:
+    """The message of a model device's answer. Raises `BadAnswer` where it cannot be gone on with."""
+    message = answer.get("message") if _is_map(answer) else None
+    if not isinstance(message, Mapping):
+        raise BadAnswer("it has no 'message'")
+    if message.get("role") != "assistant":
+        raise BadAnswer(f"the message has the role {message.get('role')!r} instead of 'assistant'")
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
+        raise BadAnswer("its 'tool_calls' is no list")
+    for place, call in enumerate(calls or ()):
+        if not isinstance(call, Mapping) or not isinstance(call.get("id"), str):
+            raise BadAnswer(f"tool call {place} has no 'id'")
+        function = call.get("function")
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise BadAnswer(f"tool call {place} has no name of a function")
+    return message
+
+
+def told(output: Any) -> Any:
+    """What a model is told of a tool's output: a string, or content parts; anything else as JSON.
+
+    >>> told({"rows": 3})
+    '{"rows": 3}'
+    """
+    if isinstance(output, str):
+        return output
+    if isinstance(output, Erased):
+        return "[erased]"
+    if isinstance(output, list) and output and all(_is_map(part) and "type" in part for part in output):
+        return output
+    return json.dumps(output, ensure_ascii=False, default=render)
+
+
+def summed(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Two usages as one: numbers are added, key by key, at any depth; what is no number is left out.
+
+    >>> summed({"total": 3, "details": {"cached": 1}}, {"total": 4, "details": {"cached": 1}, "tier": "x"})
+    {'total': 7, 'details': {'cached': 2}}
+    """
+    result = dict(total)
+    for key, value in more.items():
+        before = result.get(key)
+        if isinstance(value, Mapping):
+            result[key] = summed(before if isinstance(before, Mapping) else {}, value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            result[key] = value + (before if isinstance(before, int | float) else 0)
+    return result
+
+
+def answered(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], int]:
+    """The tool calls of the last answer, and how many of them have their message. Looks at those only."""
+    for count in range(len(messages)):
+        message = messages[-1 - count]
+        if message.get("role") != "tool":
+            calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+            return list(calls or ()), count
+    return [], 0

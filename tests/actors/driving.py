@@ -1,0 +1,258 @@
+"""A session without a host: one vat on a store in memory, whose effects are carried out when a test says so.
+
+`Driven` is what a host does at its simplest: it appends each record before anything leaves the vat, calls devices and
+feeds back what came of it. `restart` throws the vat away and restores it from the store, with the code that hosts
+use. The one rule: everything happens at once and in order; there is no event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from dataspace.drafts import Assertion
+from dataspace.facts import Fact
+from dataspace.log.memory import MemoryStore
+from dataspace.lookups import Leg, Snapshot
+from dataspace.records import ZERO_HASH, Kind, Record
+from dataspace.values import freeze
+from snapshots.cache import PageCache
+from snapshots.handle import Tree
+from vat.collections import view_of
+from vat.devices import Effect, methods_of
+from vat.errors import exception_of, failure_of
+from vat.heap import ROOT_ACTOR, Heap
+from vat.memory import VatMemory
+from vat.messages import Asker, Call, Detach, Ended, Outcome
+from vat.outcomes import OutcomeUnknown
+from vat.restore import Lineage, restore
+from vat.types import Types
+from vat.vat import Powers, Step, Vat, request_digest
+
+
+class World:
+    """A store in memory with an index of it (`vat.restore.Index`), and a host's powers."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.cache = PageCache(8 << 20)
+        self.addresses: dict[tuple[bytes, int], int] = {}
+        self.legs: dict[bytes, list[Leg]] = {}
+        self.snapshot_seqs: dict[bytes, list[int]] = {}
+        ticks, blocks = count(1_000_000), count(1)
+        self.powers = Powers(
+            self.store.log_id,
+            lambda: next(ticks),
+            lambda size: next(blocks).to_bytes(8).rjust(16, b"\1") * (size // 16) + bytes(size % 16),
+            lambda: "head",
+        )
+
+    def append(self, record: Record) -> None:
+        self.store.append([record])
+        self.addresses[record.uid, record.seq] = record.address
+        if record.kind == Kind.SNAPSHOT:
+            self.snapshot_seqs.setdefault(record.uid, []).append(record.seq)
+
+    def lineage(self, uid: bytes) -> list[Leg]:
+        return self.legs.get(uid, [])
+
+    def locate(self, uid: bytes, seq: int) -> int | None:
+        for leg in self.lineage(uid):
+            if seq <= leg.upto:
+                return self.addresses.get((leg.uid, seq))
+        return self.addresses.get((uid, seq))
+
+    def snapshots(self, uid: bytes, upto: int) -> Iterator[Snapshot]:
+        for owner, most in [(uid, upto), *((leg.uid, min(leg.upto, upto)) for leg in reversed(self.lineage(uid)))]:
+            for seq in reversed(self.snapshot_seqs.get(owner, [])):
+                if seq <= most:
+                    yield Snapshot(owner, seq, seq - 1, self.addresses[owner, seq])
+
+    def memory(self, uid: bytes) -> VatMemory:
+        return VatMemory(Lineage(uid, self, self.store.read), self.cache)
+
+
+class Driven:
+    """A session. `records` are its own, in order; `open` the effects that nobody has carried out yet."""
+
+    def __init__(
+        self,
+        cls: type,
+        devices: Mapping[str, object],
+        *,
+        types: Types | None = None,
+        world: World | None = None,
+        id: str = "s1",
+        vat: Vat | None = None,
+        snapshot_every: int = 0,
+        **fields: Any,
+    ) -> None:
+        self.world = World() if world is None else world
+        self.cls = cls
+        self.types = Types([cls]) if types is None else types
+        self.devices = {name: methods_of(device) for name, device in devices.items()}
+        self.given = devices
+        self.records: list[Record] = []
+        self.open: list[int] = []
+        self.cancelled: list[int] = []
+        self.snapshot_every = snapshot_every
+        if vat is not None:
+            self.vat = vat
+        else:
+            uid = id.encode().rjust(16, b"-")
+            heap = Heap(self.world.memory(uid))
+            self.vat, step = Vat.spawn(uid, id, heap, self.types, self.world.powers, cls, fields, Asker())
+            self.note(step)
+
+    # What a host does.
+
+    def note(self, step: Step) -> Step:
+        """The step's record becomes durable."""
+        record = step.record
+        if record is not None:
+            self.world.append(record)
+            self.records.append(record)
+        if step.settle is not None:
+            step.settle()
+        for reply, outcome in step.replies:
+            reply(outcome)
+        self.open.extend(step.wanted)
+        self.cancelled.extend(step.cancelled)
+        for number in step.cancelled:
+            if number in self.open:
+                self.open.remove(number)
+        return step
+
+    def call(self, method: str, *args: Any, asker: Asker | None = None, **keywords: Any) -> Answer:
+        """Call a method of the session's actor, as somebody outside."""
+        answer = Answer()
+        asker = Asker("local", "python") if asker is None else asker
+        digest = None if asker.request is None else request_digest(method, freeze(list(args)), freeze(keywords))
+        call = Call(ROOT_ACTOR, method, freeze(list(args)), freeze(keywords), asker, digest, None, answer.take)
+        self.note(self.vat.take(call))
+        return answer
+
+    def read(self, field: str) -> Any:
+        """What a field holds."""
+        return self.call(field).value
+
+    def start(self, number: int) -> None:
+        """Record that an effect starts, if its device wants that."""
+        entry = self.vat.heap.find("effects", number)
+        if self.devices[entry[1]][entry[2]].policy.on_crash == "unknown":
+            step = self.vat.started(number)
+            assert step is not None
+            self.note(step)
+
+    def carry_out(self, number: int) -> Outcome:
+        """Call the device for an effect."""
+        heap = self.vat.heap
+        id, device, method, args, keywords, _, started = heap.find("effects", number)
+        how = self.devices[device][method]
+        if started and how.policy.on_crash == "unknown":
+            return Outcome(False, freeze(failure_of(OutcomeUnknown(f"{device}.{method}", id.hex()))))
+        self.start(number)
+        effect = Effect(
+            id=id.hex(),
+            device=device,
+            method=method,
+            session=self.vat.id,
+            attempt=1,
+            progress=lambda value: None,
+            credential=lambda name: name,
+        )
+        read = [view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for arg in args]
+        named = {name: view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for name, arg in keywords}
+        try:
+            return Outcome(True, freeze(at_once(how.function(effect, *read, **named))))
+        except Exception as error:  # noqa: BLE001  # whatever a device raises is its outcome
+            return Outcome(False, freeze(failure_of(error)))
+
+    def end(self, number: int, outcome: Outcome) -> None:
+        """An effect has its outcome."""
+        if number in self.open:
+            self.open.remove(number)
+        self.note(self.vat.take(Ended(number, outcome)))
+
+    def advance(self) -> bool:
+        """Carry out the oldest open effect; False when there is none."""
+        if not self.open:
+            return False
+        number = self.open[0]
+        self.end(number, self.carry_out(number))
+        if self.snapshot_every and len(self.records) % self.snapshot_every == 0:
+            self.snapshot()
+        return True
+
+    def run(self) -> None:
+        """Carry out effects until none is open."""
+        while self.advance():
+            pass
+
+    def snapshot(self) -> None:
+        self.note(self.vat.snapshot()[0])
+
+    def restart(self) -> None:
+        """The process dies: the vat is restored from the store, and what it waits for is open again."""
+        vat = self.vat
+        restored = restore(Lineage(vat.uid, self.world, self.world.store.read), self.world, self.world.cache, vat.seq)
+        assert restored.hash == vat.hash
+        self.vat = Vat(vat.uid, vat.id, restored.heap, restored.seq, restored.hash, self.types, self.world.powers)
+        self.open = [number for number, _ in restored.heap.system["effects"].items(loader=restored.heap.memory.page)]
+
+    def fork(self, id: str = "s2") -> Driven:
+        """Another session from this one's state now."""
+        parent, uid = self.vat, id.encode().rjust(16, b"-")
+        at, hash = parent.seq, parent.hash
+        self.world.legs[uid] = [*self.world.lineage(parent.uid), Leg(parent.uid, at)]
+        heap = parent.heap.clone(self.world.memory(uid))
+        vat = Vat(uid, id, heap, at, ZERO_HASH, self.types, self.world.powers)
+        child = Driven(self.cls, self.given, types=self.types, world=self.world, vat=vat)
+        self.note(parent.forked(uid, id, at, hash, Asker(), {}))
+        child.note(vat.born(parent, at, hash, "keeve.session", Asker(), {}))
+        child.note(vat.take(Detach()))
+        return child
+
+    # What a test asks.
+
+    @property
+    def facts(self) -> list[Fact]:
+        """Everything that the session has stated, in order."""
+        return [said.fact for record in self.records for said in record.statements if isinstance(said, Assertion)]
+
+    def stated(self, *labels: str) -> list[Fact]:
+        """Those facts that have one of these labels."""
+        return [fact for fact in self.facts if fact.label in labels]
+
+
+class Answer:
+    """What a call gave, once there is something."""
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+
+    def take(self, outcome: Outcome) -> None:
+        assert self.outcome is None, "answered twice"
+        self.outcome = outcome
+
+    @property
+    def value(self) -> Any:
+        assert self.outcome is not None, "there is no answer yet"
+        if not self.outcome.succeeded:
+            raise exception_of(self.outcome.payload)
+        return self.outcome.payload
+
+
+def at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("this device waits for something: use a host")
+
+
+def size_of(record: Record) -> int:
+    """Bytes of a record's body and cells."""
+    return len(record.deeds) + len(record.facts) + sum(map(len, record.cells))
