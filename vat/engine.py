@@ -324,6 +324,9 @@ class Engine:
                 self._carry(vat, number, uid, message)
             for number in step.wanted:
                 self._want(vat, number)
+            for number in step.cancelled:
+                self.held.pop((vat.uid, number), None)
+                self.runner.cancel((vat.uid, number))
             if step.subscriptions:
                 self._subscribe(vat)
         if vat.deleted:
