@@ -243,7 +243,7 @@ class Catalog(Lookups):
         if position == 0:
             return True
         address = tables.address(position)
-        if address is None or position > self._store.head.position:
+        if address is None:
             return False
         try:
             header = self._store.read(address).header

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import apsw
 
-from dataspace.connections import connect, remove, rows
+from dataspace.connections import connect, rows
 from dataspace.log.marks import Head
 from dataspace.packing import item, least, pack, unpack
 from dataspace.recall import UNREADABLE
@@ -74,8 +74,6 @@ class Tables:
     def __init__(self, path: Path | None, log_id: bytes) -> None:
         self.path = path
         self._log_id = log_id
-        if path is not None and not path.exists():
-            remove(path)  # an old journal would be taken for the new file's
         self._writer = connect(path, WRITING)
         self._reader = self._writer
         try:

@@ -201,6 +201,19 @@ def test_the_stores_own_chain_is_no_session() -> None:
 # What it costs.
 
 
+def test_runs_in_which_everything_was_taken_back_are_passed_over(tmp_path: Path) -> None:
+    world = World(tmp_path / "catalog")
+    world.spawn("ada")
+    here = [world.say("ada", fact("here.now", visit)) for visit in range(3)]
+    world.catalog.flush()
+    head = world.catalog.head.position
+    assert world.catalog._tables.mentions("here.now", 0, head, held=True)
+    world.say("ada", retract=tuple(Handle(record.seq, 0) for record in here))
+    world.catalog.flush()
+    assert world.catalog._tables.mentions("here.now", 0, head, held=True) == []
+    assert list(world.catalog.standing("here.now", head)) == [record.position for record in here]
+
+
 def test_a_record_takes_less_than_sixty_bytes(tmp_path: Path) -> None:
     world = World(tmp_path / "catalog")
     ids = [f"session {number}" for number in range(16)]

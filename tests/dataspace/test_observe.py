@@ -183,7 +183,7 @@ async def test_only_what_is_noted_is_seen_and_a_query_waits_for_what_was_durable
     found: list[Any] = []
 
     async def listen() -> None:
-        found.extend(await read(world.space.observe("(turn . _)", until="head")))
+        found.extend(await read(world.space.observe("(turn . _)", until="head", marks=True)))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
@@ -191,6 +191,8 @@ async def test_only_what_is_noted_is_seen_and_a_query_waits_for_what_was_durable
         assert found == []
         world.space.note(records)
     assert places(found) == whole_log(world, "turn")
+    assert [type(item) for item in found[-2:]] == [Event, CaughtUp]
+    assert [type(item) for item in found].count(CaughtUp) == 1
 
 
 async def test_forks_and_new_starts_wake_no_observer_with_what_it_has_seen() -> None:

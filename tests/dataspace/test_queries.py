@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from worlds import World, counting, damage_from, places, read, talkative_world, whole_log
 
+from dataspace import catalog as catalogs
 from dataspace.cursor import Cursor
 from dataspace.drafts import Handle
 from dataspace.events import CaughtUp, Event, Unreadable
@@ -170,17 +171,18 @@ def test_what_holds_is_what_was_asserted_and_not_taken_back() -> None:
 def test_a_fork_takes_back_what_it_inherited_for_itself_alone() -> None:
     world = talkative_world()
     order = world.say("ada", fact("shop.order", 1), fact("shop.order", 2), fact("shop.order", 3))
+    alone = world.say("ada", fact("shop.order", 4))
     world.fork("ada", "eve")
-    world.say("eve", retract=(Handle(order.seq, 0),))
+    world.say("eve", retract=(Handle(order.seq, 0), Handle(alone.seq, 0)))
     world.say("ada", retract=(Handle(order.seq, 1),))
 
     def orders(**options: Any) -> list[int]:
         return [held.captures["n"] for held in world.space.facts("(shop.order ?n)", **options)]
 
     for _ in range(2):
-        assert orders() == [1, 3]
+        assert orders() == [1, 3, 4]
         assert orders(session="eve", lineage=True) == [2, 3]
-        assert orders(session="ada") == [1, 3]
+        assert orders(session="ada") == [1, 3, 4]
         world.catalog.flush()
 
 
@@ -240,7 +242,25 @@ async def test_a_catalog_made_anew_hides_no_damage(hurt: World) -> None:
                 list(ask("(turn . _)", session=session))
     hurt.catalog.flush()
     assert await read(hurt.space.observe("(turn . _)", until="head", marks=True)) == before
+    with pytest.raises(SessionDamaged):
+        list(hurt.space.query("(turn . _)", session="bob"))
     assert len(hurt.space.facts("(turn . _)", session="ada")) == 3
+
+
+def test_records_that_cannot_be_read_are_found_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "RUN", 2)
+    world = World()
+    world.spawn("ada", "bob")
+    for turn in range(100):
+        world.say("bob" if turn % 5 == 0 else "ada", fact("turn", turn, "x"))
+        world.say("ada", fact("other"))
+    before = list(world.catalog.positions(None, "turn"))
+    damage_from(monkeypatch, world.uids["bob"], 2)
+    world.catalog.rebuild()
+    assert list(world.catalog.positions(None, "turn")) == before
+    assert list(world.catalog.standing("turn", world.catalog.head.position)) == before
+    assert len(list(world.catalog.positions(None, "never.said"))) == 20
+    assert len(list(world.catalog.standing("never.said", world.catalog.head.position))) == 20
 
 
 def test_a_damaged_session_troubles_nobody_who_does_not_ask_for_it(hurt: World) -> None:
