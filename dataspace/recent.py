@@ -226,7 +226,7 @@ class Recent:
         return thread.positions[seq - thread.first]
 
     def positions(self, uid: bytes | None, label: str | None, after: int, upto: int) -> list[int]:
-        """The positions after `after`, up to and with `upto`; of a session, those that mention something, or `label`."""
+        """The positions after `after`, up to and with `upto`; with `uid`, those that mention a fact, or `label`."""
         if uid is not None:
             thread = self.threads.get(uid)
             if thread is None:
