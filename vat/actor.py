@@ -8,26 +8,22 @@ The one rule: everything an actor does goes through the crank that runs it; an i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.patterns import Pattern, parse
-from dataspace.values import Text
 from vat.collections import List, Map, Set
 from vat.errors import OutsideCrank
-from vat.heap import State
+from vat.fields import stored
 from vat.refs import DIRECTORY, Promise, Ref
-from vat.types import Field, Shape, describe_type, type_of
+from vat.types import Field, Shape, describe_type
 
 A = TypeVar("A", bound="type[Actor]")
 
 _HANDLES: Final[dict[Shape, Any]] = {Shape.LIST: List, Shape.MAP: Map, Shape.SET: Set}
-_GIVEN: Final[dict[Shape, Any]] = {Shape.LIST: Sequence, Shape.MAP: Mapping, Shape.SET: AbstractSet}
-"""What a collection can be given to begin with."""
 
 
 class NotDeclared(KeeveError, AttributeError):
@@ -85,23 +81,23 @@ class _Field:
         if actor is None:
             return self
         field = self.__keeve_field__
-        state = actor._state
+        crank = actor._crank
         handle = _HANDLES.get(field.shape)
         if handle is not None:
-            return handle(actor._crank, state, field.name)
-        value = actor._crank.heap.read(state.fields.get(field.name, field.default))
-        return Device(actor._crank, value) if field.shape is Shape.DEVICE else value
+            return handle(crank, actor._actor, field)
+        held = crank.fields(actor._actor).get(field.name, field.default)
+        value = crank.heap.read(held)
+        return Device(crank, value) if field.shape is Shape.DEVICE else value
 
     def __set__(self, actor: Actor, value: Any) -> None:
         field = self.__keeve_field__
-        if field.shape in _HANDLES:
-            raise NotDeclared(actor, field.name, "is a collection and cannot be assigned; use clear() and extend()")
-        if field.shape is Shape.DEVICE:
-            value = str(value)
-        elif field.text and type(value) is str:
-            value = Text(value)
         crank = actor._crank
-        crank.assign(actor._state, field.name, crank.keep(value, field.name))
+        handle = _HANDLES.get(field.shape)
+        if handle is None:
+            crank.changes()
+            crank.assign(actor._actor, field.name, stored(field, value, crank.keep))
+        elif not handle(crank, actor._actor, field)._same(value):  # `self.seen += [...]` assigns the same one again
+            raise NotDeclared(actor, field.name, "is a collection and cannot be assigned; use clear() and extend()")
 
 
 class _Asker(Protocol):
@@ -115,7 +111,7 @@ class Actor:
 
     __keeve_root__: ClassVar[bool] = True
     _crank: Any
-    _state: State
+    _actor: int
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         raise OutsideCrank(f"{type(self).__name__}(): an actor is made by self.spawn(...) or host.spawn(...)")
@@ -130,15 +126,18 @@ class Actor:
         raise NotDeclared(self, name, "cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Actor) and other._state is self._state
+        return isinstance(other, Actor) and other._actor == self._actor and other._crank is self._crank
 
     def __hash__(self) -> int:
-        return hash(self._state.id)
+        return hash(self._actor)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, actor {self._actor}>"
 
     @property
     def ref(self) -> Ref:
         """The ref to this actor."""
-        return Ref(None, self._state.id)
+        return Ref(None, self._actor)
 
     @property
     def session_id(self) -> str:
@@ -186,7 +185,7 @@ class Actor:
 
         Labels have a dot in them; those without one are Keeve's. Raises `BadName`.
         """
-        if "." not in label:
+        if not isinstance(label, str) or "." not in label:
             raise BadName(label, "label of yours (labels without a dot are Keeve's: write 'my.label')")
         handle: Handle = self._crank.state_fact(2 if presence else 1, label, fields, keywords)
         return handle
@@ -202,7 +201,7 @@ class Actor:
         keywords, captures, time.
         """
         text = str(parse(pattern) if isinstance(pattern, str) else pattern)
-        number: int = self._crank.observe(text, self._state.id, method.__name__, after)
+        number: int = self._crank.observe(text, method, after)
         return number
 
     def unobserve(self, number: int) -> None:
@@ -211,12 +210,21 @@ class Actor:
 
     def narrow(self, *methods: str, read_only: bool = False) -> Ref:
         """A ref to this actor that reaches only `methods` (default: all), or only what is `@read`."""
-        made: Ref = self._crank.narrow(self._state.id, methods or None, read_only)
+        made: Ref = self._crank.narrow(self._actor, methods, read_only)
         return made
 
     def revoke(self, ref: Ref) -> None:
-        """Take back a ref that `narrow` gave."""
-        self._crank.revoke(ref)
+        """Take back a ref that `narrow` gave, or one narrowed from that. Raises `Refused`."""
+        self._crank.revoke(self._actor, ref)
+
+    @classmethod
+    def upgrade(cls, state: MutableMapping[str, Any], from_version: int) -> None:
+        """One step from the state of `from_version` to that of the next one, for an actor of an older version.
+
+        `state` has the fields by name, and is changed in place: values, and views for collections. What is there in
+        the end under the name of a field becomes that field (a view the collection that it is of, at no cost); what is
+        missing gets its default, and the rest is dropped.
+        """
 
 
 RESERVED: Final = frozenset(
@@ -238,32 +246,16 @@ def actor(name: str, *, version: int = 1) -> Callable[[A], A]:
     return declare
 
 
-def fill(made: Any, given: Mapping[str, Any]) -> None:
-    """Put what was given for the collections of a new actor into them. Raises `TypeError`."""
-    for name, value in given.items():
-        shape = type_of(type(made)).fields[name].shape
-        if shape in _HANDLES:
-            wanted = _GIVEN[shape]
-            if not isinstance(value, wanted) or isinstance(value, str | bytes):
-                raise TypeError(f"{name} begins with a {wanted.__name__.lower()}, not a {type(value).__name__}")
-            collection = getattr(made, name)
-            if shape is Shape.LIST:
-                collection.extend(value)
-            elif shape is Shape.MAP:
-                collection.update(value)
-            else:
-                collection |= value
-
-
 def state_own(actor: Actor, label: str, /, *fields: Any, **keywords: Any) -> None:
     """State a fact of Keeve's own, with a label without a dot, for ever."""
     actor._crank.state_fact(0, label, fields, keywords)
 
 
-def facade(crank: Any, state: State) -> Any:
+def facade(crank: Any, actor: int) -> Any:
     """The instance that an actor's methods run on, for one delivery."""
-    cls = crank.types[state.type].cls
+    cls = crank.types[crank.heap.state(actor).type].cls
     instance = cls.__new__(cls)
-    vars(instance)["_crank"] = crank
-    vars(instance)["_state"] = state
+    own = vars(instance)
+    own["_crank"] = crank
+    own["_actor"] = actor
     return instance

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
-from dataspace.values import Value
+from dataspace.values import MAX_DEPTH, Value
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
-from vat.heap import Heap, State
-from vat.operations import Verb
-from vat.types import Shape
+from vat.heap import Heap
+from vat.opcodes import Verb
+from vat.types import Field, Shape
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -30,54 +30,77 @@ class Changes(Protocol):
 
     heap: Heap
 
+    def fields(self, actor: int) -> dict[str, Any]: ...
     def keep(self, value: Any, path: str) -> Value: ...
     def key(self, value: Any, path: str) -> Value: ...
-    def change(self, state: State, field: str, verb: Verb, *args: Value) -> None: ...
-    def view(self, state: State, field: str) -> int: ...
-
-
-def _within(index: int, count: int, what: str) -> int:
-    at = index + count if index < 0 else index
-    if not 0 <= at < count:
-        raise IndexError(f"{what}[{index}]: there are {count} items")
-    return at
+    def change(self, actor: int, field: Field, verb: Verb, *args: Value) -> None: ...
+    def view(self, actor: int, field: Field) -> int: ...
 
 
 class _Handle:
     """A collection of an actor, found through the heap at each use."""
 
-    __slots__ = ("_crank", "_field", "_state")
+    __slots__ = ("_actor", "_crank", "_field")
+    _none: ClassVar[Any]
+    """The tree of a collection that nothing was put into yet."""
 
-    def __init__(self, crank: Changes, state: State, field: str) -> None:
+    def __init__(self, crank: Changes, actor: int, field: Field) -> None:
         self._crank = crank
-        self._state = state
+        self._actor = actor
         self._field = field
 
     @property
     def _tree(self) -> Any:
-        return self._state.fields[self._field]
+        return self._crank.fields(self._actor).get(self._field.name, self._none)
 
-    def __len__(self) -> int:
-        count: int = self._tree.count
-        return count
+    @property
+    def _heap(self) -> Heap:
+        return self._crank.heap
+
+    def _change(self, verb: Verb, *args: Value) -> None:
+        self._crank.change(self._actor, self._field, verb, *args)
 
     def clear(self) -> None:
         """Leave nothing in it."""
-        self._crank.change(self._state, self._field, Verb.CLEAR)
+        if self._tree.count:
+            self._change(Verb.CLEAR)
 
-    def _keep(self, value: Any, at: object) -> Value:
-        return self._crank.keep(value, f"{self._field}[{at!r}]")
+    def _keep(self, value: Any) -> Value:
+        field = self._field
+        return self._crank.keep(value if field.mark is None else field.mark(value), field.inside)
 
     def _key(self, key: Any) -> Value:
-        return self._crank.key(key, f"a key of {self._field}")
+        return self._crank.key(key, self._field.name)
+
+    def _same(self, other: Any) -> bool:
+        """Whether another handle is on the same collection."""
+        return (
+            type(other) is type(self)
+            and other._crank is self._crank
+            and other._actor == self._actor
+            and other._field is self._field
+        )
+
+
+def _within(index: int, count: int) -> int:
+    at = index + count if index < 0 else index
+    if not 0 <= at < count:
+        raise IndexError(f"list index {index} out of range: there are {count} items")
+    return at
 
 
 class _Listed(Sequence[T]):
     """What a list and a view of one have in common: reading."""
 
     __slots__ = ()
-    _heap: Heap
-    _tree: Any
+
+    @property
+    def _heap(self) -> Heap:
+        raise NotImplementedError
+
+    @property
+    def _tree(self) -> Any:
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return int(self._tree.count)
@@ -91,13 +114,13 @@ class _Listed(Sequence[T]):
         if isinstance(index, slice):
             start, stop, step = index.indices(tree.count)
             if step == 1:
-                return [heap.read(item) for item in tree.iterate(start, stop, heap.memory.page)]
-            return [heap.read(tree.get(at, heap.memory.page)) for at in range(start, stop, step)]
-        return heap.read(tree.get(_within(index, tree.count, "list"), heap.memory.page))
+                return [heap.read(item) for item in tree.iterate(start, stop, heap.page)]
+            return [heap.read(tree.get(at, heap.page)) for at in range(start, stop, step)]
+        return heap.read(tree.get(_within(index, tree.count), heap.page))
 
     def __iter__(self) -> Iterator[T]:
         heap = self._heap
-        for item in self._tree.iterate(0, None, heap.memory.page):
+        for item in self._tree.iterate(0, None, heap.page):
             yield heap.read(item)
 
     def __eq__(self, other: object) -> bool:
@@ -112,45 +135,41 @@ class _Listed(Sequence[T]):
 
 
 class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
-    """A list field. Indexes may be negative; slices read give plain lists; slices cannot be assigned."""
+    """A list field. Indexes may be negative; slices that are read give plain lists; slices cannot be assigned."""
 
     __slots__ = ()
     __keeve_shape__: ClassVar[Shape] = Shape.LIST
-
-    @property
-    def _heap(self) -> Heap:  # type: ignore[override]  # read-only here
-        return self._crank.heap
+    _none = ListTree()
 
     def append(self, value: T) -> None:
         """Add one item at the end."""
-        crank = self._crank
-        crank.change(self._state, self._field, Verb.APPEND, crank.keep(value, self._field + "[…]"))
+        self._change(Verb.APPEND, self._keep(value))
 
     def extend(self, values: Iterable[T]) -> None:
         """Add items at the end, in one operation."""
-        kept = self._crank.keep(list(values), self._field)
-        if kept:
-            self._crank.change(self._state, self._field, Verb.EXTEND, kept)
+        field = self._field
+        items = list(values) if field.mark is None else list(map(field.mark, values))
+        if items:
+            self._change(Verb.EXTEND, self._crank.keep(items, field.name))
 
     def insert(self, index: int, value: T) -> None:
         """Put an item before `index`, which is cut to the length as in a list."""
         count = len(self)
         at = max(0, index + count) if index < 0 else min(index, count)
-        self._crank.change(self._state, self._field, Verb.INSERT, at, self._keep(value, at))
+        self._change(Verb.INSERT, at, self._keep(value))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, int):
-            raise TypeError(f"{self._field}[{index!r}] = …: assign one item at a time")
-        at = _within(index, len(self), self._field)
-        self._crank.change(self._state, self._field, Verb.REPLACE, at, self._keep(value, at))
+            raise TypeError(f"{self._field.name}[{index!r}] = …: assign one item at a time")
+        self._change(Verb.REPLACE, _within(index, len(self)), self._keep(value))
 
     def __delitem__(self, index: Any) -> None:
+        count = len(self)
         if isinstance(index, slice):
-            for at in sorted(range(*index.indices(len(self))), reverse=True):
-                self._crank.change(self._state, self._field, Verb.DELETE, at)
+            for at in sorted(range(*index.indices(count)), reverse=True):
+                self._change(Verb.DELETE, at)
             return
-        at = _within(index, len(self), self._field)
-        self._crank.change(self._state, self._field, Verb.DELETE, at)
+        self._change(Verb.DELETE, _within(index, count))
 
     def clear(self) -> None:
         """Leave nothing in it."""
@@ -158,16 +177,24 @@ class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
 
     def view(self) -> ListView[T]:
         """The list as it is now. O(1)."""
-        number = self._crank.view(self._state, self._field)
-        return ListView(self._crank.heap, self._tree, number)
+        return ListView(self._heap, self._tree, self._crank.view(self._actor, self._field))
+
+
+_NOTHING: Final[Any] = object()
 
 
 class _Mapped(Mapping[K, V]):
     """What a map and a view of one have in common: reading, in key order."""
 
     __slots__ = ()
-    _heap: Heap
-    _tree: Any
+
+    @property
+    def _heap(self) -> Heap:
+        raise NotImplementedError
+
+    @property
+    def _tree(self) -> Any:
+        raise NotImplementedError
 
     def _key(self, key: Any) -> Value:
         return key
@@ -177,30 +204,27 @@ class _Mapped(Mapping[K, V]):
 
     def __getitem__(self, key: K) -> V:
         heap = self._heap
-        stored = self._tree.get(self._key(key), _NOTHING, heap.memory.page)
+        stored = self._tree.get(self._key(key), _NOTHING, heap.page)
         if stored is _NOTHING:
             raise KeyError(key)
         found: V = heap.read(stored)
         return found
 
     def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.memory.page))
+        return bool(self._tree.contains(self._key(key), self._heap.page))
 
     def __iter__(self) -> Iterator[K]:
-        for key, _ in self._tree.items(loader=self._heap.memory.page):
+        for key, _ in self._tree.items(loader=self._heap.page):
             yield key
 
     def between(self, start: K, stop: K) -> Iterator[tuple[K, V]]:
         """The entries from key `start` to before `stop`, in order. Loads only their pages."""
         heap = self._heap
-        for key, value in self._tree.items(self._key(start), self._key(stop), heap.memory.page):
+        for key, value in self._tree.items(self._key(start), self._key(stop), heap.page):
             yield key, heap.read(value)
 
     def __repr__(self) -> str:
         return repr(dict(self))
-
-
-_NOTHING: Any = object()
 
 
 class Map(_Handle, _Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
@@ -208,20 +232,17 @@ class Map(_Handle, _Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
 
     __slots__ = ()
     __keeve_shape__: ClassVar[Shape] = Shape.MAP
+    _none = MapTree()
     _key = _Handle._key
 
-    @property
-    def _heap(self) -> Heap:  # type: ignore[override]  # read-only here
-        return self._crank.heap
-
     def __setitem__(self, key: K, value: V) -> None:
-        self._crank.change(self._state, self._field, Verb.PUT, self._key(key), self._keep(value, key))
+        self._change(Verb.PUT, self._key(key), self._keep(value))
 
     def __delitem__(self, key: K) -> None:
         kept = self._key(key)
-        if not self._tree.contains(kept, self._heap.memory.page):
+        if not self._tree.contains(kept, self._heap.page):
             raise KeyError(key)
-        self._crank.change(self._state, self._field, Verb.REMOVE, kept)
+        self._change(Verb.REMOVE, kept)
 
     def clear(self) -> None:
         """Leave nothing in it."""
@@ -229,16 +250,21 @@ class Map(_Handle, _Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
 
     def view(self) -> MapView[K, V]:
         """The map as it is now. O(1)."""
-        number = self._crank.view(self._state, self._field)
-        return MapView(self._crank.heap, self._tree, number)
+        return MapView(self._heap, self._tree, self._crank.view(self._actor, self._field))
 
 
 class _Membered(AbstractSet[T]):
     """What a set and a view of one have in common: reading, in key order."""
 
     __slots__ = ()
-    _heap: Heap
-    _tree: Any
+
+    @property
+    def _heap(self) -> Heap:
+        raise NotImplementedError
+
+    @property
+    def _tree(self) -> Any:
+        raise NotImplementedError
 
     def _key(self, key: Any) -> Value:
         return key
@@ -247,10 +273,10 @@ class _Membered(AbstractSet[T]):
         return int(self._tree.count)
 
     def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.memory.page))
+        return bool(self._tree.contains(self._key(key), self._heap.page))
 
     def __iter__(self) -> Iterator[T]:
-        members: Iterator[T] = self._tree.iterate(loader=self._heap.memory.page)
+        members: Iterator[T] = self._tree.iterate(loader=self._heap.page)
         return members
 
     @classmethod
@@ -266,23 +292,20 @@ class Set(_Handle, _Membered[T], MutableSet[T], Generic[T]):
 
     __slots__ = ()
     __keeve_shape__: ClassVar[Shape] = Shape.SET
+    _none = SetTree()
     _key = _Handle._key
-
-    @property
-    def _heap(self) -> Heap:  # type: ignore[override]  # read-only here
-        return self._crank.heap
 
     def add(self, value: T) -> None:
         """Put a member in, if it is not there."""
         kept = self._key(value)
-        if not self._tree.contains(kept, self._heap.memory.page):
-            self._crank.change(self._state, self._field, Verb.ADD, kept)
+        if not self._tree.contains(kept, self._heap.page):
+            self._change(Verb.ADD, kept)
 
     def discard(self, value: T) -> None:
         """Take a member out, if it is there."""
         kept = self._key(value)
-        if self._tree.contains(kept, self._heap.memory.page):
-            self._crank.change(self._state, self._field, Verb.DISCARD, kept)
+        if self._tree.contains(kept, self._heap.page):
+            self._change(Verb.DISCARD, kept)
 
     def clear(self) -> None:
         """Leave nothing in it."""
@@ -290,8 +313,7 @@ class Set(_Handle, _Membered[T], MutableSet[T], Generic[T]):
 
     def view(self) -> SetView[T]:
         """The set as it is now. O(1)."""
-        number = self._crank.view(self._state, self._field)
-        return SetView(self._crank.heap, self._tree, number)
+        return SetView(self._heap, self._tree, self._crank.view(self._actor, self._field))
 
 
 class View:
@@ -299,11 +321,15 @@ class View:
 
     __slots__ = ("_heap", "_tree", "number")
 
-    def __init__(self, heap: Heap, tree: Any, number: int | None = None) -> None:
+    def __init__(self, heap: Heap, tree: Any, number: int = -1) -> None:
         self._heap = heap
         self._tree = tree
         self.number = number
-        """The view's number within its record; None for one that an effect was given."""
+        """The view's number within its record; -1 where that is not recorded."""
+
+    def within(self, views: Sequence[Any]) -> bool:
+        """Whether it is one of the views that a record has."""
+        return 0 <= self.number < len(views) and views[self.number] is self._tree
 
 
 class ListView(View, _Listed[T], Generic[T]):
@@ -329,3 +355,21 @@ def view_of(heap: Heap, tree: Any) -> ListView[Any] | MapView[Any, Any] | SetVie
     kinds: dict[type, Any] = {ListTree: ListView, MapTree: MapView, SetTree: SetView}
     view: ListView[Any] | MapView[Any, Any] | SetView[Any] = kinds[type(tree)](heap, tree)
     return view
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value with the collections and views in it copied, and actors as their refs; the very same without any."""
+    if isinstance(value, _Handle | View):
+        return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # one of the kinds
+    if hasattr(type(value), "__keeve_root__"):
+        return value.ref
+    changed: Any
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        changed = {key: plain(item, depth + 1) for key, item in value.items()}
+        return value if all(changed[key] is item for key, item in value.items()) else changed
+    if isinstance(value, list | tuple):
+        changed = [plain(item, depth + 1) for item in value]
+        return value if all(map(lambda new, old: new is old, changed, value)) else changed
+    return value

@@ -1,7 +1,8 @@
 """What the runtime refuses, and how a failure is kept: the same class and message after a restart.
 
 A promise breaks, a request is answered and a delivery is recorded with a *failure*: a dict
-`{"error": name, "message": text}`, with `"at"` (file, line and method of the user's code) where it is known.
+`{"error": name, "message": text}`, with `"at"` (file, line and method of the user's code) and `"in"` (session and seq)
+where they are known.
 `failure_of` makes one from an exception, `exception_of` an exception from one: of the built-in class or the
 `KeeveError` of that name, or else a `Failed` that carries it. Nothing is ever imported by a name that was read.
 
@@ -12,7 +13,7 @@ through its failure on its way.
 from __future__ import annotations
 
 import builtins
-import traceback
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +53,24 @@ class Deleted(Broken):
 
 class PromiseCycle(Broken):
     """A promise was told to follow one that follows it."""
+
+
+class PromiseGone(KeeveError, LookupError):
+    """A promise is over, and nothing in the heap has kept what came of it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Reentered(KeeveError, RuntimeError):
+    """A vat was to take a message in the middle of another one."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class Revoked(Broken):
@@ -150,18 +169,26 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     if isinstance(error, Failed):
         failure: dict[str, Any] = {"error": error.kind, "message": error.message[:_LONGEST]}
     else:
-        # KeyError's own text is the repr of its argument, which would be quoted again on the way back.
-        lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
-        message = lone if isinstance(lone, str) and type(error).__str__ is KeyError.__str__ else str(error)
-        failure = {"error": type(error).__name__, "message": message[:_LONGEST]}
+        failure = {"error": type(error).__name__, "message": _message(error)[:_LONGEST]}
     at = _place(error.__traceback__)
     if at:
         failure["at"] = at
     return failure
 
 
+def _message(error: BaseException) -> str:
+    # KeyError's own text is the repr of its argument, which would be quoted again on the way back.
+    lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+    if isinstance(lone, str) and type(error).__str__ is KeyError.__str__:
+        return lone
+    try:
+        return str(error)
+    except Exception as unshowable:  # noqa: BLE001  # a message is the users' code
+        return f"(its message cannot be shown: {type(unshowable).__name__})"
+
+
 def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
-    """The exception that a failure stands for; `where` and the user's line are added as notes."""
+    """The exception that a failure stands for; where it was raised is a note (`where`, if the failure does not say)."""
     name, message = failure["error"], failure["message"]
     kind = _class_of(name)
     error: Exception
@@ -172,17 +199,22 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
             error = kind(message)
         except TypeError:
             error = Failed(name, message)
-    place = " ".join(part for part in (where, failure.get("at", "")) if part)
+    place = " ".join(part for part in (failure.get("in", where), failure.get("at", "")) if part)
     if place:
         error.add_note(place)
     return error
 
 
+_PROJECT: Final = str(Path(__file__).parent.parent)
+_OURS: Final = tuple(f"{_PROJECT}{os.sep}{package}{os.sep}" for package in ("vat", "snapshots", "dataspace"))
+
+
 def _place(trace: TracebackType | None) -> str:
-    """`file.py:12 in method`, of the innermost frame that is not Keeve's own."""
-    ours = {Path(__file__).parent.name, "snapshots", "dataspace"}
-    for frame in reversed(traceback.extract_tb(trace)):
-        path = Path(frame.filename)
-        if path.parent.name not in ours and path.parent.parent.name not in ours:
-            return f"at {path.name}:{frame.lineno} in {frame.name}"
-    return ""
+    """`at file.py:12 in method`, of the innermost frame that is not of the runtime."""
+    place = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(_OURS):
+            place = f"at {Path(code.co_filename).name}:{trace.tb_lineno} in {code.co_name}"
+        trace = trace.tb_next
+    return place

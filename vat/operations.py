@@ -9,101 +9,16 @@ The one rule: an operation's effect follows from its arguments and the heap alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from dataspace.drafts import Handle
 from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
-from vat.heap import PARENTAL, Heap, State
-
-
-class Op(IntEnum):
-    """Opcodes. Numbers are for ever; the arguments stand behind each."""
-
-    BEGIN = 0
-    """actor, method, args: a delivery begins (args only where the message does not say them)"""
-    FAILED = 1
-    """failure: the delivery, or near call, that ends here was undone"""
-    SET = 2
-    """actor, field, value"""
-    CHANGE = 3
-    """actor, field, verb, args…: a collection changes"""
-    SPAWNED = 4
-    """actor, type, version, fields"""
-    COLLECTED = 6
-    """actors, promises: nothing reached them"""
-    COUNTED = 7
-    """counter, number: given, and undone with who asked for it"""
-    MADE = 8
-    """promise, settler"""
-    HELD = 9
-    """promise: something in the heap refers to it"""
-    FOLLOWS = 10
-    """promise, other"""
-    REACTS = 11
-    """promise, reaction"""
-    FULFILLED = 12
-    """promise, value"""
-    BROKE = 13
-    """promise, failure"""
-    SENT = 14
-    """number, uid, message: to another vat"""
-    RECEIVED = 15
-    """uid, number: the message's"""
-    ACKED = 16
-    """numbers of messages that their receivers have"""
-    WANTED = 17
-    """number, id, device, method, args, keywords, views, promise: an effect"""
-    STARTED = 18
-    """number of an effect that is about to be carried out"""
-    ENDED = 19
-    """number of an effect that has its outcome"""
-    ASKED = 20
-    """request key, digest of the content, promise"""
-    ANSWERED = 21
-    """request key, digest of the content, whether it succeeded, value or failure"""
-    STATED = 22
-    """whether it may be retracted (0 no, 1 yes, 2 presence): a fact, which stands in the facts"""
-    RETRACTED = 23
-    """seq, operation"""
-    HANDED = 24
-    """actor: a ref to it left the vat"""
-    NARROWED = 25
-    """facet, target, methods, read only"""
-    REVOKED = 26
-    """facet"""
-    SUBSCRIBED = 27
-    """number, pattern, actor, method, cursor"""
-    OBSERVED = 28
-    """number, cursor"""
-    UNSUBSCRIBED = 29
-    """number"""
-    VIEWED = 30
-    """actor, field: a view, numbered within the record"""
-    SEEDED = 31
-    """bytes that the crank's randomness comes from"""
-    DETACHED = 32
-    """a fork lets go of what belongs to its parent"""
-    PASSED = 33
-    """promise, other: what waits for the one waits for the other from now on; the one is gone"""
-
-
-class Verb(IntEnum):
-    """What `CHANGE` does to a collection."""
-
-    APPEND = 0
-    EXTEND = 1
-    INSERT = 2
-    REPLACE = 3
-    DELETE = 4
-    CLEAR = 5
-    PUT = 6
-    REMOVE = 7
-    ADD = 8
-    DISCARD = 9
-
+from vat.heap import BROKEN, FOLLOWING, KEPT, PARENTAL, PENDING, Heap, State
+from vat.opcodes import Op as Op
+from vat.stored import listed
 
 VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
     lambda tree, args, loader: tree.append(args[0], loader),
@@ -121,11 +36,26 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
 COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None)
 """The tree of each `Shape`."""
 
-PENDING, FOLLOWING, KEPT, BROKEN = range(4)
-"""States of a promise."""
 
-FOLLOW, ANSWER, REPLY = 1, 2, 3
-"""Kinds of reaction that matter here: a promise follows, a request is answered, another vat is."""
+class To:
+    """Where the outcome of a promise or a delivery goes: a *reaction*, `[kind, …]`. Numbers are for ever."""
+
+    THEN = 0
+    """actor and method for a value, actor and method for a failure, args, keywords, promise for what they return"""
+    FOLLOW = 1
+    """promise"""
+    ANSWER = 2
+    """request key, digest"""
+    REPLY = 3
+    """uid, promise of that vat"""
+    RESEND = 4
+    """ref, method, args, keywords, promise"""
+    OUTSIDE = 5
+    """the caller of this message; never kept"""
+
+
+REPLY: Final = To.REPLY
+"""The kind of the reactions that another vat waits for."""
 
 
 def _set(heap: Heap, actor: int, field: str, value: Any) -> None:
@@ -134,27 +64,29 @@ def _set(heap: Heap, actor: int, field: str, value: Any) -> None:
 
 def _change(heap: Heap, actor: int, field: str, verb: int, *args: Any) -> None:
     state = heap.state(actor)
-    heap.touch(state, field, VERBS[verb](state.fields[field], args, heap.memory.page))
+    heap.touch(state, field, VERBS[verb](state.fields[field], args, heap.page))
 
 
-def _spawned(heap: Heap, actor: int, type: str, version: int, fields: Any) -> None:
+def _spawned(heap: Heap, actor: int, type: str, version: int, fields: Mapping[str, Any]) -> None:
     heap.counted("actor", actor)
-    # Collections are given by their kind and begin empty.
-    made = {name: TREES[value.kind]() if isinstance(value, TREE_KINDS) else value for name, value in fields.items()}
-    heap.add(State(actor, type, version, made))
+    heap.add(State(actor, type, version, dict(fields)))
 
 
-TREES: Final[dict[int, Any]] = {tree.kind: tree for tree in (ListTree, MapTree, SetTree)}
-TREE_KINDS: Final = (ListTree, MapTree, SetTree)
+def _upgraded(heap: Heap, actor: int, version: int, kept: Mapping[str, str], fields: Mapping[str, Any]) -> None:
+    old = heap.state(actor)
+    made = {name: old.fields[former] for name, former in kept.items()}
+    heap.add(State(actor, old.type, version, made | dict(fields)))
 
 
 def _collected(heap: Heap, actors: Sequence[int], promises: Sequence[int]) -> None:
     for actor in actors:
-        heap.remove(actor)
-        heap.drop("handed", actor)
-        heap.drop("facets", actor)
+        if heap.find("facets", actor) is not None:
+            heap.drop("facets", actor)
+        else:
+            heap.remove(actor)
     for promise in promises:
         heap.drop("promises", promise)
+    heap.live("swept", heap.counters["actor"] + heap.counters["promise"])
 
 
 def _made(heap: Heap, promise: int, settler: Any) -> None:
@@ -165,27 +97,27 @@ def _made(heap: Heap, promise: int, settler: Any) -> None:
 def _held(heap: Heap, promise: int) -> None:
     entry = heap.find("promises", promise)
     if entry is not None:
-        heap.keep("promises", promise, FrozenList([*entry[:4], True]))
+        heap.keep("promises", promise, listed([*entry[:4], True]))
 
 
 def _follows(heap: Heap, promise: int, other: int) -> None:
     entry = heap.find("promises", promise)
-    heap.keep("promises", promise, FrozenList([FOLLOWING, other, *entry[2:]]))
+    heap.keep("promises", promise, listed([FOLLOWING, other, *entry[2:]]))
 
 
 def _passed(heap: Heap, promise: int, other: int) -> None:
     waiting = heap.find("promises", promise)[2]
     state, payload, reactions, settler, held = heap.find("promises", other)
     heap.drop("promises", promise)
-    heap.keep("promises", other, FrozenList([state, payload, FrozenList([*reactions, *waiting]), settler, held]))
+    heap.keep("promises", other, listed([state, payload, listed([*reactions, *waiting]), settler, held]))
     for reaction in waiting:
-        if reaction[0] == FOLLOW:
+        if reaction[0] == To.FOLLOW:
             _follows(heap, reaction[1], other)
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
     state, payload, reactions, settler, held = heap.find("promises", promise)
-    entry = FrozenList([state, payload, FrozenList([*reactions, reaction]), settler, held])
+    entry = listed([state, payload, listed([*reactions, reaction]), settler, held])
     heap.keep("promises", promise, entry)
 
 
@@ -198,18 +130,18 @@ def _broke(heap: Heap, promise: int, failure: Any) -> None:
 
 
 def _settled(heap: Heap, promise: int, state: int, payload: Any) -> None:
-    entry = heap.find("promises", promise)
-    if entry is None:
-        return
-    if entry[4]:
-        heap.keep("promises", promise, FrozenList([state, payload, FrozenList(), None, True]))
-    else:  # nothing in the heap refers to it
-        heap.drop("promises", promise)
+    held = heap.find("promises", promise)[4]
+    heap.drop("awaiting", promise)
+    heap.keep("promises", promise, listed([state, payload, FrozenList(), None, held]))
+    if not held:
+        heap.loosen(promise)
 
 
 def _sent(heap: Heap, number: int, uid: bytes, message: Any) -> None:
     heap.counted("message", number)
-    heap.keep("outbox", number, FrozenList([uid, message]))
+    heap.keep("outbox", number, listed([uid, message]))
+    if "promise" in message:
+        heap.keep("awaiting", message["promise"], uid)
 
 
 def _received(heap: Heap, uid: bytes, number: int) -> None:
@@ -240,13 +172,13 @@ def _wanted(
                 keywords[place] = heap.views[view]
             else:
                 args[place] = heap.views[view]
-    entry = [id, device, method, FrozenList(args), FrozenList(list(keywords.items())), promise, False]
-    heap.keep("effects", number, FrozenList(entry))
+    pairs = listed(listed(pair) for pair in keywords.items())
+    heap.keep("effects", number, listed([id, device, method, listed(args), pairs, promise, False]))
 
 
 def _started(heap: Heap, number: int) -> None:
     entry = heap.find("effects", number)
-    heap.keep("effects", number, FrozenList([*entry[:6], True]))
+    heap.keep("effects", number, listed([*entry[:6], True]))
 
 
 def _ended(heap: Heap, number: int) -> None:
@@ -258,11 +190,30 @@ def _asked(heap: Heap, key: str, digest: bytes, promise: int) -> None:
 
 
 def _answered(heap: Heap, key: str, digest: bytes, succeeded: bool, payload: Any) -> None:
-    heap.keep("requests", key, FrozenList([digest, None, succeeded, payload]))
+    heap.keep("requests", key, listed([digest, None, succeeded, payload]))
+
+
+def _stated(heap: Heap, mode: int, seq: int = 0, operation: int = 0) -> None:
+    if mode:
+        heap.keep("facts", fact_key(seq, operation), mode == 2)
+
+
+def _retracted(heap: Heap, seq: int, operation: int) -> None:
+    heap.drop("facts", fact_key(seq, operation))
+
+
+def fact_key(seq: int, operation: int) -> int:
+    """The key in the heap of a fact that may be retracted."""
+    return seq << 24 | operation
+
+
+def fact_handle(key: int) -> Handle:
+    """The inverse of `fact_key`."""
+    return Handle(key >> 24, key & 0xFFFFFF)
 
 
 def _handed(heap: Heap, actor: int) -> None:
-    heap.put(heap.system, "handed", heap.system["handed"].add(actor, heap.memory.page))
+    heap.put(heap.system, "handed", heap.system["handed"].add(actor, heap.page))
 
 
 def _narrowed(heap: Heap, facet: int, target: int, methods: Any, read_only: bool) -> None:
@@ -290,32 +241,20 @@ def _unsubscribed(heap: Heap, number: int) -> None:
     heap.drop("subscriptions", number)
 
 
-def fact_key(seq: int, operation: int) -> int:
-    """The key of a retractable fact in the heap."""
-    return seq << 24 | operation
-
-
-def _stated(heap: Heap, mode: int, seq: int = 0, operation: int = 0) -> None:
-    if mode:
-        heap.keep("facts", fact_key(seq, operation), mode == 2)
-
-
-def _retracted(heap: Heap, seq: int, operation: int) -> None:
-    heap.drop("facts", fact_key(seq, operation))
-
-
 def _viewed(heap: Heap, actor: int, field: str) -> None:
     heap.views.append(heap.state(actor).fields[field])
 
 
-def _detached(heap: Heap) -> None:
+def _detached(heap: Heap, seq: int) -> None:
     for name in PARENTAL:
         heap.put(heap.system, name, type(heap.system[name])())
-    for promise, entry in list(heap.system["promises"].items(loader=heap.memory.page)):
-        kept = [reaction for reaction in entry[2] if reaction[0] not in (ANSWER, REPLY)]
-        if len(kept) < len(entry[2]):
-            heap.keep("promises", promise, FrozenList([entry[0], entry[1], FrozenList(kept), entry[3], entry[4]]))
-    heap.forking = False
+    for promise, entry in heap.entries("promises"):
+        state, payload, reactions, settler, held = entry
+        own = [reaction for reaction in reactions if reaction[0] not in (To.ANSWER, To.REPLY)]
+        if len(own) < len(reactions):
+            heap.keep("promises", promise, listed([state, payload, listed(own), settler, held]))
+    heap.live("forking", 0)
+    heap.live("born", seq)
 
 
 def _nothing(heap: Heap, *args: Any) -> None:
@@ -328,6 +267,7 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.SET: _set,
     Op.CHANGE: _change,
     Op.SPAWNED: _spawned,
+    Op.UPGRADED: _upgraded,
     Op.COLLECTED: _collected,
     Op.COUNTED: Heap.counted,
     Op.MADE: _made,

@@ -2,7 +2,8 @@
 
 State is the declared fields, nothing else. The annotation decides what a field is: `List[...]`, `Map[...]` and
 `Set[...]` are collections that belong to the vat, `Device` names a device of the host, everything else is a
-value. A field or parameter annotated `Text` is kept as a cell, however short.
+value. What is annotated `Text` (a field, the items of a collection, a parameter, a result) is kept as a cell, however
+short.
 
 The one rule: a type is found by its registered name, never by an import path.
 """
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from types import FunctionType
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_origin
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_args, get_origin
 
 import attrs
 
@@ -68,24 +69,31 @@ class Shape(IntEnum):
     DEVICE = 4
 
 
+Mark: TypeAlias = Callable[[Any], Any]
+"""Gives a value with `Text` where there is content in it, however short. It must take any value, and not raise."""
+
+
 @attrs.frozen
 class Field:
     """A declared field. `required` ones must be given when an actor is spawned."""
 
     name: str
     shape: Shape
-    text: bool
+    mark: Mark | None
+    """How its values, or the items of the collection, are marked before they are frozen."""
     required: bool
     default: Value
+    inside: str = attrs.field(init=False, repr=False)
+    """What an item of it is called in errors."""
+
+    @inside.default
+    def _inside(self) -> str:
+        return f"{self.name}[…]"
 
     @property
     def public(self) -> bool:
         """Whether a ref may read it: its name does not begin with an underscore."""
         return not self.name.startswith("_")
-
-
-Mark: TypeAlias = Callable[[Any], Any]
-"""Gives a value with `Text` where there is content in it, however short. It must take any value, and not raise."""
 
 
 @attrs.frozen
@@ -105,6 +113,8 @@ class Method:
     marks: Mapping[str | int, Mark]
     """How arguments are marked before they are frozen: by name, and by place (from 0, without `self`)."""
     mark_result: Mark | None
+    answer: str
+    """What its result is called in errors."""
 
 
 @attrs.frozen(eq=False)
@@ -131,15 +141,19 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
     """Take a class apart. Raises `BadActorType`."""
     if not TYPE_NAME.fullmatch(name):
         raise BadActorType(cls, f"{name!r} is no name for an actor type: use words with dots, like 'chat.counter'")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise BadActorType(cls, f"version {version!r} is not a whole number from 1 on")
     fields = _fields(cls, reserved)
     methods: dict[str, Method] = {}
     inner: dict[str, Method] = {}
-    for base in reversed(cls.__mro__[:-1]):
+    for base in _declared(cls):
         for key, function in vars(base).items():
-            if key.startswith("__") or key in reserved or not isinstance(function, FunctionType):
+            if key == "__init__":
+                raise BadActorType(cls, "an actor has no __init__: declare fields, and give them to spawn(...)")
+            if key.startswith("__") or not isinstance(function, FunctionType):
                 continue
+            if key in reserved:
+                raise BadActorType(cls, f"the method {key} has the name of something that every actor has")
             if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
                 raise BadActorType(
                     cls,
@@ -147,84 +161,103 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
                     "go on with a promise reaction, promise.then(self.method)",
                 )
             (inner if key.startswith("_") else methods)[key] = _method(cls, key, function)
-    clash = fields.keys() & methods.keys()
+    clash = fields.keys() & (methods.keys() | inner.keys())
     if clash:
         raise BadActorType(cls, f"{min(clash)} is a field and a method")
     return ActorType(name, version, cls, fields, methods, inner)
 
 
+def _declared(cls: type) -> Iterable[type]:
+    """The classes that declare something of an actor type, the bases first: not `Actor`, which is the runtime's."""
+    return [base for base in reversed(cls.__mro__[:-1]) if "__keeve_root__" not in vars(base)]
+
+
 def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
-    for base in reversed(cls.__mro__[:-1]):
-        if "__keeve_root__" in vars(base):  # what is annotated in Actor itself is the runtime's
-            continue
+    for base in _declared(cls):
+        names = vars(sys.modules[base.__module__])
         for name, annotation in vars(base).get("__annotations__", {}).items():
-            kind = _named(annotation, base)
+            kind = _kind(annotation, names)
             if kind is ClassVar or (isinstance(annotation, str) and annotation.startswith("ClassVar")):
                 continue
             if name in reserved:
                 raise BadActorType(cls, f"the field {name} has the name of something that every actor has")
-            fields[name] = _field(cls, base, name, annotation, kind)
+            fields[name] = _field(cls, base, name, getattr(kind, "__keeve_shape__", Shape.VALUE), annotation)
     return fields
 
 
-def _field(cls: type, base: type, name: str, annotation: Any, kind: Any) -> Field:
-    shape = getattr(kind, "__keeve_shape__", Shape.VALUE)
-    given = name in vars(base) and not hasattr(vars(base)[name], "__keeve_field__")
+def _field(cls: type, base: type, name: str, shape: Shape, annotation: Any) -> Field:
+    given = name in vars(base)
+    if given and hasattr(vars(base)[name], "__keeve_field__"):  # the base is an actor type itself
+        inherited: Field = vars(base)[name].__keeve_field__
+        return inherited
     default: Value = None
     if given and shape in (Shape.LIST, Shape.MAP, Shape.SET):
         raise BadActorType(cls, f"the collection {name} begins empty: take its default away")
     if given:
         default = freeze(vars(base)[name], None, f"{cls.__name__}.{name}")
-    elif name in vars(base):
-        inherited: Field = vars(base)[name].__keeve_field__
-        return inherited
     required = not given and shape in (Shape.VALUE, Shape.DEVICE)
-    return Field(name, shape, _is_text(annotation, base), required, default)
+    return Field(name, shape, _mark(annotation, vars(sys.modules[base.__module__])), required, default)
 
 
 def _method(cls: type, name: str, function: FunctionType) -> Method:
     marks: dict[str | int, Mark] = {}
+    names = function.__globals__
     parameters = list(inspect.signature(function).parameters.values())
     for place, parameter in enumerate(parameters[1:]):
-        mark = _mark(parameter.annotation, cls, function.__globals__)
+        mark = _mark(parameter.annotation, names)
         if mark is not None:
             marks[parameter.name] = mark
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 marks[place] = mark
-    result = _mark(function.__annotations__.get("return"), cls, function.__globals__)
-    return Method(name, function, getattr(function, "__keeve_read__", False), marks, result)
+    result = _mark(function.__annotations__.get("return"), names)
+    return Method(
+        name,
+        function,
+        getattr(function, "__keeve_read__", False),
+        marks,
+        result,
+        f"the result of {cls.__name__}.{name}",
+    )
 
 
-def _mark(annotation: Any, cls: type, names: Mapping[str, Any]) -> Mark | None:
-    """How what is annotated so is kept."""
-    named = names.get(annotation) if isinstance(annotation, str) else annotation
-    for part in getattr(named, "__metadata__", ()):
+def _mark(annotation: Any, names: Mapping[str, Any]) -> Mark | None:
+    """How what is annotated so is kept: by the first `Text` or `Keep` in it."""
+    if isinstance(annotation, str):
+        named = (_resolved(word, names) for word in WORD.findall(annotation))
+        return next((mark for part in named if (mark := _mark(part, names)) is not None), None)
+    if annotation is Text:
+        return _text
+    for part in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
         if isinstance(part, Keep):
             return part.mark
-    return _text if _is_text(annotation, cls, names) else None
+        if (mark := None if isinstance(part, str) else _mark(part, names)) is not None:
+            return mark
+    return None
 
 
 def _text(value: Any) -> Any:
     return Text(value) if type(value) is str else value
 
 
-def _named(annotation: Any, cls: type, names: Mapping[str, Any] | None = None) -> Any:
+WORD: Final = re.compile(r"[^\W\d][\w.]*")
+
+
+def _kind(annotation: Any, names: Mapping[str, Any]) -> Any:
     """What an annotation names, its parameters aside; None when that cannot be found here."""
-    if not isinstance(annotation, str):
-        return get_origin(annotation) or annotation
-    where: Any = vars(sys.modules[cls.__module__]) if names is None else names
-    head, *rest = annotation.split("[", 1)[0].strip().split(".")
-    found = where.get(head)
+    if isinstance(annotation, str):
+        word = WORD.match(annotation)
+        annotation = None if word is None else _resolved(word[0], names)
+    return get_origin(annotation) or annotation
+
+
+def _resolved(word: str, names: Mapping[str, Any]) -> Any:
+    """What a name in an annotation stands for; None when that cannot be found here, or is a string itself."""
+    head, *rest = word.split(".")
+    found = names.get(head)
     for part in rest:
         found = getattr(found, part, None)
-    return found
-
-
-def _is_text(annotation: Any, cls: type, names: Mapping[str, Any] | None = None) -> bool:
-    if isinstance(annotation, str):
-        return any(_named(part.strip(), cls, names) is Text for part in annotation.split("|"))
-    return annotation is Text or Text in getattr(annotation, "__args__", ())
+    return None if isinstance(found, str) else found
 
 
 class Types:

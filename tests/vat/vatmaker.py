@@ -1,0 +1,272 @@
+"""Vats without a host: records in lists, a clock that ticks, chance from a seed; and heaps as plain data, to compare."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from hashlib import sha256
+
+from dataspace.drafts import Draft, read_deeds
+from dataspace.encoding import encode
+from dataspace.records import Kind, content_digest, split_cell
+from dataspace.values import CELLED, FrozenDict, freeze
+from snapshots.handle import Tree
+from snapshots.pages import decode_node, decode_tree
+from vat.errors import exception_of
+from vat.heap import SYSTEM, Heap
+from vat.memory import SALT
+from vat.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
+from vat.operations import apply
+from vat.refs import Promise, Ref
+from vat.types import Types
+from vat.vat import Powers, Vat, request_digest
+
+ROOT = 1
+
+
+class Log:
+    """The records of a session and of what it was forked from, by seq; and the memory of its heap."""
+
+    def __init__(self, records=()):
+        self.records = list(records)
+        self.loads = 0
+
+    def page(self, ref):
+        data = self.records[ref.seq - 1].pages[ref.number]
+        assert content_digest(data) == ref.digest
+        self.loads += 1
+        return decode_node(data[SALT:], ref=Ref, promise=Promise)
+
+    def cell(self, cell):
+        self.loads += 1
+        return split_cell(self.records[cell.seq - 1].cells[cell.number]).content
+
+
+class Session:
+    """A vat with its log."""
+
+    def __init__(self, vat, log):
+        self.vat = vat
+        self.log = log
+        self.steps = []
+
+    @property
+    def heap(self):
+        return self.vat.heap
+
+    @property
+    def records(self):
+        return self.log.records
+
+    def keep(self, step):
+        """What a host does with a step, but for what leaves."""
+        if step is not None and step.record is not None:
+            assert step.record.seq == len(self.log.records) + 1
+            self.log.records.append(step.record)
+            if step.settle is not None:
+                step.settle()
+        self.steps.append(step)
+        return step
+
+    def take(self, message):
+        return self.keep(self.vat.take(message))
+
+    def snapshot(self):
+        return self.keep(self.vat.snapshot()[0])
+
+
+class World:
+    """Vats of some actor types. `sent` and `wanted` wait to be carried by hand."""
+
+    def __init__(self, *types):
+        self.types = Types(types)
+        self.now = 1_000_000_000
+        self.chance = itertools.count()
+        self.sessions = {}
+        self.sent = deque()
+        self.wanted = deque()
+        self.powers = Powers(b"L" * 16, self.clock, self.entropy, lambda: "cursor")
+
+    def clock(self):
+        self.now += 1_000
+        return self.now
+
+    def entropy(self, count):
+        made = b""
+        while len(made) < count:
+            made += sha256(b"%d" % next(self.chance)).digest()
+        return made[:count]
+
+    def spawn(self, cls, id="s1", **fields):
+        uid = sha256(id.encode()).digest()[:16]
+        log = Log()
+        vat, step = Vat.spawn(uid, id, Heap(log), self.types, self.powers, cls, fields, NOBODY)
+        session = self.sessions[uid] = Session(vat, log)
+        session.keep(step)
+        return session
+
+    def tell(self, session, method, *args, to=ROOT, request=None, by="local", **keywords):
+        """Call a method from outside; what comes of it is an Outcome, or None while nobody knows."""
+        got = []
+        args = [freeze(arg) for arg in args]
+        keywords = {name: freeze(arg) for name, arg in keywords.items()}
+        digest = None if request is None else request_digest(method, args, keywords)
+        call = Call(to, method, args, keywords, Asker(by, "test", request), digest, reply=got.append)
+        self.take(session, call)
+        session.answers = got
+        return got[0] if got else None
+
+    def ask(self, session, method, *args, **keywords):
+        """As `tell`, giving the value or raising the error."""
+        outcome = self.tell(session, method, *args, **keywords)
+        assert outcome is not None, "it is not known yet"
+        if not outcome.succeeded:
+            raise exception_of(outcome.payload)
+        return outcome.payload
+
+    def take(self, session, message):
+        step = session.take(message)
+        vat = session.vat
+        self.sent.extend((vat, number, uid, message) for number, uid, message in step.sent)
+        self.wanted.extend((vat, number) for number in step.wanted)
+        return step
+
+    def carry(self):
+        """Deliver the oldest message."""
+        sender, number, uid, message = self.sent.popleft()
+        receiver = self.sessions[uid]
+        self.take(receiver, self.arriving(sender, number, message))
+        sender.acked.add(number)
+        return receiver
+
+    def carry_all(self):
+        while self.sent:
+            self.carry()
+
+    def arriving(self, sender, number, message):
+        def carried(value):
+            return transport(value, sender.heap.memory, sender.uid, Ref)
+
+        if "settle" in message:
+            outcome = Outcome(message["succeeded"], carried(message["payload"]))
+            return Settled(sender.uid, number, message["settle"], outcome)
+        return Call(
+            message["to"],
+            message["method"],
+            [carried(arg) for arg in message["args"]],
+            {name: carried(arg) for name, arg in message["keywords"].items()},
+            Asker("vat", f"vat:{sender.id}"),
+            sender=(sender.uid, number, message["promise"]),
+        )
+
+    def settle(self, session, value=None, error=None, effect=None):
+        """Give the oldest effect (or that one) its outcome."""
+        if effect is None:
+            effect = next(number for number, _ in session.heap.entries("effects"))
+        outcome = Outcome(True, value) if error is None else Outcome(False, error)
+        return self.take(session, Ended(effect, outcome))
+
+    def observed(self, session, subscription, event, cursor="on"):
+        return self.take(session, Observed(subscription, freeze(event), cursor))
+
+    def fork(self, session, id="fork"):
+        """Fork at the head."""
+        parent = session.vat
+        uid = sha256(id.encode()).digest()[:16]
+        at, hash = parent.seq, parent.hash
+        log = Log(session.records[:at])
+        heap = parent.heap.clone(log)
+        session.keep(parent.forked(Call(ROOT, "fork"), uid, id, at))
+        draft = Draft(uid, at + 1, Kind.FORKED, self.clock())
+        draft.message = FrozenDict({"id": id, "parent": parent.uid, "seq": at})
+        record = draft.seal(hash, self.entropy)
+        child = Vat(uid, id, heap, at + 1, record.hash, self.types, self.powers)
+        heap.leave()
+        log.records.append(record)
+        forked = self.sessions[uid] = Session(child, log)
+        self.take(forked, Detach())
+        return forked
+
+    def restored(self, session, snapshot=0, upto=None):
+        """The session's heap from its records, from the beginning or from the snapshot at a seq."""
+        log = Log(session.records)
+        heap = Heap(log)
+        if snapshot:
+            record = log.records[snapshot - 1]
+            number, digest = read_deeds(record.deeds).message["root"]
+            assert content_digest(record.pages[number]) == digest
+            heap = Heap.load(record.pages[number][SALT:], log)
+        for record in log.records[snapshot : len(log.records) if upto is None else upto]:
+            deeds = read_deeds(record.deeds, ref=Ref, promise=Promise, tree=decode_tree)
+            if record.kind == Kind.FORKED:
+                heap.leave()
+            else:
+                apply(heap, deeds.operations)
+                if record.kind in (Kind.CRANK, Kind.SPAWN):
+                    heap.time = record.time
+        return heap
+
+    def reload(self, session):
+        """The same session again from what is stored, as after a restart."""
+        old = session.vat
+        vat = Vat(old.uid, old.id, self.restored(session), old.seq, old.hash, self.types, self.powers)
+        again = self.sessions[old.uid] = Session(vat, session.log)
+        vat.heap.memory = session.log
+        return again
+
+    def snapshots(self, session):
+        """The seqs of the snapshots in a session's own chain and those of its ancestors."""
+        return [record.seq for record in session.records if record.kind == Kind.SNAPSHOT]
+
+
+def dump(heap):
+    """A heap as plain data: equal for equal heaps, whatever is loaded, written or shared."""
+    return {
+        "actors": {
+            actor: (state.type, state.version, {name: shown(heap, value) for name, value in sorted(state.fields.items())})
+            for actor in heap.actors()
+            for state in [heap.state(actor)]
+        },
+        "system": {name: shown(heap, heap.system[name]) for name in SYSTEM},
+        "counters": dict(heap.counters),
+        "types": {name: known for name, known in sorted(heap.types.items()) if known[1]},
+        "time": heap.time,
+        "life": (heap.forking, heap.born, heap.swept),
+    }
+
+
+def shown(heap, value):
+    """A stored value as plain data: cells with their places and contents, containers with what they are."""
+    if isinstance(value, Tree):
+        return (type(value).__name__, [shown(heap, item) for item in value.walked(heap.page)])
+    if isinstance(value, dict):
+        return {key: shown(heap, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown(heap, item) for item in value]
+    if type(value) in CELLED:
+        return ("cell", encode(value), heap.read(value))
+    return (type(value).__name__, repr(value))
+
+
+def operations(record):
+    """A record's operations as a reader of the log has them."""
+    return read_deeds(record.deeds, ref=Ref, promise=Promise, tree=decode_tree).operations
+
+
+def said(record):
+    return read_deeds(record.deeds, ref=Ref, promise=Promise, tree=decode_tree).message
+
+
+def everything(record):
+    """All bytes that a record keeps of content."""
+    return b"".join([record.deeds, record.facts, *record.cells])
+
+
+def assert_restores(world, session):
+    """The heap that is rebuilt from the records is the live one, from the beginning and from every snapshot."""
+    live = dump(session.heap)
+    assert dump(world.restored(session)) == live
+    for seq in world.snapshots(session):
+        assert dump(world.restored(session, snapshot=seq)) == live, f"from the snapshot at {seq}"
+
+
