@@ -11,12 +11,12 @@ from collections.abc import Coroutine, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from dataspace.drafts import Assertion
+from dataspace.drafts import Assertion, Draft
 from dataspace.facts import Fact
 from dataspace.log.memory import MemoryStore
 from dataspace.lookups import Leg, Snapshot
-from dataspace.records import ZERO_HASH, Kind, Record
-from dataspace.values import freeze
+from dataspace.records import Kind, Record
+from dataspace.values import FrozenDict, freeze
 from snapshots.cache import PageCache
 from snapshots.handle import Tree
 from vat.collections import view_of
@@ -195,24 +195,28 @@ class Driven:
 
     def restart(self) -> None:
         """The process dies: the vat is restored from the store, and what it waits for is open again."""
-        vat = self.vat
-        restored = restore(Lineage(vat.uid, self.world, self.world.store.read), self.world, self.world.cache, vat.seq)
-        assert restored.hash == vat.hash
-        self.vat = Vat(vat.uid, vat.id, restored.heap, restored.seq, restored.hash, self.types, self.world.powers)
-        self.open = [number for number, _ in restored.heap.system["effects"].items(loader=restored.heap.memory.page)]
+        hash = self.vat.hash
+        self.vat = self._restored(self.vat.uid, self.vat.id, self.vat.seq)
+        assert self.vat.hash == hash
+        self.open = [number for number, _ in self.vat.heap.entries("effects")]
 
     def fork(self, id: str = "s2") -> Driven:
-        """Another session from this one's state now."""
-        parent, uid = self.vat, id.encode().rjust(16, b"-")
+        """Another session from this one's state now: two records, and the child is restored from the store."""
+        parent, world, uid = self.vat, self.world, id.encode().rjust(16, b"-")
         at, hash = parent.seq, parent.hash
-        self.world.legs[uid] = [*self.world.lineage(parent.uid), Leg(parent.uid, at)]
-        heap = parent.heap.clone(self.world.memory(uid))
-        vat = Vat(uid, id, heap, at, ZERO_HASH, self.types, self.world.powers)
-        child = Driven(self.cls, self.given, types=self.types, world=self.world, vat=vat)
-        self.note(parent.forked(uid, id, at, hash, Asker(), {}))
-        child.note(vat.born(parent, at, hash, "keeve.session", Asker(), {}))
-        child.note(vat.take(Detach()))
+        self.note(parent.forked(Call(ROOT_ACTOR, "fork"), uid, id, at))
+        born = Draft(uid, at + 1, Kind.FORKED, parent.heap.time)
+        born.message = FrozenDict({"id": id, "type": "keeve.session", "parent": parent.uid, "seq": at, "hash": hash})
+        world.append(born.seal(hash, world.powers.entropy))
+        world.legs[uid] = [*world.lineage(parent.uid), Leg(parent.uid, at)]
+        child = Driven(self.cls, self.given, types=self.types, world=world, vat=self._restored(uid, id, at + 1))
+        child.note(child.vat.take(Detach()))
         return child
+
+    def _restored(self, uid: bytes, id: str, seq: int) -> Vat:
+        world = self.world
+        restored = restore(Lineage(uid, world, world.store.read), world, world.cache, seq)
+        return Vat(uid, id, restored.heap, restored.seq, restored.hash, self.types, world.powers)
 
     # What a test asks.
 
