@@ -296,6 +296,7 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.SEEDED: _nothing,
     Op.DETACHED: _detached,
     Op.PASSED: _passed,
+    Op.UNDONE: _nothing,
 }
 
 

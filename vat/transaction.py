@@ -188,6 +188,11 @@ class Transaction:
             raise OutsideCrank(_NO_CRANK)
         return self.draft
 
+    @property
+    def time(self) -> int:
+        """The time of this crank, in µs since 1970; never before that of an earlier one."""
+        return self.record.time
+
     # Operations.
 
     def do(self, *operation: Any) -> None:
