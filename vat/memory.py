@@ -45,21 +45,27 @@ class Records(Protocol):
 class VatMemory:
     """The memory of one vat (`vat.heap.Memory`)."""
 
-    __slots__ = ("_cache", "_records", "loads")
+    __slots__ = ("_cache", "_records", "loads", "trouble")
 
     def __init__(self, records: Records, cache: PageCache) -> None:
         self._records = records
         self._cache = cache
         self.loads = 0
         """Pages and cells that were read from the store."""
+        self.trouble: KeeveError | None = None
+        """What could not be read, whoever caught the error: what was made of it must not be recorded."""
 
     def page(self, ref: PageRef) -> Node:
-        """The node of a page. Raises `BadSnapshotPage`, `BadPage` or `SessionDamaged`."""
+        """The node of a page. Raises `BadSnapshotPage`."""
         owner = self._records.owner(ref.seq)
         node = self._cache.get(owner, ref)
         if node is None:
-            data = read_page(self._records, ref)
-            node = decode_node(data, ref=Ref, promise=Promise)
+            try:
+                data = read_page(self._records, ref)
+                node = decode_node(data, ref=Ref, promise=Promise)
+            except KeeveError as error:
+                self.trouble = error if isinstance(error, BadSnapshotPage) else BadSnapshotPage(ref, str(error))
+                raise self.trouble from error
             self._cache.put(owner, ref, node, len(data))
             self.loads += 1
         return node
@@ -67,11 +73,15 @@ class VatMemory:
     def cell(self, cell: Cell) -> str | bytes | Erased:
         """The content of a cell. Raises `SessionDamaged`."""
         self.loads += 1
-        return self._records.at(cell.seq).cell(cell.number)
+        try:
+            return self._records.at(cell.seq).cell(cell.number)
+        except KeeveError as error:
+            self.trouble = error
+            raise
 
 
 def read_page(records: Records, ref: PageRef) -> bytes:
-    """A page's bytes without their salt. Raises `BadSnapshotPage`, `NoSuchPart` or `SessionDamaged`."""
+    """A page's bytes without their salt. Raises `BadSnapshotPage`, or what reading its record raises."""
     data = records.at(ref.seq).page(ref.number)
     if content_digest(data) != ref.digest:
         raise BadSnapshotPage(ref, "its digest does not fit")

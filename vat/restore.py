@@ -107,33 +107,17 @@ class Lineage:
         return self._read(address)
 
 
-class Offspring:
-    """The records of a fork's lineage while the catalog does not know the fork yet (`vat.memory.Records`)."""
-
-    def __init__(self, uid: bytes, at: int, parent: Lineage, own: Callable[[], Lineage]) -> None:
-        self._uid = uid
-        self._at = at
-        self._parent = parent
-        self._own = own
-
-    def owner(self, seq: int) -> bytes:
-        """The uid of the chain that the record of that seq belongs to."""
-        return self._parent.owner(seq) if seq <= self._at else self._uid
-
-    def at(self, seq: int) -> Stored:
-        """The record of that seq. Raises `BrokenChain` when there is none."""
-        return self._parent.at(seq) if seq <= self._at else self._own().at(seq)
-
-
-def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int) -> Restored:
-    """The heap as it was after seq `upto`, which must be there.
+def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, without: int | None = None) -> Restored:
+    """The heap as it was after seq `upto`, which must be there; `without` the snapshots from that seq on.
 
     Raises `SessionDamaged`, `BrokenChain`, or what the store raises. Costs one snapshot's root and the records
     after it; collections load when they are touched.
     """
     memory = VatMemory(lineage, cache)
     passed_over: list[str] = []
-    for snapshot in index.snapshots(lineage.uid, upto):
+    if without is not None:
+        passed_over.append(f"snapshots from seq {without} on: a page of them cannot be read")
+    for snapshot in index.snapshots(lineage.uid, upto if without is None else min(upto, without - 1)):
         try:
             stored = lineage.at(snapshot.seq)
             heap = _snapshot_heap(lineage, stored, memory)
@@ -159,7 +143,7 @@ def _replay(
         # A fork's first record begins a chain of its own, and names its parent's record in its message.
         if header.kind == Kind.FORKED:
             deeds = read_deeds(_checked_deeds(lineage, stored), ref=Ref, promise=Promise, tree=decode_tree)
-            if deeds.message["hash"] != hash or deeds.message["seq"] != seq - 1:
+            if header.previous != hash or deeds.message["seq"] != seq - 1:
                 raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
             heap.leave()
         elif header.previous != hash or header.seq != seq:

@@ -112,6 +112,7 @@ class Writer:
             self.wake()  # so that there is somebody to settle the log later
         return taken
 
+    @trio.lowlevel.enable_ki_protection  # between a batch that is durable and who hears of it nothing may come
     async def run(self) -> None:
         """Write until cancelled, or until the store stops. A batch that is in flight is waited for."""
         while self.stopped is None:

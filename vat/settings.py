@@ -1,0 +1,43 @@
+"""How a host behaves: every number that may be changed, in one place.
+
+The one rule: nothing here changes what a session's records say, only when and how many are in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+
+@attrs.frozen
+class Settings:
+    """How a host behaves.
+
+    vats: how many sessions stay in memory while they are idle.
+    cache: bytes of heap pages kept in memory, for all vats together.
+    first_snapshot, snapshot_cranks, snapshot_bytes: a session is snapshotted after so many records once, and then
+      whenever so many records or bytes have come since.
+    closing_records: at an orderly stop, a session is snapshotted when so many records have come since.
+    closing: seconds for which messages between sessions are still carried on at an orderly stop.
+    retry: seconds until what waits for the store to write again is tried again.
+    slow: seconds after which a crank that still runs is reported with its stack; CPython cannot stop it.
+    follow: seconds between two looks at a store that another process owns.
+    hold_unknown: whether an effect of unknown outcome stays open until somebody resolves it.
+    takes_up: whose effects, messages and subscriptions are carried out here: of `"all"` sessions, those with pending
+      work being loaded at the start; of those that somebody has `"asked"` for; of none (`"nothing"`), so that they
+      stay as they are for another host. For tools that do not have an application's devices.
+    """
+
+    vats: int = 1000
+    cache: int = 32 << 20
+    first_snapshot: int = 16
+    snapshot_cranks: int = 256
+    snapshot_bytes: int = 1 << 20
+    closing_records: int = 8
+    closing: float = 5.0
+    retry: float = 1.0
+    slow: float = 1.0
+    follow: float = 0.25
+    hold_unknown: bool = False
+    takes_up: Literal["all", "asked", "nothing"] = "all"

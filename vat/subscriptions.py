@@ -1,0 +1,89 @@
+"""Subscriptions: what actors observe, each read by a task of its own.
+
+A subscription's cursor stands in its actor's heap and moves in the record that takes an event in, so each event takes
+effect exactly once, whatever dies and whenever. The next event is read when that record is durable.
+
+The one rule: the heap says which subscriptions there are; here are only the tasks for them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from dataspace.cursor import Cursor
+from dataspace.errors import KeeveError
+from dataspace.events import Event, Unreadable
+from dataspace.log.files import WriteFailed
+from dataspace.observe import Dataspace
+from vat.carrying import event_value
+from vat.messages import Observed
+from vat.residents import Work
+from vat.vat import Vat
+
+log = logging.getLogger("keeve")
+
+
+class Subscriptions:
+    """Reads for actors that observe. `done` does a job of a session, and returns when it is durable."""
+
+    def __init__(self, dataspace: Dataspace, *, done: Callable[[bytes, Work], Awaitable[None]], retry: float) -> None:
+        self._dataspace = dataspace
+        self._done = done
+        self._retry = retry
+        self._nursery: trio.Nursery | None = None
+        self._tasks: dict[tuple[bytes, int], trio.CancelScope] = {}
+
+    async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the tasks until cancelled."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._tasks.clear()
+
+    def take_up(self, vat: Vat) -> None:
+        """Have the tasks run that a vat's subscriptions need, and no others."""
+        if self._nursery is None:
+            return
+        tree = vat.heap.system["subscriptions"]
+        entries = dict(tree.items(loader=vat.heap.page))
+        for key in [key for key in self._tasks if key[0] == vat.uid and key[1] not in entries]:
+            self._tasks.pop(key).cancel()
+        for number, (pattern, _, _, cursor) in entries.items():
+            if (vat.uid, number) not in self._tasks:
+                scope = self._tasks[vat.uid, number] = trio.CancelScope()
+                self._nursery.start_soon(self._read, vat.uid, number, pattern, cursor, scope)
+
+    def bury(self, uid: bytes) -> None:
+        """A session has been deleted."""
+        for key in [key for key in self._tasks if key[0] == uid]:
+            self._tasks.pop(key).cancel()
+
+    async def _read(self, uid: bytes, number: int, pattern: str, cursor: str, scope: trio.CancelScope) -> None:
+        after: Any = cursor if cursor == "start" else None
+        with scope:
+            try:
+                after = after or Cursor.parse(cursor)
+                async for item in self._dataspace.observe(pattern, after=after, marks=True):
+                    if isinstance(item, Event):
+                        await self._bring(uid, Observed(number, event_value(item), str(item.cursor)))
+                    elif isinstance(item, Unreadable):
+                        log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
+            except KeeveError as error:
+                log.warning("session %s: its subscription %d stopped: %s", uid.hex(), number, error)
+        if self._tasks.get((uid, number)) is scope:
+            del self._tasks[uid, number]
+
+    async def _bring(self, uid: bytes, message: Observed) -> None:
+        while True:
+            try:
+                return await self._done(uid, lambda vat: (vat.take(message),))
+            except WriteFailed as error:
+                log.warning("session %s: an event waits: %s", uid.hex(), error)
+                await trio.sleep(self._retry)
