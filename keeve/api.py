@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from actors.directory import Directory
-from actors.session import Session
 
+from actors.directory import Directory
 from actors.models.echo import EchoModel
+from actors.session import Session
 from dataspace.catalog import Catalog, peek
 from dataspace.log.files import Files
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
@@ -104,7 +104,7 @@ def open_store(
     seen = peek(path)
     evidence = Evidence()
     if seen is not None:
-        evidence = Evidence(log_id=seen.log_id, start=seen.mark, heads=seen.heads)
+        evidence = Evidence(start=seen.mark, heads=seen.heads)
     try:
         store = SegmentStore(
             folder,

@@ -24,7 +24,7 @@ import trio
 from dataspace.values import FrozenDict, FrozenList
 from keeve import api
 from vat.actor import Actor
-from vat.engine import NotRunning
+from vat.asking import NotRunning
 from vat.host import Host as AsyncHost
 from vat.outside import HostRef, Snapshot, place
 from vat.types import ActorType
@@ -114,14 +114,14 @@ class Host:
         future: Future[Any] = Future()
 
         async def do() -> None:
+            # A host that dies cancels this; then whoever waits is told by `_run`, with the reason.
             try:
-                value = await what(*args, **keywords)
+                value = self._bound(await what(*args, **keywords))
             except Exception as error:  # noqa: BLE001  # it is given to who asked
                 future.set_exception(error)
             else:
-                future.set_result(self._bound(value))
-            finally:
-                self._pending.discard(future)
+                future.set_result(value)
+            self._pending.discard(future)
 
         def start() -> None:
             if self._nursery is None:
@@ -187,6 +187,10 @@ class Host:
         """A page of the list of sessions."""
         return self._now(self._host.sessions, prefix, **page)
 
+    def loaded(self, id: str) -> Any:
+        """How a session came into memory: the seq of its snapshot, and how many records were read after it."""
+        return self._now(self._host.loaded, id)
+
     # The dataspace.
 
     def observe(self, pattern: Any, *, until: Any = "head", **how: Any) -> Iterator[Any]:
@@ -225,6 +229,11 @@ class Host:
     def resolve(self, id: str, **outcome: Any) -> None:
         """Settle an effect of unknown outcome."""
         self._do(self._host.resolve, id, **outcome)
+
+    def on_progress(self, hear: Callable[[str, str, Any], None]) -> Callable[[], None]:
+        """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""
+        stop = self._now(self._host.on_progress, hear)
+        return lambda: self._now(stop)
 
     # Ending.
 

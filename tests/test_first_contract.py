@@ -56,7 +56,7 @@ def test_the_contract_with_the_death_of_the_process(lives: Lives) -> None:
     lives.die()
     s2 = lives.restore(snap)
     assert s2.history == ["hello", "again"]
-    assert s2.describe()["restored"] == {"snapshot": snap.seq, "records": 0}
+    assert lives.host.loaded("s1") == (snap.seq, 0)
     s_fork = s2.fork()
     s_fork.turn("diverge")
     s2.turn("original")

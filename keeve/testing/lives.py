@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from actors.session import Session
-
 from keeve.blocking import Host, open_host
 from keeve.testing.crashes import CrashFiles, SimulatedCrash
+from vat.asking import NotRunning
 
 
 class Lives:
@@ -71,12 +71,13 @@ class Lives:
         """
         host = self.host
         self.files.crash(after, partial=partial)
-        self.crashed = False
         try:
             yield
-        except SimulatedCrash:
-            self.crashed = True
+        except (SimulatedCrash, NotRunning):
+            if not self.files.dead:
+                raise
         self._host = None
+        self.crashed = self.files.dead
         if self.crashed:
             with suppress_crash():
                 host.close()
