@@ -199,8 +199,11 @@ class Draft:
         return record
 
 
-def read_deeds(data: bytes, *, ref: type[Ref] = Ref, promise: type[Promise] = Promise, tree: Any = None) -> Deeds:
-    """The first part of a body. Raises `BadEncoding`."""
+def read_deeds(data: bytes, *, ref: type[Ref] = Ref, promise: type[Promise] = Promise, tree: Any = bytes) -> Deeds:
+    """The first part of a body. Raises `BadEncoding`.
+
+    What stands for a tree is made by `tree`; by default it stays the bytes that name its root.
+    """
     parts = decode(data, ref=ref, promise=promise, tree=tree)
     if not isinstance(parts, list) or len(parts) != 4:
         raise BadEncoding("the deeds of a record are not a list of four")
