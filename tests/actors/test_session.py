@@ -239,6 +239,18 @@ def test_a_repeated_request_gives_the_same_turn() -> None:
     assert driven.read("history") == ["hello"]
 
 
+def test_a_request_repeated_in_the_middle_of_a_long_turn_is_answered_too() -> None:
+    """Invariant 30."""
+    driven = session(Says(says(None, calls("a")), says("done")), Does(a="seen"))
+    asker = Asker("ann", "cli", "r1")
+    driven.call("turn", "go", asker=asker)
+    driven.restart()
+    driven.advance()  # the model has answered, a tool is wanted
+    again = driven.call("turn", "go", asker=asker)
+    driven.run()
+    assert again.value == "done"
+
+
 # Settings.
 
 
