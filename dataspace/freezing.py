@@ -79,6 +79,9 @@ def _freeze(value: Any, cells: CellSink | None, depth: int) -> Value:
         return _dict(value, cells, depth)
     if kind is list or kind is FrozenList:
         return _list(value, cells, depth)
+    if kind is Text and cells is not None:
+        text = str.__str__(value)
+        return cells.cell(text if text.isascii() else _valid(text))
     if kind is bytes:
         return value if cells is None or len(value) <= CELL_BYTES else cells.cell(value)
     return _unusual(value, cells, depth)

@@ -17,7 +17,7 @@ from dataspace import values
 from dataspace.drafts import Draft
 from dataspace.drafts import Mark as DraftMark
 from dataspace.records import Kind, Salts
-from dataspace.values import NotAValue, Value, freeze, scalar_key
+from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
 from vat.collections import plain
 from vat.errors import OutsideCrank, ReadOnly, Reentered
 from vat.heap import COUNTERS, ROOT_ACTOR, Heap
@@ -79,6 +79,8 @@ class CrankDraft(Draft):
     def reference(self, value: values.Ref | values.Promise) -> Value:
         return self.crank.reference(value)
 
+
+_ATOMS: Final = frozenset({str, Text, int, bool, float, type(None)})
 
 _NO_CRANK: Final = "an actor or a collection was used when its crank was over"
 
@@ -232,6 +234,9 @@ class Transaction:
 
     def keep(self, value: Any, path: str, mode: int = HERE) -> Value:
         """The stored form of a value; views and collections in it are copied. Raises `NotAValue`, without a trace."""
+        kind = type(value)
+        if kind in _ATOMS:  # nothing to undo: it is kept, or refused, as one
+            return freeze(value, self.record, path)
         draft = self.record
         undo, mark = self.heap.mark(), draft.mark()
         self._mode = mode
