@@ -1,6 +1,12 @@
-"""What holds for every test here, doctests included: a store under `tmp_path` may be opened."""
+"""What holds for every test here, doctests included: a store under `tmp_path` may be opened, and one seed is used.
+
+The seed of a run is chosen once, for all of its processes, and printed; `KEEVE_SEED` replays it.
+"""
 
 from __future__ import annotations
+
+import os
+import random
 
 import pytest
 
@@ -12,3 +18,10 @@ pytest_plugins = ["keeve.testing.plugin"]
 @pytest.fixture(scope="session", autouse=True)
 def _stores_under_tmp_path_are_for_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder_for_stores(tmp_path_factory.getbasetemp())
+
+
+os.environ.setdefault("KEEVE_SEED", str(random.SystemRandom().randrange(1 << 32)))
+
+
+def pytest_report_header() -> str:
+    return f"KEEVE_SEED={os.environ['KEEVE_SEED']}"
