@@ -1,0 +1,272 @@
+"""The commands: their names, options and help.
+
+The one rule: a command parses and hands over. What it does, and how it is told, is in the module of its name.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import trio
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from keeve.cli.chat import chat as hold_conversation
+from keeve.cli.doctor import doctor as examine
+from keeve.cli.effects import list_effects, resolve_effect
+from keeve.cli.fork import fork_session
+from keeve.cli.log import check, tell_log
+from keeve.cli.output import Output
+from keeve.cli.reading import reading
+from keeve.cli.sessions import list_sessions, show_session
+from keeve.cli.verify import verify as check_all
+
+DEFAULT = Path("data")
+"""The store when nobody names one."""
+
+
+def _version() -> str:
+    try:
+        return version("keeve")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
+
+
+app = App(
+    name="keeve",
+    help="Conversations that survive: talk to them, look at them, look after their store.",
+    version=_version,
+    help_format="markdown",
+    result_action="return_value",
+)
+
+Flag = Parameter(negative="")
+
+
+@Parameter(name="*")
+@attrs.frozen
+class Common:
+    """What every command takes.
+
+    Parameters
+    ----------
+    store
+        The folder of the store.
+    json
+        Give JSON on the standard output.
+    debug
+        Show the traceback of an error, and what the host logs.
+    """
+
+    store: Annotated[Path, Parameter(env_var="KEEVE_STORE")] = DEFAULT
+    json: Annotated[bool, Flag] = False
+    debug: Annotated[bool, Flag] = False
+
+    @property
+    def output(self) -> Output:
+        """Where to say things."""
+        return Output(as_json=self.json)
+
+
+USUAL = Common()
+
+
+@app.command
+def chat(session: str | None = None, /, *, common: Common = USUAL) -> int:
+    """Talk to a session. It is made if it is not there; without a name, a new one is.
+
+    The model is the one that the environment names (KEEVE_MODEL, KEEVE_MODEL_URL, KEEVE_MODEL_KEY), or else an echo.
+    On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. Elsewhere the lines of the standard input are
+    answered, one after another, until one fails.
+
+        keeve chat s1
+        printf 'hello\\nagain\\n' | keeve chat s1 --json
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    """
+    return hold_conversation(common.store, common.output, session, os.environ, default=DEFAULT)
+
+
+@app.command
+def ls(
+    prefix: str = "",
+    /,
+    *,
+    deleted: Annotated[bool, Flag] = False,
+    after: str = "",
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    common: Common = USUAL,
+) -> int:
+    """List the sessions, in the order of their ids.
+
+        keeve ls
+        keeve ls customer- --limit 20 --json
+
+    Parameters
+    ----------
+    prefix
+        Only those whose ids begin with this.
+    deleted
+        Those that were deleted as well.
+    after
+        Only those that come after this id: the last one of a page gives the next page.
+    limit
+        At most so many.
+    """
+    with reading(common.store) as store:
+        list_sessions(store, common.output, prefix=prefix, after=after, limit=limit, deleted=deleted)
+    return 0
+
+
+@app.command
+def show(session: str, /, *, common: Common = USUAL) -> int:
+    """Show a session: its turns, its forks, its head, what is pending.
+
+        keeve show s1
+        keeve show s1 --json | jq .turns
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    """
+    with reading(common.store) as store:
+        return show_session(store, common.output, session)
+
+
+@app.command
+def log(
+    pattern: str,
+    /,
+    *,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="")] = False,
+    after: str = "start",
+    session: str | None = None,
+    lineage: Annotated[bool, Flag] = False,
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    common: Common = USUAL,
+) -> int:
+    """Show the events that match a pattern, past and (with --follow) live. With --json, one line of JSON for each.
+
+    A pattern is a fact with holes: `_` is anything, `?name` captures, `. _` leaves the rest open.
+
+        keeve log '(turn . _)' --follow
+        keeve log '(turn-done ?n "s1" . _)' --session s1 --json
+
+    Parameters
+    ----------
+    pattern
+        What to look for.
+    follow
+        Go on with what comes, until Ctrl-C.
+    after
+        Where to begin: start, head, a position, or the cursor that an event carried.
+    session
+        Only what this session has stated.
+    lineage
+        With --session: what its ancestors stated before it was forked, too.
+    limit
+        End after so many.
+    """
+    check(pattern, after)
+    with reading(common.store) as store:
+        tell_log(
+            store,
+            common.output,
+            pattern,
+            after=after,
+            session=session,
+            lineage=lineage,
+            limit=limit,
+            follow=follow,
+        )
+    return 0
+
+
+@app.command
+def fork(
+    session: str,
+    /,
+    *,
+    at: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    into: str | None = None,
+    common: Common = USUAL,
+) -> int:
+    """Make a new session from another, as it is now or was at a seq. Says the new one's id.
+
+        keeve fork s1
+        keeve fork s1 --at 12 --into s1-before-the-mistake
+
+    Parameters
+    ----------
+    session
+        The id of the session to fork.
+    at
+        The seq of the last record that both have in common; `keeve show` tells the seqs of the turns.
+    into
+        The id of the new session.
+    """
+    trio.run(lambda: fork_session(common.store, common.output, session, at=at, into=into))
+    return 0
+
+
+@app.command
+def effects(*, common: Common = USUAL) -> int:
+    """List the calls of models and tools that have no outcome yet.
+
+    One that has *started* while no process owns the store is of unknown outcome.
+
+        keeve effects
+    """
+    with reading(common.store) as store:
+        list_effects(store, common.output, common.store)
+    return 0
+
+
+@app.command
+def resolve(effect: str, /, *, value: str | None = None, error: str | None = None, common: Common = USUAL) -> int:
+    """Settle a call whose outcome nobody knows, with what you have found out.
+
+        keeve resolve 3f2a… --value '"the mail was sent"'
+        keeve resolve 3f2a… --error 'the mail was not sent'
+
+    Parameters
+    ----------
+    effect
+        The id of the effect, as `keeve effects` tells it.
+    value
+        What it returned, as JSON.
+    error
+        Why it failed, in words.
+    """
+    trio.run(lambda: resolve_effect(common.store, common.output, effect, value=value, error=error))
+    return 0
+
+
+@app.command
+def verify(*, common: Common = USUAL) -> int:
+    """Check everything: frames and chains, snapshots against the log, the catalog against the log.
+
+    Ends with 1 when something is not as it was written. Changes nothing.
+
+        keeve verify
+    """
+    return check_all(common.store, common.output)
+
+
+@app.command
+def doctor(*, common: Common = USUAL) -> int:
+    """Say what is wrong with this store or this machine, and what to do.
+
+    Ends with 1 when something must be done. Changes nothing.
+
+        keeve doctor --store ./data
+    """
+    return examine(common.store, common.output, os.environ)

@@ -1,0 +1,226 @@
+"""`keeve chat`: a conversation at the prompt.
+
+A host runs in a thread of its own (`keeve.blocking`), the prompt in the main one. Answers go to the standard output,
+all else to the standard error, so `keeve chat s1 < questions > answers` gives answers alone.
+
+The one rule: this is a client like any other. What it shows is what the session says; what it streams is thrown away.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from actors.models import ChosenModel, model_from_environment
+from actors.session import Session
+from dataspace.errors import KeeveError
+from dataspace.observe import NoSuchSession
+from keeve import blocking
+from keeve.cli.faces import face
+from keeve.cli.output import Output
+from keeve.cli.prompt import PROMPT, at_a_terminal, piped, typed
+from keeve.cli.sessions import words
+from keeve.cli.text import Cleaner, plain
+from keeve.cli.turns import Turn, turns_of
+from vat.engine import Settings
+from vat.errors import Failed
+from vat.host import SESSION_ID, BadSessionId
+from vat.vault import Vault
+
+RECENT = 2000
+"""Positions of the log before a session's head that are looked at for what was said last."""
+
+
+def chat(folder: Path, output: Output, id: str | None, environ: Mapping[str, str], *, default: Path) -> int:
+    """Hold a conversation with session `id`, which is made if it is not there; with a new one if it is None.
+
+    Gives 0, 1 when a turn failed and nobody was there to see to it, or 130 when that was ended by Ctrl-C.
+    """
+    if id is not None and (not SESSION_ID.fullmatch(id) or not id.isprintable()):
+        raise BadSessionId(id)
+    model = model_from_environment(environ)
+    host = blocking.open_host(
+        folder,
+        devices={"model": model.device},
+        vault=Vault(model.credentials),
+        settings=Settings(takes_up="asked"),
+    )
+    talk = Conversation(host, output, id, model)
+    try:
+        return talk.at_the_prompt() if at_a_terminal() else talk.line_by_line()
+    finally:
+        try:
+            host.close()
+        finally:
+            if talk.id is not None:
+                output.note(f"resume it with: {_again(talk.id, folder, default)}")
+
+
+def _again(id: str, folder: Path, default: Path) -> str:
+    """The command that goes on with a session: as this one was started."""
+    program = sys.argv[0]
+    found = shutil.which("keeve")
+    if Path(program).name != "keeve" or (found is not None and Path(found).resolve() == Path(program).resolve()):
+        program = "keeve"
+    words = [program, "chat", *(["--"] if id.startswith("-") else []), id]
+    if folder != default:
+        words[2:2] = ["--store", str(folder)]
+    return shlex.join(words)
+
+
+class Conversation:
+    """One session, talked to. It is made when the first thing is said, so that nothing is left if nothing is."""
+
+    def __init__(self, host: blocking.Host, output: Output, id: str | None, model: ChosenModel) -> None:
+        self._host = host
+        self._output = output
+        self._wanted = id
+        self._model = model
+        self._session: Any = None
+        self.id: str | None = None
+        """The session's id, once there is one."""
+        if id is not None:
+            try:
+                self._session = host.get(id)
+                self.id = id
+            except NoSuchSession:
+                pass
+
+    # Two ways to talk.
+
+    def at_the_prompt(self) -> int:
+        """Until Ctrl-D, or Ctrl-C at the prompt. Ctrl-C while an answer comes ends that turn."""
+        output = self._output
+        name = self.id or self._wanted or "a new session"
+        output.note(f"{name} with {self._model.description}. Ctrl-D ends.")
+        turns = self._earlier()
+        self._show_last(turns)
+        try:
+            for line in typed(turn.input for turn in turns if isinstance(turn.input, str)):
+                try:
+                    self._show(line)
+                except KeyboardInterrupt:
+                    self._interrupt()
+                    output.note("(interrupted)")
+                except KeeveError as error:
+                    output.note(str(error), "red")
+        except KeyboardInterrupt:
+            output.note("")
+        else:
+            output.note("")
+        return 0
+
+    def line_by_line(self) -> int:
+        """Answer the lines of the standard input; the first turn that fails ends it."""
+        try:
+            for line in piped():
+                self._show(line)
+        except KeyboardInterrupt:
+            self._interrupt()
+            return 130
+        return 0
+
+    # A turn.
+
+    def _show(self, line: str) -> None:
+        """Have a line answered, and show the answer; with --json as one line for each turn."""
+        output = self._output
+        session = self._there()
+        if output.as_json:
+            output.document({"session": self.id, "input": face(line), "output": face(_answer(session, line))})
+            return
+        stream = Stream(output, self.id or "")
+        stop = self._host.on_progress(stream.hear) if output.terminal else None
+        shown = ""
+        try:
+            answer = words(_answer(session, line))
+        finally:
+            if stop is not None:
+                stop()
+            shown = stream.end()
+        if not shown.endswith(plain(answer)) or not shown:
+            output.say(answer)
+
+    def _there(self) -> Any:
+        if self._session is None:
+            id = f"s-{secrets.token_hex(4)}" if self._wanted is None else self._wanted
+            self._session = self._host.spawn(Session, id)
+            self.id = id
+            self._output.note(f"session {id}")
+        return self._session
+
+    def _interrupt(self) -> None:
+        if self._session is not None:
+            self._session.interrupt()
+
+    # What was said before.
+
+    def _earlier(self) -> list[Turn]:
+        """The newest turns, out of what was recorded shortly before the session's head: few, however long it is."""
+        row = next((row for row in self._host.sessions(self.id or "", limit=1) if row.id == self.id), None)
+        if row is None:
+            return []
+        after = max(0, row.position - RECENT)
+        events = self._host.observe("(_ . _)", after=after, session=row.id, lineage=True)
+        return turns_of(events)
+
+    def _show_last(self, turns: list[Turn]) -> None:
+        """The last exchange, so that who comes back sees where it was."""
+        if not turns:
+            return
+        last = turns[-1]
+        self._output.note(f"{PROMPT}{words(last.input)}")
+        if last.state == "done":
+            self._output.note(words(last.output))
+        elif last.state == "open":
+            self._output.note("(this turn is under way; what you say now is answered after it)")
+        else:
+            self._output.note(f"({last.state})")
+
+
+def _answer(session: Any, line: str) -> Any:
+    """What a turn comes to. Raises a `KeeveError`, whatever a device has raised."""
+    try:
+        return session.turn(line)
+    except KeeveError:
+        raise
+    except Exception as error:
+        raise Failed(type(error).__name__, str(error)) from error
+
+
+class Stream:
+    """What a model tells while it answers, shown as it comes."""
+
+    def __init__(self, output: Output, session: str) -> None:
+        self._output = output
+        self._session = session
+        self._cleaner = Cleaner()
+        self._attempt: Any = None
+        self._shown = ""
+
+    def hear(self, session: str, effect: str, value: Any) -> None:
+        """One thing that an effect told; called in the host's thread."""
+        if session != self._session or not isinstance(value, dict) or not isinstance(value.get("delta"), dict):
+            return
+        content = value["delta"].get("content")
+        if not isinstance(content, str):
+            return
+        if value.get("attempt") != self._attempt:
+            # What an earlier attempt told is void.
+            self.end()
+            self._attempt = value.get("attempt")
+        text = self._cleaner.of(content)
+        self._shown += text
+        self._output.piece(text)
+
+    def end(self) -> str:
+        """The answer is whole, or begins again: gives what was shown of it."""
+        shown, self._shown = self._shown, ""
+        if shown and not shown.endswith("\n"):
+            self._output.say()
+        return shown

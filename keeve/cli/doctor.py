@@ -1,0 +1,305 @@
+"""`keeve doctor`: what is wrong with this store, or this machine, and what to do.
+
+A check gives `Sign`s: what was looked at, how it is, and, unless it is well, what to do. The checks are in two rows:
+those of the machine, which always run, and those of the store, of which each goes on where the one before has failed.
+
+The one rule: the doctor looks and changes nothing. (To time the disk it writes a nameless file, which is gone at once.)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import apsw.sqlite_extra
+import attrs
+
+from actors.models import model_from_environment
+from dataspace.catalog import peek
+from dataspace.errors import KeeveError
+from dataspace.log.layout import Layout, State
+from dataspace.log.opening import durable_part, owed
+from dataspace.log.store import NotAStore
+from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged, Verdict
+from dataspace.records import STORE_UID
+from keeve.api import CATALOG, now
+from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, owner_of, space_of, sync_time
+from keeve.cli.output import Output
+from keeve.cli.reading import Reading, reading
+from keeve.cli.text import moment, shortened, size
+from snapshots.cache import PageCache
+from vat.pending import open_effects
+
+MIB: Final = 1 << 20
+
+OK, NOTE, WARN, BAD = "ok", "note", "warn", "bad"
+
+
+@attrs.frozen
+class Sign:
+    """What was looked at (`of`), how it is (`state`: ok, note, warn or bad), what was seen, and the remedy."""
+
+    of: str
+    state: str
+    seen: str
+    remedy: str = ""
+
+
+def examine(folder: Path, environ: Mapping[str, str]) -> Iterator[Sign]:
+    """Everything that there is to say of a store and of the machine under it."""
+    yield from versions()
+    yield from model(environ)
+    yield from disk(folder)
+    yield from store(folder)
+
+
+# The machine.
+
+
+def versions() -> Iterator[Sign]:
+    """Python, apsw and its SQLite."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Sign("Python", OK, python)
+    said = f"apsw {apsw.apsw_version()}, SQLite {apsw.sqlite_lib_version()}"
+    if apsw.sqlite_extra.has("cksumvfs") is None:
+        yield Sign("SQLite", WARN, f"{said}, without page checksums", "install apsw from PyPI: its wheels have them")
+    else:
+        yield Sign("SQLite", OK, said)
+
+
+def model(environ: Mapping[str, str]) -> Iterator[Sign]:
+    """The model that the environment names. It is not asked."""
+    try:
+        yield Sign("model", OK, model_from_environment(environ).description)
+    except KeeveError as error:
+        yield Sign("model", BAD, str(error), "correct the variable, or unset KEEVE_MODEL to talk to the echo")
+
+
+def disk(folder: Path) -> Iterator[Sign]:
+    """The file system that the store is on, its space, how fast it syncs."""
+    place = nearest(folder)
+    mount = mount_of(place)
+    if mount is not None:
+        yield _file_system(mount)
+    try:
+        space = space_of(place)
+    except OSError as error:
+        yield Sign("disk space", BAD, f"{place}: {error.strerror}", "look at the disk")
+        return
+    remedy = "make space: without it nothing more is accepted; what is acknowledged stays"
+    state = BAD if space.free < 16 * MIB else WARN if space.free < 512 * MIB else OK
+    if space.total:
+        yield Sign(
+            "disk space", state, f"{size(space.free)} free of {size(space.total)}", remedy if state != OK else ""
+        )
+    if space.files is not None:
+        state = BAD if space.files < 16 else WARN if space.files < 1000 else OK
+        remedy = "remove files: no new segment of the log can be begun without a free inode"
+        yield Sign("free inodes", state, str(space.files), remedy if state != OK else "")
+    yield from _syncs(place, mount)
+
+
+def _file_system(mount: Mount) -> Sign:
+    seen = f"{mount.type} at {mount.point}"
+    if mount.network:
+        remedy = "move the store to a local disk: locks and syncs are not reliable over a network"
+        return Sign("file system", BAD, f"{seen}, a network file system ({mount.source})", remedy)
+    if mount.readonly:
+        return Sign("file system", BAD, f"{seen}, mounted read-only", "mount it to be written to")
+    if mount.type in MEMORY:
+        return Sign("file system", WARN, f"{seen}, which is lost when the machine stops", "move the store to a disk")
+    return Sign("file system", OK, seen)
+
+
+def _syncs(place: Path, mount: Mount | None) -> Iterator[Sign]:
+    seconds = sync_time(place) if place.is_dir() else None
+    if seconds is None:
+        return
+    seen = f"{seconds * 1000:.2f} ms for 4 KiB"
+    if seconds > 0.05:
+        yield Sign("sync", WARN, seen, "this disk is slow: a lone turn takes at least that long, twice")
+    elif seconds < 0.00002 and (mount is None or mount.type not in MEMORY):
+        remedy = "find out whether this disk keeps what it has synced when the power fails; many virtual ones do not"
+        yield Sign("sync", WARN, f"{seen}, which is faster than disks are", remedy)
+    else:
+        yield Sign("sync", OK, seen)
+
+
+# The store.
+
+
+def store(folder: Path) -> Iterator[Sign]:
+    """The store itself."""
+    layout = Layout(folder)
+    try:
+        if layout.state() is State.NEW:
+            yield Sign("store", NOTE, f"there is none at {layout.folder} yet", f"keeve chat --store {folder} makes it")
+            return
+        layout.log_id()
+        owner = owner_of(layout.lock)
+        yield from permissions(layout)
+        yield from ownership(layout, owner)
+        yield from content(folder, layout, owner)
+    except NotAStore as error:
+        yield Sign("store", BAD, str(error), "name another folder with --store")
+    except KeeveError as error:
+        yield Sign("store", BAD, str(error), "keeve verify shows all that is touched, if it is not a newer version's")
+    except OSError as error:
+        yield Sign("store", BAD, f"{error.filename}: {error.strerror}", "see who may read it: ls -ld, id")
+
+
+def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
+    """The log, and what is made from it."""
+    verdict = durable_part(layout, Evidence(), None)
+    yield from log(layout, verdict, owner)
+    yield from cuts(layout)
+    if verdict.outcome.writable:
+        with reading(folder) as read:
+            yield from damages(read, verdict)
+            yield from catalog(folder, read, owner)
+            yield from work(read, owner)
+            yield from clock(read)
+
+
+def permissions(layout: Layout) -> Iterator[Sign]:
+    """Who may read and write it."""
+    access = access_of(layout)
+    if not access.readable or not access.writable:
+        what = "written to" if access.readable else "read"
+        remedy = f"run as the user that owns it, or chown -R {os.geteuid()} {layout.folder}"
+        yield Sign("permissions", BAD if not access.readable else WARN, f"not all of it can be {what}", remedy)
+    elif access.foreign:
+        remedy = f"chown -R {os.geteuid()} {layout.folder}, if it is to be yours"
+        yield Sign("permissions", WARN, f"{access.foreign[0]} belongs to another user", remedy)
+    elif access.open_to_others:
+        path = access.open_to_others[0]
+        yield Sign("permissions", WARN, f"other users may look into {path}", f"chmod 700 {path}")
+    else:
+        yield Sign("permissions", OK, "yours alone")
+
+
+def ownership(layout: Layout, owner: int | None) -> Iterator[Sign]:
+    """Whether a process has it."""
+    if owner is None:
+        yield Sign("owner", OK, "nobody")
+    elif not owner:
+        yield Sign("owner", NOTE, "a process that cannot be seen from here", "look on the host, or in other containers")
+    else:
+        command = shortened(command_of(owner), 80)
+        yield Sign("owner", NOTE, f"process {owner}{f': {command}' if command else ''}")
+
+
+def log(layout: Layout, verdict: Verdict, owner: int | None) -> Iterator[Sign]:
+    """What recovery makes of the log."""
+    if not verdict.outcome.writable:
+        yield Sign("log", BAD, str(verdict.error()), "keeve verify shows all that is touched")
+    elif verdict.outcome is Outcome.TORN and owner is None:
+        yield Sign("log", NOTE, verdict.what, "nothing: the next opening cuts it; nothing acknowledged is lost")
+    else:
+        segments = layout.segments()
+        yield Sign("log", OK, f"{verdict.end.position} records, {len(segments)} segments")
+    for _, damage in verdict.lost:
+        remedy = "nothing: sessions are restored without it; keeve verify names it"
+        yield Sign("snapshots", WARN, f"at position {damage.position}: {damage.what}", remedy)
+
+
+def cuts(layout: Layout) -> Iterator[Sign]:
+    """What recovery has cut off, so far."""
+    saved = sorted(layout.cut.glob("*.bin")) if layout.cut.is_dir() else []
+    if saved:
+        newest = max(saved, key=lambda path: path.stat().st_mtime)
+        when = moment(int(newest.stat().st_mtime * 1_000_000))
+        total = size(sum(path.stat().st_size for path in saved))
+        seen = f"{len(saved)} torn tails were cut ({total}), the last one {when}; nothing acknowledged was in them"
+        yield Sign("crashes", NOTE, seen, f"the files in {layout.cut} may be removed")
+    if owed(layout):
+        yield Sign("crashes", NOTE, "an opening was interrupted", "nothing: the next opening goes on with it")
+
+
+def damages(read: Reading, verdict: Verdict) -> Iterator[Sign]:
+    """Sessions whose content is not what was written."""
+    for uid, damage in verdict.damaged.items():
+        name = "(the store)" if uid == STORE_UID else read.name(uid) or uid.hex()
+        error = SessionDamaged(name, damage.seq, damage.position, damage.what)
+        yield Sign("session", BAD, str(error), f"keeve fork {name} --at {damage.seq - 1} goes on from before it")
+
+
+def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
+    """Whether the catalog is there and up to date; it is derived, so nothing here is bad."""
+    path = folder / CATALOG
+    head = read.store.head.position
+    remedy = "nothing: the next start makes it again from the log"
+    if not path.exists():
+        yield Sign("catalog", NOTE, "there is none", remedy)
+        return
+    seen = peek(path)
+    if seen is None:
+        # A catalog that a host is writing into cannot always be looked at.
+        yield Sign("catalog", NOTE, "it cannot be read" + (" while it is written" if owner is not None else ""), remedy)
+        return
+    position, same = seen.mark.position, seen.log_id == read.store.log_id
+    seen.close()
+    if not same or position > head:
+        yield Sign("catalog", WARN, "it is of another log" if not same else "it is ahead of the log", remedy)
+    elif position < head and owner is None:
+        behind = f"it is {head - position} records behind"
+        yield Sign("catalog", NOTE, behind, "nothing: the next start reads the rest from the log")
+    else:
+        yield Sign("catalog", OK, "up to date" if position == head else "written behind the log by its owner")
+
+
+def work(read: Reading, owner: int | None) -> Iterator[Sign]:
+    """What waits, and what nobody knows the outcome of."""
+    if owner is not None:
+        return
+    waiting = len(read.catalog.with_pending())
+    if waiting:
+        yield Sign("pending", NOTE, f"{waiting} sessions have work pending", "the next host takes it up")
+    try:
+        unknown = [each for each in open_effects(read.catalog, read.store.read, PageCache(8 * MIB)) if each.started]
+    except KeeveError as error:
+        yield Sign("effects", BAD, str(error), "keeve verify shows all that is touched")
+        return
+    for effect in unknown[:10]:
+        seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
+        yield Sign("effects", WARN, seen, f"find out, then: keeve resolve {effect.id} --value '...'")
+    if len(unknown) > 10:
+        yield Sign("effects", WARN, f"and {len(unknown) - 10} more", "keeve effects lists them")
+
+
+def clock(read: Reading) -> Iterator[Sign]:
+    """Whether the newest record is of a time to come."""
+    newest = max((row.updated for row in read.catalog.sessions(limit=1000)), default=0)
+    if newest > now() + 3_600_000_000:
+        remedy = "set the clock; order never depends on it, but the times that are shown do"
+        yield Sign("clock", WARN, f"a record is of {moment(newest)}, which is still to come", remedy)
+
+
+# Telling.
+
+_STYLES: Final = {OK: "green", NOTE: "dim", WARN: "yellow", BAD: "red"}
+
+
+def doctor(folder: Path, output: Output, environ: Mapping[str, str]) -> int:
+    """Tell how a store is. Gives 1 when something is bad."""
+    found: list[Sign] = []
+    tell: Callable[[Sign], Any] = found.append if output.as_json else lambda sign: _tell(output, sign, found)
+    for sign in examine(folder, environ):
+        tell(sign)
+    bad = sum(sign.state == BAD for sign in found)
+    if output.as_json:
+        output.document({"healthy": not bad, "signs": [attrs.asdict(sign) for sign in found]})
+    else:
+        output.say("healthy" if not bad else f"{bad} things are wrong", "bold")
+    return 1 if bad else 0
+
+
+def _tell(output: Output, sign: Sign, found: list[Sign]) -> None:
+    found.append(sign)
+    output.say(f"{sign.state:4}  {sign.of}: {sign.seen}", _STYLES[sign.state])
+    if sign.remedy:
+        output.say(f"      → {sign.remedy}", "dim")

@@ -1,0 +1,117 @@
+"""`keeve effects` and `keeve resolve`: what waits for an outcome, and giving one to what nobody will finish.
+
+An effect that has started, in a store that no process owns, has an outcome that nobody knows. The next host breaks it
+with `OutcomeUnknown`, unless somebody who knows better settles it first.
+
+The one rule: `resolve` settles what it was told to and takes up nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dataspace.errors import KeeveError
+from keeve.api import open_host
+from keeve.cli.faces import face
+from keeve.cli.machine import owner_of
+from keeve.cli.output import Output
+from keeve.cli.reading import Reading, must_be_there
+from keeve.cli.text import shortened
+from snapshots.cache import PageCache
+from vat.engine import Settings
+from vat.errors import Failed
+from vat.pending import OpenEffect, open_effects
+
+ALONE = Settings(takes_up="nothing")
+"""For hosts that are opened to do one thing."""
+
+
+class NotJSONText(KeeveError, ValueError):
+    """A text on the command line (`option`) that is not JSON."""
+
+    usage = True
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option} is not JSON ({problem}): a text needs its quotes, as in {option} '\"done\"'")
+
+
+class NoOutcome(KeeveError, ValueError):
+    """Not exactly one of `--value` and `--error` was given."""
+
+    usage = True
+
+    def __init__(self) -> None:
+        super().__init__("an outcome is a value or an error: give either --value (as JSON) or --error (in words)")
+
+
+def effect_face(effect: OpenEffect) -> dict[str, Any]:
+    """An open effect in JSON."""
+    return {
+        "id": effect.id,
+        "session": effect.session,
+        "device": effect.device,
+        "method": effect.method,
+        "started": effect.started,
+        "args": face(effect.args),
+        "keywords": face(effect.keywords),
+    }
+
+
+def list_effects(store: Reading, output: Output, folder: Path) -> None:
+    """Tell of the effects that have no outcome yet, of all sessions."""
+    owner = owner_of(folder / "lock")
+    effects = list(open_effects(store.catalog, store.store.read, PageCache(8 << 20)))
+    if output.as_json:
+        output.document({"owner": owner, "effects": [effect_face(effect) for effect in effects]})
+        return
+    if not effects:
+        output.note("no effect waits for an outcome")
+        return
+    started = "unknown" if owner is None else "running"
+    rows = [
+        (
+            effect.id,
+            effect.session,
+            started if effect.started else "wanted",
+            f"{effect.device}.{effect.method}",
+            shortened(json.dumps(face([*effect.args, *effect.keywords.values()]), ensure_ascii=False), 200),
+        )
+        for effect in effects
+    ]
+    output.table(("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), rows)
+
+
+async def resolve_effect(folder: Path, output: Output, id: str, *, value: str | None, error: str | None) -> None:
+    """Settle an effect with a value (JSON) or an error.
+
+    Raises `NoOutcome`, `NotJSONText`, `NotAValue`, `NoSuchEffect`, `StoreOwned`; `UnknownActorType` for the effect of a
+    session whose code is not here: that goes on with the outcome at once.
+    """
+    outcome: dict[str, Any]
+    if (value is None) == (error is None):
+        raise NoOutcome
+    if error is not None:
+        outcome = {"error": Failed("Resolved", error)}
+    else:
+        outcome = {"value": parsed("--value", value or "")}
+    must_be_there(folder)
+    async with open_host(folder, settings=ALONE) as host:
+        await host.resolve(id, **outcome)
+    if output.as_json:
+        output.document({"id": id, "settled": "error" if error is not None else "value"})
+    else:
+        output.say(f"settled {id}")
+
+
+def parsed(option: str, text: str) -> Any:
+    """The value of a JSON text. Raises `NotJSONText`."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise NotJSONText(option, str(error)) from None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,93 @@
+"""The JSON face of what the commands tell: values, facts, events, sessions.
+
+JSON has fewer kinds of value than Keeve. What it cannot carry becomes an object with one key that begins with `$`:
+
+| value | in JSON |
+|---|---|
+| bytes | `{"$bytes": "base64"}` |
+| symbol | `{"$symbol": "name"}` |
+| NaN, infinities | `{"$float": "nan"}`, `"inf"`, `"-inf"` |
+| ref, promise | `{"$ref": "text"}`, `{"$promise": number}` |
+| blob | `{"$blob": {"media_type": ..., "content": base64}}` |
+| erased content | `{"$erased": true}` |
+| an object with a key that begins with `$` | `{"$object": [[key, value], ...]}` |
+
+The one rule: two different values have two different faces.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dataspace.events import Event
+from dataspace.recent import Session
+from dataspace.values import Blob, Erased, Promise, Ref, Symbol, render
+from keeve.cli.text import instant
+
+
+def face(value: Any) -> Any:
+    """What `json.dumps` writes for a value."""
+    kind = type(value)
+    if value is None or kind in (str, int, bool):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, Symbol):
+        return {"$symbol": value.name}
+    if isinstance(value, bytes):
+        return {"$bytes": b64encode(value).decode()}
+    if isinstance(value, Blob):
+        return {"$blob": {"media_type": value.media_type, "content": b64encode(value.content).decode()}}
+    if isinstance(value, Erased):
+        return {"$erased": True}
+    if isinstance(value, Ref):
+        return {"$ref": render(value)}
+    if isinstance(value, Promise):
+        return {"$promise": value.id}
+    if isinstance(value, Mapping):
+        if any(key.startswith("$") for key in value):
+            return {"$object": [[key, face(item)] for key, item in value.items()]}
+        return {key: face(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [face(item) for item in value]
+    raise TypeError(f"{kind.__name__} has no face in JSON")
+
+
+def event_face(event: Event) -> dict[str, Any]:
+    """An event."""
+    fact = event.value
+    return {
+        "position": event.position,
+        "session": event.session,
+        "seq": event.seq,
+        "operation": event.operation,
+        "kind": event.kind,
+        "label": fact.label,
+        "fields": face(fact.fields),
+        "keywords": face(fact.keywords),
+        "captures": face({**event.captures.named, **{str(n): value for n, value in enumerate(event.captures.values)}}),
+        "text": str(fact),
+        "time": instant(event.time),
+        "hash": event.hash.hex(),
+        "cursor": str(event.cursor),
+    }
+
+
+def session_face(row: Session, parent: str | None) -> dict[str, Any]:
+    """What the catalog knows of a session; `parent` is the id of the one that it was forked from."""
+    return {
+        "id": row.id,
+        "uid": row.uid.hex(),
+        "type": row.type,
+        "seq": row.seq,
+        "position": row.position,
+        "hash": row.hash.hex(),
+        "forked_from": None if row.parent is None else {"session": parent, "at": row.parent_seq},
+        "pending": row.pending,
+        "deleted": bool(row.deleted),
+        "created": instant(row.created),
+        "updated": instant(row.updated),
+    }

@@ -1,0 +1,71 @@
+"""A store, open for reading: what the commands look at that change nothing.
+
+They work while a host owns the store, and see what is durable.
+
+The one rule: nothing here takes a lock or writes a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dataspace.catalog import Catalog
+from dataspace.log.layout import Layout, State
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import NotAStore
+from dataspace.observe import Dataspace, NoSuchSession
+from dataspace.recent import Session
+from keeve.api import open_store
+from vat.errors import Deleted
+from vat.guard import guard
+
+
+class Reading:
+    """A store that is open for reading, its catalog, its dataspace."""
+
+    def __init__(self, store: SegmentStore, catalog: Catalog) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.space = Dataspace(store, catalog)
+
+    def session(self, id: str) -> Session:
+        """The session of that id. Raises `NoSuchSession` or `Deleted`."""
+        row = self.catalog.session(id)
+        if row is None:
+            raise NoSuchSession(id)
+        if row.deleted:
+            raise Deleted(f"session {id!r} has been deleted; its id never comes back")
+        return row
+
+    def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[Session]:
+        """All sessions whose ids begin with `prefix`, in order, a page at a time."""
+        while page := self.catalog.sessions(prefix, after=after, limit=500, deleted=deleted):
+            yield from page
+            after = page[-1].id
+
+    def name(self, uid: bytes | None) -> str | None:
+        """The id of the session with that uid."""
+        row = None if uid is None else self.catalog.by_uid(uid)
+        return None if row is None else row.id
+
+
+def must_be_there(folder: Path) -> None:
+    """Raise `NotAStore` unless a store is there: for what would otherwise make one in a wrong place."""
+    guard(folder)
+    layout = Layout(folder)
+    if layout.state() is not State.STORE:
+        raise NotAStore(str(layout.folder), "there is nothing in it yet")
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Reading]:
+    """The store at `folder`, open for reading. Raises `NotAStore`, `NewerFormat`, `TestRunGuard`."""
+    guard(folder)
+    store, catalog = open_store(folder, readonly=True)
+    try:
+        yield Reading(store, catalog)
+    finally:
+        catalog.close()
+        store.close()

@@ -1,0 +1,168 @@
+"""`keeve ls` and `keeve show`: which sessions there are, and what one of them holds.
+
+The one rule: read, never loaded. A session whose actor type is not known here is shown like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.events import Event
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.recent import Session
+from keeve.cli.effects import effect_face
+from keeve.cli.faces import session_face
+from keeve.cli.output import Output
+from keeve.cli.reading import Reading
+from keeve.cli.text import moment, shortened
+from keeve.cli.turns import Turn, turns_of
+from snapshots.cache import PageCache
+from vat.pending import OpenEffect, effects_in, stored_heap
+
+
+def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:
+    """Tell of the sessions whose ids begin with `prefix` and follow `after`, at most `limit` of them."""
+    rows = islice(store.sessions(prefix, after=after, deleted=deleted), limit)
+    if output.as_json:
+        output.document({"sessions": [session_face(row, store.name(row.parent)) for row in rows]})
+        return
+    table = [
+        (
+            row.id,
+            "deleted" if row.deleted else f"{row.pending} pending" if row.pending else "",
+            str(row.seq),
+            moment(row.updated),
+            row.type,
+            "" if row.parent is None else f"fork of {store.name(row.parent)} at {row.parent_seq}",
+        )
+        for row in rows
+    ]
+    if table:
+        output.table(("SESSION", "STATE", "SEQ", "UPDATED", "TYPE", "ORIGIN"), table)
+    else:
+        output.note("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
+
+
+@attrs.frozen
+class Shown:
+    """What `show` found. `damage` is why it could not read all of it."""
+
+    row: Session
+    parent: str | None
+    turns: list[Turn]
+    forks: list[tuple[str, int]]
+    effects: list[OpenEffect]
+    snapshots: list[int]
+    damage: KeeveError | None
+
+    @property
+    def face(self) -> dict[str, Any]:
+        """All of it in JSON."""
+        return {
+            **session_face(self.row, self.parent),
+            "turns": [turn.face for turn in self.turns],
+            "forks": [{"session": into, "at": at} for into, at in self.forks],
+            "snapshots": self.snapshots,
+            "effects": [effect_face(effect) for effect in self.effects],
+            "damage": None if self.damage is None else str(self.damage),
+        }
+
+
+def find_session(store: Reading, id: str) -> Shown:
+    """All that is shown of a session. Raises `NoSuchSession` or `Deleted`. Costs a reading of its records."""
+    row = store.session(id)
+    damages: list[KeeveError] = []
+    turns = turns_of(_readable(store.space.query("(_ . _)", session=row.uid, lineage=True), damages))
+    told = _readable(store.space.query("(fork ? . _)", session=row.uid), damages)
+    forks = [(str(event.value.keywords.get("into")), _number(event.value.keywords.get("at"))) for event in told]
+    effects: list[OpenEffect] = []
+    if row.pending:
+        try:
+            effects = list(effects_in(stored_heap(row, store.catalog, store.store.read, PageCache(8 << 20)), row))
+        except KeeveError as error:
+            damages.append(error)
+    snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]
+    return Shown(row, store.name(row.parent), turns, forks, effects, snapshots, damages[0] if damages else None)
+
+
+def show_session(store: Reading, output: Output, id: str) -> int:
+    """Tell of one session. Gives 1 when a part of it could not be read."""
+    shown = find_session(store, id)
+    if output.as_json:
+        output.document(shown.face)
+        return 0 if shown.damage is None else 1
+    row = shown.row
+    output.say(shown.row.id, "bold")
+    output.say(f"  type     {row.type}")
+    output.say(f"  head     seq {row.seq}, position {row.position}, hash {row.hash.hex()[:16]}…")
+    output.say(f"  created  {moment(row.created)}")
+    output.say(f"  updated  {moment(row.updated)}")
+    if row.parent is not None:
+        output.say(f"  fork of  {shown.parent} at seq {row.parent_seq}")
+    for into, at in shown.forks:
+        output.say(f"  fork     {into} at seq {at}")
+    if shown.snapshots:
+        output.say(f"  snapshot at seq {shown.snapshots[0]}")
+    output.say(f"  pending  {_pending(shown)}")
+    for turn in shown.turns:
+        _show_turn(output, turn)
+    if shown.damage is not None:
+        output.note(f"not all of it can be read: {shown.damage}", "red")
+        return 1
+    return 0
+
+
+def _pending(shown: Shown) -> str:
+    if not shown.row.pending:
+        return "nothing"
+    names = [f"{each.device}.{each.method}" + (" (started)" if each.started else "") for each in shown.effects]
+    more = shown.row.pending - len(names)
+    return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))
+
+
+def _show_turn(output: Output, turn: Turn) -> None:
+    output.say(f"turn {turn.number}  {turn.state}, {moment(turn.began)}, seq {turn.seq}", "dim")
+    output.say(f"  > {shortened(words(turn.input), 400)}")
+    if turn.calls:
+        unknown = f", {turn.unknown} of unknown outcome" if turn.unknown else ""
+        output.say(f"  {len(turn.calls)} tool calls ({', '.join(sorted(set(turn.calls)))}){unknown}")
+    if turn.state == "done":
+        output.say(f"  {shortened(words(turn.output), 400)}")
+    elif turn.error is not None:
+        output.say(f"  {shortened(words(turn.error), 400)}", "red")
+
+
+def words(content: Any) -> str:
+    """What people read of an input, an output or an error."""
+    if content is None:
+        return "(nothing)"
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict) and "error" in content:
+        return f"{content['error']}: {content.get('message', '')}"
+    if isinstance(content, list):
+        return " ".join(
+            str(part["text"]) if isinstance(part, dict) and "text" in part else f"[{_kind(part)}]" for part in content
+        )
+    return f"[{str(content).lower()}]"
+
+
+def _kind(part: Any) -> str:
+    return str(part.get("type", "object")) if isinstance(part, dict) else type(part).__name__
+
+
+def _readable(events: Iterable[Event], damages: list[KeeveError]) -> Iterator[Event]:
+    """The events up to the first record that cannot be read."""
+    try:
+        yield from events
+    except SessionDamaged as error:
+        damages.append(error)
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0

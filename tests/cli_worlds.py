@@ -1,0 +1,107 @@
+"""Stores for the tests of the command line, with actors that the command line does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from actors.session import Session
+from keeve import open_host
+from vat.actor import Actor, Device, actor
+from vat.devices import Effect, effect
+
+
+@actor("test.caller", version=1)
+class Caller(Actor):
+    """Calls a device, and waits."""
+
+    tool: Device = "tool"  # type: ignore[assignment]  # a field of that kind is given a name
+    got: Any = None
+
+    def call(self, what: str) -> Any:
+        return self.tool.call(what).then(self.keep)
+
+    def keep(self, what: Any) -> Any:
+        self.got = what
+        return what
+
+
+class Stuck:
+    """A device that never answers."""
+
+    def __init__(self) -> None:
+        self.called = trio.Event()
+
+    @effect()
+    async def call(self, effect: Effect, what: str) -> None:
+        self.called.set()
+        self.called = trio.Event()
+        await trio.sleep_forever()
+
+
+async def leave_waiting(store: Path, ids: Sequence[str] = ("c1",)) -> None:
+    """Sessions whose calls have started, and a host that ends before they have an outcome."""
+    stuck = Stuck()
+    async with open_host(store, actors=[Caller], devices={"tool": stuck}) as host, trio.open_nursery() as nursery:
+        for id in ids:
+            called = stuck.called
+            ref = await host.spawn(Caller, id)
+            nursery.start_soon(ref.call, "a stone")
+            await called.wait()
+        nursery.cancel_scope.cancel()
+
+
+class Asking:
+    """A model that calls a tool once, and says what that said."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Sequence[Any], **options: Any) -> dict[str, Any]:
+        last = messages[-1]
+        if last["role"] == "tool":
+            return {"message": {"role": "assistant", "content": f"it said: {last['content']}"}, "usage": None}
+        call = {"id": "call_1", "type": "function", "function": {"name": "send", "arguments": "{}"}}
+        return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "usage": None}
+
+
+class StuckTools:
+    """Tools that never answer."""
+
+    def __init__(self) -> None:
+        self.called = trio.Event()
+
+    @effect()
+    async def run(self, effect: Effect, call: Any) -> None:
+        self.called.set()
+        await trio.sleep_forever()
+
+
+async def leave_a_turn_waiting(store: Path, id: str = "s1") -> None:
+    """A session whose turn waits for a tool that has started, and a host that ends before it has an outcome."""
+    tools = StuckTools()
+    devices = {"model": Asking(), "tools": tools}
+    async with open_host(store, devices=devices) as host, trio.open_nursery() as nursery:
+        session = await host.spawn(Session, id, tools=[{"type": "function", "function": {"name": "send"}}])
+        nursery.start_soon(session.turn, "send it")
+        await tools.called.wait()
+        nursery.cancel_scope.cancel()
+
+
+@actor("test.guest", version=1)
+class Guest(Actor):
+    """Is here, and then is not."""
+
+    def come_and_go(self) -> None:
+        self.retract(self.assert_fact("test.here", "guest"))
+
+
+def presence(store: Path) -> None:
+    """A store in which a fact was asserted and retracted."""
+
+    async def main() -> None:
+        async with open_host(store, actors=[Guest]) as host:
+            await (await host.spawn(Guest, "g1")).come_and_go()
+
+    trio.run(main)

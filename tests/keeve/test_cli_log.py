@@ -1,0 +1,172 @@
+"""`keeve log`: the past, what comes, and where to go on."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from actors.session import Session
+from keeve import open_host
+from keeve.cli.log import tell_log
+from keeve.cli.output import Output
+from keeve.cli.reading import reading
+from tests.cli_runner import keeve, keeve_process
+from tests.cli_worlds import presence
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    chat(path, "s1", "hello", "again")
+    chat(path, "s2", "elsewhere")
+    return path
+
+
+def chat(store: Path, id: str, *lines: str) -> None:
+    assert keeve("chat", id, "--store", store, input="".join(f"{line}\n" for line in lines)).code == 0
+
+
+def test_events_are_told_in_their_order_with_their_facts(store: Path) -> None:
+    said = keeve("log", "(turn . _)", "--store", store)
+    facts = [line[line.index("(") :] for line in said.out.splitlines()]
+    assert [fact.partition(" #:request")[0] for fact in facts] == [
+        '(turn 1 "s1" #:input "hello"',
+        '(turn 2 "s1" #:input "again"',
+        '(turn 1 "s2" #:input "elsewhere"',
+    ]
+
+
+def test_with_json_each_event_is_a_line_that_has_all_of_it(store: Path) -> None:
+    [event, *_] = keeve("log", '(turn ?n "s1" #:input ?what . _)', "--store", store, "--json").lines
+    assert (event["session"], event["seq"], event["kind"], event["label"]) == ("s1", 2, "assert", "turn")
+    assert event["captures"] == {"n": 1, "what": "hello"}
+    assert event["fields"] == [1, "s1"]
+    assert event["keywords"]["input"] == "hello"
+    assert event["cursor"].split(":")[1:] == [str(event["position"]), event["hash"]]
+
+
+def test_one_session_alone_can_be_asked_for(store: Path) -> None:
+    said = keeve("log", "(turn . _)", "--session", "s2", "--store", store, "--json")
+    assert [event["session"] for event in said.lines] == ["s2"]
+
+
+def test_with_lineage_a_fork_tells_what_came_before_it(store: Path) -> None:
+    keeve("fork", "s1", "--into", "s3", "--store", store)
+    chat(store, "s3", "further")
+    own = keeve("log", "(turn . _)", "--session", "s3", "--store", store, "--json").lines
+    assert [event["keywords"]["input"] for event in own] == ["further"]
+    every = keeve("log", "(turn . _)", "--session", "s3", "--lineage", "--store", store, "--json").lines
+    assert [event["keywords"]["input"] for event in every] == ["hello", "again", "further"]
+
+
+def test_reading_goes_on_after_the_cursor_of_any_event(store: Path) -> None:
+    """Invariant 31: on the command line too, what was read and what is read on are together the log."""
+    whole = keeve("log", "(_ . _)", "--store", store, "--json").lines
+    for number, event in enumerate(whole, 1):
+        rest = keeve("log", "(_ . _)", "--after", event["cursor"], "--store", store, "--json").lines
+        assert whole[:number] + rest == whole
+
+
+def test_reading_can_begin_at_a_position_and_at_the_head(store: Path) -> None:
+    [first, *_] = keeve("log", "(turn . _)", "--store", store, "--json").lines
+    said = keeve("log", "(turn . _)", "--after", str(first["position"]), "--store", store, "--json")
+    assert [event["keywords"]["input"] for event in said.lines] == ["again", "elsewhere"]
+    assert keeve("log", "(turn . _)", "--after", "head", "--store", store).out == ""
+
+
+def test_it_ends_after_as_many_as_were_asked_for(store: Path) -> None:
+    assert len(keeve("log", "(_ . _)", "--limit", "2", "--store", store).out.splitlines()) == 2
+
+
+async def test_the_log_of_a_store_that_is_owned_is_read_to_its_durable_end(store: Path) -> None:
+    async with open_host(store) as host:
+        await (await host.get("s1")).turn("while it is owned")
+        said = keeve("log", "(turn . _)", "--session", "s1", "--store", store, "--json")
+        assert said.lines[-1]["keywords"]["input"] == "while it is owned"
+
+
+async def test_following_tells_what_was_and_then_what_comes_once_and_in_order(store: Path) -> None:
+    """Invariant 31: followed from another process's side, while a host writes."""
+    texts: list[str] = []
+
+    class Listening(Output):
+        def document(self, value: dict[str, dict[str, str]]) -> None:
+            texts.append(value["keywords"]["input"])
+
+    async with open_host(store) as host:
+        session = await host.get("s1")
+        with reading(store) as read:
+
+            def wait(seconds: float) -> None:
+                raise EndOfWaiting
+
+            class EndOfWaiting(Exception):
+                pass
+
+            how = {"session": None, "lineage": False, "limit": None, "follow": True, "wait": wait}
+            with pytest.raises(EndOfWaiting):
+                tell_log(read, Listening(as_json=True), "(turn . _)", after="start", **how)  # type: ignore[arg-type]  # a dict of different kinds
+            assert texts == ["hello", "again", "elsewhere"]
+            for text in ("one", "two"):
+                await session.turn(text)
+                after = str(read.space.cursor)
+                read.store.refresh()
+                read.space.catch_up()
+                with pytest.raises(EndOfWaiting):
+                    tell_log(read, Listening(as_json=True), "(turn . _)", after=after, **how)  # type: ignore[arg-type]  # as above
+    assert texts == ["hello", "again", "elsewhere", "one", "two"]
+
+
+async def test_a_follower_in_a_process_of_its_own_hears_what_is_said_here(store: Path) -> None:
+    with keeve_process("log", "(turn . _)", "--after", "head", "--follow", "--limit", "2", "--store", store) as process:
+        assert process.stdout is not None
+        async with open_host(store) as host:
+            session = await host.spawn(Session, "s9")
+            # It begins at the head of whenever it is ready, so it is told again until it has heard enough.
+            count = 0
+            with trio.fail_after(60):
+                while process.poll() is None:
+                    await session.turn(f"turn {count}")
+                    await trio.sleep(0.002)
+                    count += 1
+        assert process.returncode == 0
+        heard = [line.split('#:input "turn ')[1].split('"')[0] for line in process.stdout.read().decode().splitlines()]
+        assert int(heard[1]) == int(heard[0]) + 1
+
+
+def test_ctrl_c_ends_following_quietly(store: Path) -> None:
+    with keeve_process("log", "(turn . _)", "--follow", "--store", store) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"hello" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(store: Path) -> None:
+    with keeve_process("log", "(_ . _)", "--follow", "--store", store) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        chat(store, "s1", "into the void", "and once more")
+        assert process.wait() == 141
+        assert process.stderr.read() == b""
+
+
+def test_what_would_control_a_terminal_is_written_out(store: Path) -> None:
+    chat(store, "s4", "a\x1b[2J\x9bb\u202ec")
+    said = keeve("log", '(turn _ "s4" . _)', "--store", store)
+    assert r'"a\u001b[2J\u009bb\u202ec"' in said.out
+
+
+def test_a_retraction_is_told_as_one(tmp_path: Path) -> None:
+    presence(tmp_path / "data")
+    said = keeve("log", "(test.here . _)", "--store", tmp_path / "data", "--json")
+    assert [event["kind"] for event in said.lines] == ["assert", "retract"]
+    text = keeve("log", "(test.here . _)", "--store", tmp_path / "data").out
+    assert [line.split(" (")[0][-1] for line in text.splitlines()] == ["+", "-"]

@@ -1,0 +1,150 @@
+"""`keeve ls` and `keeve show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.session import Session
+from keeve import open_host
+from keeve.cli.sessions import words
+from keeve.cli.turns import turns_of
+from tests.cli_runner import keeve
+from tests.cli_worlds import Caller, leave_waiting
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def chat(store: Path, id: str, *lines: str) -> None:
+    assert keeve("chat", id, "--store", store, input="".join(f"{line}\n" for line in lines)).code == 0
+
+
+def test_sessions_are_listed_in_the_order_of_their_ids(store: Path) -> None:
+    for id in ("b", "a", "c"):
+        chat(store, id, "hello")
+    said = keeve("ls", "--store", store)
+    assert [line.split()[0] for line in said.out.splitlines()] == ["SESSION", "a", "b", "c"]
+
+
+def test_a_list_can_begin_with_a_prefix_end_after_some_and_go_on(store: Path) -> None:
+    for id in ("x1", "x2", "x3", "y1"):
+        chat(store, id, "hello")
+
+    def ids(*words: str) -> list[str]:
+        return [row["id"] for row in keeve("ls", *words, "--store", store, "--json").json["sessions"]]
+
+    assert ids("x") == ["x1", "x2", "x3"]
+    assert ids("x", "--limit", "2") == ["x1", "x2"]
+    assert ids("x", "--after", "x2") == ["x3"]
+
+
+def test_an_empty_list_is_said_to_be_empty(store: Path) -> None:
+    keeve("chat", "--store", store)
+    said = keeve("ls", "--store", store)
+    assert (said.code, said.out, said.err) == (0, "", "no sessions\n")
+
+
+async def test_deleted_sessions_are_listed_when_asked_for(store: Path) -> None:
+    async with open_host(store) as host:
+        await host.spawn(Session, "gone")
+        await host.delete("gone")
+    assert keeve("ls", "--store", store, "--json").json["sessions"] == []
+    [row] = keeve("ls", "--deleted", "--store", store, "--json").json["sessions"]
+    assert (row["id"], row["deleted"]) == ("gone", True)
+
+
+async def test_lists_and_sessions_are_read_while_a_host_owns_the_store(store: Path) -> None:
+    async with open_host(store) as host:
+        session = await host.spawn(Session, "s1")
+        await session.turn("hello")
+        assert keeve("ls", "--store", store).out.count("s1") == 1
+        assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["output"] == "hello"
+        await session.turn("again")
+
+
+def test_a_session_is_shown_with_its_turns_and_its_head(store: Path) -> None:
+    chat(store, "s1", "hello", "again")
+    shown = keeve("show", "s1", "--store", store, "--json").json
+    assert [(turn["turn"], turn["state"], turn["input"], turn["output"]) for turn in shown["turns"]] == [
+        (1, "done", "hello", "hello"),
+        (2, "done", "again", "again"),
+    ]
+    assert shown["seq"] == 5
+    assert len(shown["hash"]) == 64
+    assert shown["pending"] == 0
+    text = keeve("show", "s1", "--store", store).out
+    assert f"head     seq 5, position 6, hash {shown['hash'][:16]}…" in text
+    assert "turn 2  done" in text
+    assert "pending  nothing" in text
+
+
+def test_a_fork_is_shown_with_both_of_its_ends_and_the_turns_before_it(store: Path) -> None:
+    chat(store, "s1", "hello", "again")
+    keeve("fork", "s1", "--into", "s2", "--store", store)
+    chat(store, "s2", "elsewhere")
+    child = keeve("show", "s2", "--store", store, "--json").json
+    assert child["forked_from"] == {"session": "s1", "at": 5}
+    assert [turn["input"] for turn in child["turns"]] == ["hello", "again", "elsewhere"]
+    assert keeve("show", "s1", "--store", store, "--json").json["forks"] == [{"session": "s2", "at": 5}]
+    assert "fork     s2 at seq 5" in keeve("show", "s1", "--store", store).out
+    assert "fork of  s1 at seq 5" in keeve("show", "s2", "--store", store).out
+
+
+async def test_what_is_pending_is_shown_by_the_name_of_the_call(store: Path) -> None:
+    await leave_waiting(store)
+    said = keeve("show", "c1", "--store", store)
+    assert "pending  tool.call (started)" in said.out
+    [found] = keeve("show", "c1", "--store", store, "--json").json["effects"]
+    assert (found["session"], found["device"], found["method"]) == ("c1", "tool", "call")
+    assert (found["args"], found["started"]) == (["a stone"], True)
+    assert "1 pending" in keeve("ls", "--store", store).out
+
+
+def test_what_would_control_a_terminal_is_not_shown(store: Path) -> None:
+    chat(store, "s1", "\x1b[31mred\x07")
+    assert "\x1b" not in keeve("show", "s1", "--store", store).out
+    assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["input"] == "\x1b[31mred\x07"
+
+
+async def test_a_session_of_a_type_that_is_not_known_here_is_shown(store: Path) -> None:
+    async with open_host(store, actors=[Caller]) as host:
+        await host.spawn(Caller, "c1")
+    assert keeve("show", "c1", "--store", store, "--json").json["type"] == "test.caller"
+
+
+def test_a_damaged_session_is_shown_as_far_as_it_can_be_read(store: Path) -> None:
+    """Invariant 23: and the others as ever."""
+    chat(store, "s1", "the first of them", "the second one here")
+    chat(store, "s2", "hello")
+    [segment] = (store / "log").iterdir()
+    data = bytearray(segment.read_bytes())
+    data[data.rindex(b"the second one here")] ^= 1
+    segment.write_bytes(data)
+    said = keeve("show", "s1", "--store", store, "--json")
+    assert said.code == 1
+    assert [turn["input"] for turn in said.json["turns"]][:1] == ["the first of them"]
+    assert "is damaged at seq" in said.json["damage"]
+    assert "not all of it can be read" in keeve("show", "s1", "--store", store).err
+    assert keeve("show", "s2", "--store", store).code == 0
+
+
+def test_turns_need_not_be_those_of_a_session_of_ours() -> None:
+    assert turns_of([]) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("hello", "hello"),
+        (None, "(nothing)"),
+        ([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {}}], "look [image_url]"),
+        ({"error": "ValueError", "message": "no"}, "ValueError: no"),
+    ],
+)
+def test_content_is_shown_in_words(content: Any, shown: str) -> None:
+    assert words(content) == shown
