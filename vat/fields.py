@@ -15,7 +15,11 @@ from vat.opcodes import Verb
 from vat.operations import COLLECTIONS
 from vat.types import ActorType, Field, Shape
 
-_GIVEN: Final[dict[Shape, Any]] = {Shape.LIST: Sequence, Shape.MAP: Mapping, Shape.SET: AbstractSet}
+_GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
+    Shape.LIST: ("list", Sequence),
+    Shape.MAP: ("dict", Mapping),
+    Shape.SET: ("set, or a list of its members", AbstractSet | Sequence),  # from outside a set comes as a list
+}
 """What a collection can be filled from."""
 
 
@@ -25,11 +29,9 @@ def checked(described: ActorType, given: Mapping[str, Any]) -> None:
         field = described.fields.get(name)
         if field is None:
             raise TypeError(f"{described.name} has no field {name!r}; it has {', '.join(described.fields) or 'none'}")
-        wanted = _GIVEN.get(field.shape)
-        if wanted is not None and (not isinstance(value, wanted | View) or isinstance(value, str | bytes)):
-            raise TypeError(
-                f"{described.name}.{name} begins with a {wanted.__name__.lower()}, not a {type(value).__name__}"
-            )
+        called, wanted = _GIVEN.get(field.shape, ("", object))
+        if called and (not isinstance(value, wanted | View) or isinstance(value, str | bytes)):
+            raise TypeError(f"{described.name}.{name} begins with a {called}, not with a {type(value).__name__}")
     for name, field in described.fields.items():
         if field.required and name not in given:
             raise TypeError(f"{described.name} needs a value for its field {name!r}")
