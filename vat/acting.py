@@ -163,13 +163,12 @@ class Acting(Sending):
 
     def random(self) -> Random:
         """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded."""
+        if self.seed is None:  # nothing was drawn yet, or it was undone
+            self.seed = self.powers.entropy(16)
+            self.note(Op.SEEDED, self.seed)
+            self._random = None
         if self._random is None:
-            seed = self.seed
-            if seed is None:
-                seed = self.powers.entropy(16)
-                self.note(Op.SEEDED, seed)
-                self.seed = seed
-            self._random = Random(b"%b%d" % (seed, self.moment))
+            self._random = Random(b"%b%d" % (self.seed, self.moment))
         return self._random
 
     def new_id(self) -> str:

@@ -28,12 +28,12 @@ FEWEST: Final = 256
 
 
 def worthwhile(made: int, looked: int, there: int) -> bool:
-    """Whether to look for what nothing reaches: when as much was made since the last time as there is now.
+    """Whether to look for what nothing reaches: when half as much was made since the last time as there is now.
 
     `made` and `looked` count the actors and promises that were ever made, now and when somebody looked last. So all
-    looking together costs no more than the making did.
+    looking together costs no more than twice what the making did.
     """
-    return made - looked >= max(FEWEST, there)
+    return made - looked >= max(FEWEST, there // 2)
 
 
 def unreached(heap: Heap) -> tuple[list[int], list[int]]:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dataspace import values
-from dataspace.values import NotAValue, Value
+from dataspace.values import MAX_DEPTH, NotAValue, Value
 from vat.collections import View
 from vat.devices import effect_id
+from vat.errors import PromiseGone
 from vat.heap import BROKEN, KEPT
 from vat.messages import Outcome
 from vat.opcodes import Op
@@ -103,6 +104,8 @@ class Sending(Promises):
             self.wait(unsettled.promise, result)
         except _Broken as broken:
             self.settle(promise, Outcome(False, broken.failure))
+        except (NotAValue, PromiseGone) as error:
+            self.settle(promise, self.failed(error))
         else:
             self._dispatch(to, method, kept, named, promise)
 
@@ -133,15 +136,15 @@ class Sending(Promises):
             named[self.word(name, "an argument")] = keep(arg if mark is None else mark(arg), f"argument {name}", mode)
         return kept, named
 
-    def carried(self, promise: values.Promise) -> Value:
+    def carried(self, promise: values.Promise, depth: int = 0) -> Value:
         state, payload, *_ = self.entry(promise)
         if state < KEPT:
             raise _Unsettled(promise)
         if state == BROKEN:
             raise _Broken(payload)
-        return self._left(payload)
+        return self._left(payload, depth)
 
-    def _left(self, stored: Value) -> Value:
+    def _left(self, stored: Value, depth: int = 0) -> Value:
         """A stored value as it leaves: the very same when there is nothing in it to change."""
         kind = type(stored)
         if kind in PLAIN:
@@ -152,14 +155,17 @@ class Sending(Promises):
             self.hand(stored.actor)
             return Ref(self.uid, stored.actor)
         if kind is Promise:
-            return self.carried(stored)
+            return self.carried(stored, depth)
+        if not isinstance(stored, dict | list):
+            return stored
+        if depth >= MAX_DEPTH:
+            why = f"nested more than {MAX_DEPTH} deep with the values of its promises, one of which may hold itself"
+            raise NotAValue("the value", kind, why)
         if isinstance(stored, dict):
-            items = {key: self._left(item) for key, item in stored.items()}
+            items = {key: self._left(item, depth + 1) for key, item in stored.items()}
             return stored if all(items[key] is item for key, item in stored.items()) else mapped(items)
-        if isinstance(stored, list):
-            left = [self._left(item) for item in stored]
-            return stored if all(map(lambda new, old: new is old, left, stored)) else listed(left)
-        return stored
+        left = [self._left(item, depth + 1) for item in stored]
+        return stored if all(map(lambda new, old: new is old, left, stored)) else listed(left)
 
     def leaving(self, outcome: Outcome) -> Outcome:
         if type(outcome.payload) in PLAIN:
@@ -171,6 +177,8 @@ class Sending(Promises):
         except _Unsettled as unsettled:
             why = f"promise {unsettled.promise.id} in it has no value yet; return the promise itself"
             return self.failed(NotAValue("the result", Promise, why))
+        except (NotAValue, PromiseGone) as error:
+            return self.failed(error)
 
     # Effects.
 
