@@ -97,11 +97,6 @@ class Catalog(Lookups):
 
     # Noting.
 
-    @property
-    def head(self) -> Head:
-        """The newest record that has been noted."""
-        return self._recent.head
-
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable. About 2 µs for each record.
 

@@ -36,7 +36,6 @@ PREFIX: Final = 24
 """Bytes before a frame's head."""
 KNOWN_FLAGS: Final = 3
 MAX_HEAD: Final = 1 << 24
-MAX_BODY: Final = (1 << 32) - 1
 
 
 class Type(IntEnum):
