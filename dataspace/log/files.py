@@ -19,6 +19,7 @@ from typing import ClassVar, Protocol
 from dataspace.errors import KeeveError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class WriteFailed(KeeveError):
@@ -40,6 +41,12 @@ class DiskFull(WriteFailed):
     advice = "nothing of it is in the log; make space, then try again"
 
 
+class NotWritable(WriteFailed):
+    """This user may not write there, or nobody may."""
+
+    advice = "this process may not write there; use a folder of its own, or only read the store (readonly=True)"
+
+
 class SyncFailed(KeeveError):
     """The disk could not say that what was written is durable.
 
@@ -53,7 +60,7 @@ class SyncFailed(KeeveError):
 
 
 def _refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
-    kind = DiskFull if error.errno in _FULL else WriteFailed
+    kind = DiskFull if error.errno in _FULL else NotWritable if error.errno in _FORBIDDEN else WriteFailed
     return kind(path, error.strerror or str(error), undone)
 
 
