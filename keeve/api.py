@@ -48,6 +48,8 @@ async def open_host(
     vault: Vault | None = None,
     readonly: bool = False,
     unknown: str = "break",
+    by: str = "local",
+    via: str = "python",
     settings: Settings | None = None,
     clock: Callable[[], int] = now,
     entropy: Callable[[int], bytes] = os.urandom,
@@ -62,6 +64,7 @@ async def open_host(
     readonly: read a store that another process may own.
     unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
       `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`).
+    by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
     Raises `NotAStore`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what the disk
     refuses. At the end of the block everything that was accepted is durable.
@@ -84,7 +87,7 @@ async def open_host(
             clock=clock,
             entropy=entropy,
         ) as host:
-            yield host
+            yield host.asking(by, via)
     finally:
         catalog.close()
         store.close()
