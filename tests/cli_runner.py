@@ -85,9 +85,8 @@ def keeve_process(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`keeve` as a process of its own, with pipes; it is over when the block is."""
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
-    process = subprocess.Popen([*PROGRAM, *map(str, words)], env=environment(env), **how)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    with subprocess.Popen([*PROGRAM, *map(str, words)], env=environment(env), **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -19,7 +19,7 @@ from traceback import format_exception
 from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import app
+from keeve.cli.app import app as commands
 from keeve.cli.text import plain
 
 __all__ = ["main", "run"]
@@ -48,7 +48,7 @@ def main() -> None:
 def run(tokens: Sequence[str]) -> int:
     """Run a command line; gives its exit code. What there is to say is said on the standard streams."""
     try:
-        code = app(list(tokens), exit_on_error=False, print_error=False)
+        code = commands(list(tokens), exit_on_error=False, print_error=False)
         return code if isinstance(code, int) else 0
     except CycloptsError as wrong:
         command = " ".join(["keeve", *(wrong.command_chain or ())])

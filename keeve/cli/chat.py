@@ -44,18 +44,16 @@ def chat(folder: Path, output: Output, id: str | None, environ: Mapping[str, str
     if id is not None and (not SESSION_ID.fullmatch(id) or not id.isprintable()):
         raise BadSessionId(id)
     model = model_from_environment(environ)
-    host = blocking.open_host(
+    with blocking.open_host(
         folder,
         devices={"model": model.device},
         vault=Vault(model.credentials),
         settings=Settings(takes_up="asked"),
-    )
-    talk = Conversation(host, output, id, model)
-    try:
-        return talk.at_the_prompt() if at_a_terminal() else talk.line_by_line()
-    finally:
+        via="cli",
+    ) as host:
+        talk = Conversation(host, output, id, model)
         try:
-            host.close()
+            return talk.at_the_prompt() if at_a_terminal() else talk.line_by_line()
         finally:
             if talk.id is not None:
                 output.note(f"resume it with: {_again(talk.id, folder, default)}")

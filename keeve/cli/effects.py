@@ -97,7 +97,7 @@ async def resolve_effect(folder: Path, output: Output, id: str, *, value: str | 
     else:
         outcome = {"value": parsed("--value", value or "")}
     must_be_there(folder)
-    async with open_host(folder, settings=ALONE) as host:
+    async with open_host(folder, settings=ALONE, via="cli") as host:
         await host.resolve(id, **outcome)
     if output.as_json:
         output.document({"id": id, "settled": "error" if error is not None else "value"})

@@ -17,7 +17,7 @@ from vat.outside import place
 async def fork_session(folder: Path, output: Output, id: str, *, at: int | None, into: str | None) -> None:
     """Fork a session at a seq (its head). Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, `IdInUse`, `StoreOwned`."""
     must_be_there(folder)
-    async with open_host(folder, settings=ALONE) as host:
+    async with open_host(folder, settings=ALONE, via="cli") as host:
         parent = await host.get(id)
         uid, _ = place(await parent.fork(at=at, into=into))
     with reading(folder) as store:

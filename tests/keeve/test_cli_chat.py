@@ -91,6 +91,12 @@ def test_bytes_that_are_no_text_are_answered_all_the_same(store: Path) -> None:
     assert keeve("chat", "s1", "--store", store, input=b"caf\xe9\nand on\n").out == "caf\ufffd\nand on\n"
 
 
+def test_what_is_asked_here_is_recorded_as_asked_on_the_command_line(store: Path) -> None:
+    keeve("chat", "s1", "--store", store, input="hello\n")
+    assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["via"] == "cli"
+    assert '#:via "cli"' in keeve("log", "(spawn . _)", "--store", store).out
+
+
 def test_a_long_answer_is_printed_whole(store: Path) -> None:
     line = "word " * 5000 + "end"
     assert keeve("chat", "s1", "--store", store, input=line + "\n").out == line + "\n"
