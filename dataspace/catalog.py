@@ -21,7 +21,7 @@ import apsw
 from dataspace.connections import connect, remove, rows
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
-from dataspace.log.marks import START, Head, Mark
+from dataspace.log.marks import START, ChainHead, Head, Mark
 from dataspace.log.store import Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.lookups import Lookups
@@ -267,8 +267,8 @@ class Peek:
         self.log_id = log_id
         self.mark = mark
 
-    def heads(self, uid: bytes) -> tuple[int, bytes] | None:
-        """The head (seq, hash) of a chain at the mark; None for one that had not begun, or if the file fails."""
+    def heads(self, uid: bytes) -> ChainHead | None:
+        """The head of a chain at the mark; None for one that had not begun, or if the file fails."""
         try:
             found = rows(self._db, "SELECT seq, hash FROM sessions WHERE uid = ?", (uid,))
         except apsw.Error:

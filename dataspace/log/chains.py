@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dataspace.log.store import ChainHead, WrongHead
+from dataspace.log.marks import ChainHead
+from dataspace.log.store import WrongHead
 from dataspace.records import ZERO_HASH, Kind, Record
 
 REMEMBERED = 16_384

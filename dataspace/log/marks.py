@@ -1,4 +1,4 @@
-"""Places in a log: the head of what is durable, a mark to read on from, and where something is damaged.
+"""Places in a log: the heads of what is durable, a mark to read on from, and where something is damaged.
 
 The one rule: these are plain data, so that recovery (which is pure) and the stores (which are not) can
 hand them to each other.
@@ -6,7 +6,7 @@ hand them to each other.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dataspace.records import ZERO_HASH
 
@@ -20,6 +20,9 @@ class Head(NamedTuple):
 
 START = Head(0, ZERO_HASH)
 """The head of a log without records."""
+
+ChainHead: TypeAlias = tuple[int, bytes]
+"""The newest record of one chain: its seq and its hash."""
 
 
 class Mark(NamedTuple):
@@ -39,6 +42,10 @@ class Mark(NamedTuple):
     def head(self) -> Head:
         """The head as it was at this mark."""
         return Head(self.position, self.hash)
+
+
+BEGINNING = Mark(1, 0, 0, ZERO_HASH, ZERO_HASH)
+"""Where the first segment's first frame goes."""
 
 
 class Damage(NamedTuple):

@@ -18,12 +18,11 @@ from typing import NamedTuple
 from dataspace.errors import KeeveError
 from dataspace.log.chains import Chains
 from dataspace.log.files import SyncFailed
-from dataspace.log.marks import Damage, Head, Mark
+from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import created
 from dataspace.log.store import (
     MAX_RECORD,
     BodyErased,
-    ChainHead,
     NoSuchPart,
     NoSuchRecord,
     RecordTooLarge,
@@ -34,7 +33,7 @@ from dataspace.log.store import (
     StoreReadOnly,
     record_size,
 )
-from dataspace.log.verdicts import BEGINNING, SessionDamaged
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Body, Header, Record, Salts, split_body, split_cell
 from dataspace.values import Erased
 

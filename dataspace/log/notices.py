@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataspace.drafts import Draft
 from dataspace.log.frames import FORMAT
+from dataspace.log.marks import ChainHead
 from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record, Salts
 from dataspace.values import FrozenDict
 
@@ -18,10 +19,10 @@ def created(log_id: bytes, time: int, salts: Salts) -> Record:
     return draft.seal(ZERO_HASH, salts)
 
 
-def recovered(chain: tuple[int, bytes] | None, cut: int, saved: str, time: int, salts: Salts) -> Record:
+def recovered(chain: ChainHead | None, cut: int, saved: str, time: int, salts: Salts) -> Record:
     """Says that `cut` bytes of a torn tail were cut off and saved under the name `saved`.
 
-    It follows `chain`, the seq and hash of the store's newest record.
+    It follows `chain`, the head of the store's own chain.
     """
     seq, previous = chain or (0, ZERO_HASH)
     draft = Draft(STORE_UID, seq + 1, Kind.RECOVERED, time)

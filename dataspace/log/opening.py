@@ -33,14 +33,13 @@ from dataspace.log.frames import (
     segment_frame,
 )
 from dataspace.log.layout import Layout
-from dataspace.log.marks import Mark
+from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.notices import created
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader
 from dataspace.log.recovery import judge
 from dataspace.log.tail import Tail
 from dataspace.log.verdicts import (
-    BEGINNING,
     Evidence,
     Outcome,
     SegmentBytes,

@@ -32,7 +32,7 @@ from dataspace.log.frames import (
     parse,
     part_head,
 )
-from dataspace.log.marks import Damage, Mark
+from dataspace.log.marks import BEGINNING, Damage, Mark
 from dataspace.log.scan import (
     Batch,
     Misfit,
@@ -45,7 +45,7 @@ from dataspace.log.scan import (
 )
 from dataspace.log.seals import Trouble, first_frame, first_frames
 from dataspace.log.verdicts import (
-    BEGINNING,
+    NOTHING_KNOWN,
     Evidence,
     Found,
     Outcome,
@@ -59,10 +59,8 @@ from dataspace.records import STORE_UID, Kind
 FIRST_WRITE: Final = 1 << 16
 """A first segment without one sound frame is a beginning that a crash interrupted only up to this size."""
 
-_NOTHING: Final = Evidence()
 
-
-def judge(segments: Sequence[SegmentBytes], evidence: Evidence = _NOTHING, visit: Visit | None = None) -> Verdict:
+def judge(segments: Sequence[SegmentBytes], evidence: Evidence = NOTHING_KNOWN, visit: Visit | None = None) -> Verdict:
     """Judge a log: all its segment files, by id, and what else is known.
 
     `visit` is called once for each record after `Verdict.began` that is accepted, in order; when the log
@@ -94,7 +92,7 @@ class _Judgement:
         self.visit = visit
         self.seen = {head.position: head.hash for head in evidence.seen}
         self.began: Mark | None = None
-        self.trail = Trail(_unknown)
+        self.trail = Trail(NOTHING_KNOWN.heads)
         self.end = BEGINNING
         self.log_id: bytes | None = None
         self.cut: Span | None = None
@@ -304,7 +302,3 @@ class _Judgement:
 
 def _id_of(segment: SegmentBytes) -> int:
     return segment.id
-
-
-def _unknown(uid: bytes) -> tuple[int, bytes] | None:
-    return None

@@ -29,6 +29,7 @@ from dataspace.log.frames import (
     part_head,
     record_head,
 )
+from dataspace.log.marks import ChainHead
 from dataspace.log.verdicts import Found, SegmentBytes
 from dataspace.records import ZERO_HASH, Header, Kind
 
@@ -151,7 +152,7 @@ class Trail:
 
     def __init__(
         self,
-        before: Callable[[bytes], tuple[int, bytes] | None],
+        before: Callable[[bytes], ChainHead | None],
         position: int = 0,
         hash: bytes = ZERO_HASH,
         commit: bytes = ZERO_HASH,
@@ -161,7 +162,7 @@ class Trail:
         self.hash = hash
         self.commit = commit
         self.epoch = epoch
-        self.heads: dict[bytes, tuple[int, bytes]] = {}
+        self.heads: dict[bytes, ChainHead] = {}
         self._before = before
 
     def follow(self, segment: int, batch: Batch) -> tuple[list[Found], list[Misfit]]:

@@ -28,7 +28,7 @@ from dataspace.log.frames import (
     segment_frame,
 )
 from dataspace.log.layout import Layout, State
-from dataspace.log.marks import Damage, Head, Mark
+from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
 from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said
 from dataspace.log.ownership import Ownership
@@ -37,7 +37,6 @@ from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader, StoredRecord
 from dataspace.log.store import (
     MAX_RECORD,
-    ChainHead,
     NotAStore,
     RecordTooLarge,
     StoreClosed,
@@ -47,13 +46,11 @@ from dataspace.log.store import (
     record_size,
 )
 from dataspace.log.tail import Tail
-from dataspace.log.verdicts import BEGINNING, Evidence, NewerFormat, SessionDamaged, Verdict, Visit
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, NewerFormat, SessionDamaged, Verdict, Visit
 from dataspace.records import STORE_UID, Record, Salts
 
 SEGMENT_BYTES: Final = 64 << 20
 """How large a segment grows."""
-
-_NOTHING: Final = Evidence()
 
 
 class SegmentStore:
@@ -77,7 +74,7 @@ class SegmentStore:
         salts: Salts,
         files: Files | None = None,
         readonly: bool = False,
-        evidence: Evidence = _NOTHING,
+        evidence: Evidence = NOTHING_KNOWN,
         visit: Visit | None = None,
         known: Callable[[bytes], ChainHead | None] | None = None,
         segment_bytes: int = SEGMENT_BYTES,

@@ -10,18 +10,15 @@ The one rule: `append` takes a batch whole and makes it durable, or leaves no tr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol
 
 from dataspace.errors import KeeveError
-from dataspace.log.marks import Damage, Head, Mark
+from dataspace.log.marks import ChainHead, Damage, Head, Mark
 from dataspace.records import Body, Header, Record
 from dataspace.values import Erased
 
 MAX_RECORD = 1 << 30
 """Bytes that one record may have with its cells and pages."""
-
-ChainHead: TypeAlias = tuple[int, bytes]
-"""The newest record of one chain: its seq and its hash."""
 
 
 class StoreOwned(KeeveError):

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import attrs
 
 from dataspace.errors import KeeveError
 from dataspace.log.frames import Frame
-from dataspace.log.marks import Damage, Head, Mark
-from dataspace.records import STORE_UID, ZERO_HASH, Header
+from dataspace.log.marks import ChainHead, Damage, Head, Mark
+from dataspace.records import STORE_UID, Header
 
 
 class SegmentBytes(NamedTuple):
@@ -69,7 +69,7 @@ class Outcome(Enum):
         return self in (Outcome.CLEAN, Outcome.TORN, Outcome.DAMAGED)
 
 
-def _no_head(uid: bytes) -> tuple[int, bytes] | None:
+def _no_head(uid: bytes) -> ChainHead | None:
     return None
 
 
@@ -85,12 +85,16 @@ class Evidence:
     """The id that the log must have."""
     start: Mark | None = None
     """Where to begin: everything before it was judged earlier."""
-    heads: Callable[[bytes], tuple[int, bytes] | None] = _no_head
-    """The head (seq, hash) that the chain of a uid had at `start`; None when it had no record."""
+    heads: Callable[[bytes], ChainHead | None] = _no_head
+    """The head that the chain of a uid had at `start`; None when it had no record."""
     seen: tuple[Head, ...] = ()
     """Heads that somebody has been told of: the log must reach them. One before `start` is not looked at."""
     epoch: int = 0
     """The newest epoch known from elsewhere."""
+
+
+NOTHING_KNOWN: Final = Evidence()
+"""For a log of which nothing is known but its bytes."""
 
 
 @attrs.frozen
@@ -121,8 +125,8 @@ class Verdict:
     """The first damage of each session, by uid. The store's own chain may be among them, and goes on."""
     lost: tuple[tuple[bytes, Damage], ...] = ()
     """Heap pages and checkpoints that are wrong, and that can be done without; each with its uid."""
-    heads: Mapping[bytes, tuple[int, bytes]] = attrs.field(factory=dict)
-    """The head (seq, hash) of each chain that has a record after `began`."""
+    heads: Mapping[bytes, ChainHead] = attrs.field(factory=dict)
+    """The head of each chain that has a record after `began`."""
     records: int = 0
     """How many records there are after `began`."""
     segment: int = 0
@@ -212,6 +216,3 @@ _ERRORS: dict[Outcome, type[LogError]] = {
     Outcome.TAMPERED: LogTampered,
     Outcome.NEWER: NewerFormat,
 }
-
-BEGINNING = Mark(1, 0, 0, ZERO_HASH, ZERO_HASH)
-"""Where the first segment's first frame goes."""

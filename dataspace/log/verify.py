@@ -21,7 +21,7 @@ from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpo
 from dataspace.log.recovery import judge
 from dataspace.log.scan import Batch, Bytes, Trail, commit_hash, commits_after, read_batch, written_end, wrong_bodies
 from dataspace.log.seals import first_frame
-from dataspace.log.verdicts import Evidence, Found, Outcome, SegmentBytes, Verdict
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.records import Header, Kind, content_digest, split_body
 
 _DIGEST: Final = 32
@@ -99,7 +99,7 @@ class Verification:
         self._record = record
         self._note = note
         self._progress = progress
-        self._trail = Trail(lambda uid: None)
+        self._trail = Trail(NOTHING_KNOWN.heads)
         self._met: set[tuple[bytes, int]] = set()
 
     def _first_look(self, found: Found) -> None:

@@ -25,10 +25,9 @@ from dataspace.log.frames import (
     Type,
     segment_frame,
 )
-from dataspace.log.marks import Head, Mark
+from dataspace.log.marks import BEGINNING, Head, Mark
 from dataspace.log.recovery import judge
 from dataspace.log.verdicts import (
-    BEGINNING,
     Evidence,
     Found,
     LogTampered,
