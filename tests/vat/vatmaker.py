@@ -1,4 +1,4 @@
-"""Vats without a host: records in lists, a clock that ticks, chance from a seed; and heaps as plain data, to compare."""
+"""Vats without a host: records in lists, a clock that ticks, chance from a seed; heaps as plain data, to compare."""
 
 from __future__ import annotations
 
@@ -129,6 +129,8 @@ class World:
         vat = session.vat
         self.sent.extend((vat, number, uid, message) for number, uid, message in step.sent)
         self.wanted.extend((vat, number) for number in step.wanted)
+        for reply, outcome in step.replies:
+            reply(outcome)
         return step
 
     def carry(self):
@@ -209,9 +211,10 @@ class World:
     def reload(self, session):
         """The same session again from what is stored, as after a restart."""
         old = session.vat
-        vat = Vat(old.uid, old.id, self.restored(session), old.seq, old.hash, self.types, self.powers)
+        heap = self.restored(session, snapshot=max(self.snapshots(session), default=0))
+        vat = Vat(old.uid, old.id, heap, old.seq, old.hash, self.types, self.powers)
         again = self.sessions[old.uid] = Session(vat, session.log)
-        vat.heap.memory = session.log
+        heap.memory = session.log
         return again
 
     def snapshots(self, session):
@@ -223,7 +226,11 @@ def dump(heap):
     """A heap as plain data: equal for equal heaps, whatever is loaded, written or shared."""
     return {
         "actors": {
-            actor: (state.type, state.version, {name: shown(heap, value) for name, value in sorted(state.fields.items())})
+            actor: (
+                state.type,
+                state.version,
+                {name: shown(heap, value) for name, value in sorted(state.fields.items())},
+            )
             for actor in heap.actors()
             for state in [heap.state(actor)]
         },
@@ -268,5 +275,3 @@ def assert_restores(world, session):
     assert dump(world.restored(session)) == live
     for seq in world.snapshots(session):
         assert dump(world.restored(session, snapshot=seq)) == live, f"from the snapshot at {seq}"
-
-

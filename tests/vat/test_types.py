@@ -1,0 +1,172 @@
+"""What a class declares: fields, methods, what is kept as content; and what is refused, by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+from dataspace.values import Text
+from vat.actor import Actor, Device, actor
+from vat.collections import List, Map, Set
+from vat.types import BadActorType, Keep, Shape, Types, UnknownActorType, read, type_of
+
+
+def marked(value: Any) -> Any:
+    return {"text": Text(value["text"])} if isinstance(value, dict) else value
+
+
+Message = Annotated[Any, Keep(marked)]
+Lines = List[Text]
+
+
+@actor("types.sample", version=3)
+class Sample(Actor):
+    LIMIT: ClassVar[int] = 5
+    count: int = 0
+    name: str
+    note: Text = Text("")
+    said: List[Text]
+    lines: Lines
+    seen: List[str]
+    by_key: Map[str, Text]
+    tags: Set[str]
+    model: Device
+    log: List[Message]
+    _hidden: int = 1
+
+    def add(self, text: Text, other: str, message: Message, *rest: str, by: Text | None = None) -> Text:
+        return text
+
+    @read
+    def look(self) -> int:
+        return self.count
+
+    def _later(self, value: Any) -> None: ...
+
+
+SAMPLE = type_of(Sample)
+
+
+def test_a_type_has_the_name_and_version_that_it_was_given():
+    assert (SAMPLE.name, SAMPLE.version, SAMPLE.cls) == ("types.sample", 3, Sample)
+
+
+def test_the_annotation_decides_what_a_field_is():
+    shapes = {name: field.shape for name, field in SAMPLE.fields.items()}
+    assert shapes["count"] is Shape.VALUE
+    assert shapes["lines"] is Shape.LIST, "through a name for the annotation too"
+    assert (shapes["seen"], shapes["by_key"], shapes["tags"]) == (Shape.LIST, Shape.MAP, Shape.SET)
+    assert shapes["model"] is Shape.DEVICE
+    assert "LIMIT" not in shapes
+
+
+def test_a_field_without_a_default_must_be_given_unless_it_is_a_collection():
+    assert {name for name, field in SAMPLE.fields.items() if field.required} == {"name", "model"}
+
+
+def test_a_field_with_an_underscore_is_not_public():
+    assert not SAMPLE.fields["_hidden"].public
+    assert SAMPLE.fields["count"].public
+
+
+@pytest.mark.parametrize("name", ["note", "said", "lines", "by_key"])
+def test_what_is_annotated_text_is_kept_as_content(name):
+    mark = SAMPLE.fields[name].mark
+    assert mark is not None
+    assert type(mark("short")) is Text
+    assert mark(5) == 5
+
+
+def test_a_mark_of_ones_own_says_where_the_content_is():
+    assert SAMPLE.fields["log"].mark is marked
+    assert SAMPLE.methods["add"].marks[2] is marked
+
+
+def test_parameters_are_marked_by_place_and_by_name():
+    marks = SAMPLE.methods["add"].marks
+    assert set(marks) == {0, "text", 2, "message", "by"}
+    assert SAMPLE.methods["add"].mark_result is not None
+    assert SAMPLE.methods["look"].mark_result is None
+
+
+def test_private_methods_are_for_reactions_only():
+    assert set(SAMPLE.methods) == {"add", "look"}
+    assert set(SAMPLE.inner) == {"_later"}
+    assert SAMPLE.methods["look"].read
+    assert not SAMPLE.methods["add"].read
+
+
+def test_a_derived_type_has_what_its_base_has_and_more():
+    @actor("types.derived")
+    class Derived(Sample):
+        more: int = 2
+        count: int = 7
+
+        def twice(self) -> int:
+            return 2
+
+    derived = type_of(Derived)
+    assert derived.fields["name"].required
+    assert (derived.fields["more"].default, derived.fields["count"].default) == (2, 7)
+    assert {"add", "look", "twice"} == set(derived.methods)
+    assert SAMPLE.fields["count"].default == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"__annotations__": {"spawn": "int"}, "spawn": 1}, "the field spawn has the name of something"),
+        ({"observe": lambda self: None}, "the method observe has the name of something"),
+        ({"fork": lambda self: None}, "the method fork has the name of something"),
+        ({"__init__": lambda self: None}, "an actor has no __init__"),
+        ({"__annotations__": {"a": "int"}, "a": lambda self: None}, "not a value"),
+        ({"__annotations__": {"a": List}, "a": []}, "the collection a begins empty"),
+    ],
+)
+def test_what_cannot_be_a_type_is_refused_by_name(body, why):
+    with pytest.raises(TypeError, match=why):
+        actor("types.bad")(type("Bad", (Actor,), {"__module__": __name__, **body}))
+
+
+async def _wait(self):
+    return 1
+
+
+def test_an_async_method_is_refused_with_what_to_do():
+    with pytest.raises(BadActorType, match=r"promise\.then"):
+        actor("types.bad")(type("Bad", (Actor,), {"__module__": __name__, "go": _wait}))
+
+
+@pytest.mark.parametrize("name", ["Counter", "counter", "chat.", "chat.Counter", "1.a", "a b.c"])
+def test_a_type_is_named_by_words_with_dots(name):
+    with pytest.raises(BadActorType, match="is no name for an actor type"):
+        actor(name)(type("Named", (Actor,), {"__module__": __name__}))
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", True])
+def test_a_version_is_a_whole_number_from_one_on(version):
+    with pytest.raises(BadActorType, match="is not a whole number"):
+        actor("types.bad", version=version)(type("Bad", (Actor,), {"__module__": __name__}))
+
+
+def test_a_host_runs_the_types_that_it_was_given_and_names_them():
+    types = Types([Sample])
+    assert types["types.sample"] is SAMPLE
+    with pytest.raises(UnknownActorType, match=r"unknown actor type 'types\.other': this host runs types\.sample"):
+        types["types.other"]
+
+
+def test_two_classes_cannot_have_one_name():
+    @actor("types.sample")
+    class Other(Actor): ...
+
+    with pytest.raises(BadActorType, match="belongs to Sample"):
+        Types([Sample, Other])
+
+
+def test_a_class_that_is_not_decorated_is_no_type():
+    class Plain(Sample): ...
+
+    with pytest.raises(BadActorType, match="decorate it with @actor"):
+        Types([Plain])
