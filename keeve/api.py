@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import trio
 
 from actors.directory import Directory
@@ -24,6 +25,7 @@ from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
 from dataspace.log.store import Store
 from dataspace.log.verdicts import Evidence
 from dataspace.observe import Dataspace
+from vat.devices import methods_of
 from vat.engine import Engine, Settings
 from vat.guard import guard
 from vat.host import Host
@@ -63,7 +65,7 @@ async def open_host(
     vault: where credentials are found.
     readonly: read a store that another process may own.
     unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
-      `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`).
+      `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`), as `Settings.hold_unknown` says as well.
     by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
     Raises `NotAStore`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what the disk
@@ -73,6 +75,10 @@ async def open_host(
     guard(folder)
     if unknown not in ("break", "hold"):
         raise ValueError(f'unknown={unknown!r}: it is "break" or "hold"')
+    _check(actors, devices or {})
+    given = settings or Settings()
+    if unknown == "hold":
+        given = attrs.evolve(given, hold_unknown=True)
     store, catalog = open_store(
         folder, readonly=readonly, clock=clock, entropy=entropy, files=files, segment_bytes=segment_bytes
     )
@@ -83,7 +89,7 @@ async def open_host(
             actors=actors,
             devices=devices,
             vault=vault,
-            settings=settings or Settings(hold_unknown=unknown == "hold"),
+            settings=given,
             clock=clock,
             entropy=entropy,
         ) as host:
@@ -91,6 +97,13 @@ async def open_host(
     finally:
         catalog.close()
         store.close()
+
+
+def _check(actors: Sequence[type], devices: Mapping[str, object]) -> None:
+    """Raise for what no host can be given, before a store is made for it."""
+    Types([Session, *actors])
+    for device in devices.values():
+        methods_of(device)
 
 
 def open_store(

@@ -1,0 +1,57 @@
+"""What `open_host` is given, and what it leaves when that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from actors.models import EchoModel
+from actors.session import Session
+from dataspace.errors import KeeveError
+from keeve import Effect, Settings, effect, open_host
+
+
+class Hangs:
+    """A device that begins and does not end."""
+
+    def __init__(self) -> None:
+        self.began = trio.Event()
+
+    @effect
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
+        self.began.set()
+        await trio.sleep_forever()
+
+
+async def test_an_unknown_outcome_is_held_whatever_else_is_set(store_folder: Path) -> None:
+    model = Hangs()
+    async with open_host(store_folder / "s", devices={"model": model}) as host, trio.open_nursery() as nursery:
+        nursery.start_soon((await host.spawn(Session, "s1")).turn, "hello")
+        await model.began.wait()
+        nursery.cancel_scope.cancel()
+    options: dict[str, Any] = {"devices": {"model": Hangs()}, "settings": Settings(vats=10), "unknown": "hold"}
+    async with open_host(store_folder / "s", **options) as host:
+        (held,) = host.effects()
+        assert (held.session, held.device, held.method, held.state) == ("s1", "model", "complete", "unknown")
+        await host.resolve(held.id, value={"message": {"role": "assistant", "content": "found out"}, "usage": None})
+        assert [message["content"] for message in await (await host.get("s1")).messages] == ["hello", "found out"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"actors": [dict]},
+        {"devices": {"model": object()}},
+        {"devices": {"model": EchoModel}},
+        {"unknown": "perhaps"},
+    ],
+)
+async def test_an_option_that_cannot_be_meant_makes_no_store(store_folder: Path, options: dict[str, Any]) -> None:
+    """Invariant 43."""
+    with pytest.raises((KeeveError, ValueError)):
+        async with open_host(store_folder / "s", **options):
+            pass
+    assert not (store_folder / "s").exists()
