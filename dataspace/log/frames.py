@@ -173,7 +173,7 @@ def record_frames(record: Record, epoch: int, segment: int, offset: int) -> tupl
     position = record.position
     attached = [*record.cells, *record.pages]
     body = record.body()
-    head_length = _RECORD.size + 4 * len(attached)
+    head_length = record_head_length(len(attached))
     start = PREFIX + head_length + len(body)
     start += -start % 8
     chunks: list[bytes] = [b""]
@@ -199,6 +199,11 @@ def record_frames(record: Record, epoch: int, segment: int, offset: int) -> tupl
     ) + struct.pack(f"<{len(starts)}I", *starts)
     chunks[0], crcs[0] = frame(Type.RECORD, head, body, segment, offset)
     return chunks, crcs, start
+
+
+def record_head_length(parts: int) -> int:
+    """Bytes of the head of a record with so many cells and pages."""
+    return _RECORD.size + 4 * parts
 
 
 def commit_frame(

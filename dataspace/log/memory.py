@@ -21,11 +21,9 @@ from dataspace.log.files import SyncFailed
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import created
 from dataspace.log.store import (
-    MAX_RECORD,
     BodyErased,
     NoSuchPart,
     NoSuchRecord,
-    RecordTooLarge,
     StaleOwner,
     StoreClosed,
     StoreFailed,
@@ -138,9 +136,7 @@ class MemoryStore:
         if self.fault is not None:
             raise StoreFailed(NAME, str(self.fault))
         for record in records:
-            size = record_size(record)
-            if size > MAX_RECORD:
-                raise RecordTooLarge(record.uid.hex(), record.seq, size)
+            record_size(record)
             if record.uid in self.damaged:
                 raise SessionDamaged.of(record.uid, self.damaged[record.uid])
 

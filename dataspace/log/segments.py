@@ -36,9 +36,7 @@ from dataspace.log.publishing import Publisher
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader, StoredRecord
 from dataspace.log.store import (
-    MAX_RECORD,
     NotAStore,
-    RecordTooLarge,
     StoreClosed,
     StoreFailed,
     StoreMoved,
@@ -225,9 +223,7 @@ class SegmentStore:
         for record in records:
             if record.uid in self.damaged and record.uid != STORE_UID:
                 raise SessionDamaged.of(record.uid, self.damaged[record.uid])
-            size = record_size(record)
-            if size > MAX_RECORD:
-                raise RecordTooLarge(record.uid.hex(), record.seq, size)
+            record_size(record)
         self._owner.check(tail.folder, tail.path, tail.inode, self._now())
         length = tail.length()
         if length != tail.size:

@@ -19,6 +19,8 @@ from dataspace.values import Erased
 
 MAX_RECORD = 1 << 30
 """Bytes that one record may have with its cells and pages."""
+MAX_PARTS = 1 << 20
+"""Cells and pages that one record may have: more would not fit into the head of its frame."""
 
 
 class StoreOwned(KeeveError):
@@ -118,18 +120,20 @@ class WrongHead(KeeveError):
 
 
 class RecordTooLarge(KeeveError):
-    """A record with its cells and pages is larger than a store takes."""
+    """A record with its cells and pages is larger than a store takes, or there are too many of them."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, session: str, seq: int, size: int) -> None:
+    def __init__(self, session: str, seq: int, size: int, parts: int = 0) -> None:
         self.session = session
         self.seq = seq
         self.size = size
-        super().__init__(
-            f"session {session}: the record at seq {seq} has {size} bytes, {MAX_RECORD} are the most: "
-            "bring the content in smaller pieces"
-        )
+        self.parts = parts
+        if parts > MAX_PARTS:
+            what = f"{parts} cells and pages, {MAX_PARTS} are the most: bring fewer pieces of content at once"
+        else:
+            what = f"{size} bytes, {MAX_RECORD} are the most: bring the content in smaller pieces"
+        super().__init__(f"session {session}: the record at seq {seq} has {what}")
 
 
 class NoSuchRecord(KeeveError, LookupError):
@@ -273,10 +277,13 @@ class Store(Protocol):
 
 
 def record_size(record: Record) -> int:
-    """Bytes of a record with all that it brings, without its frames."""
+    """Bytes of a record with all that it brings, without its frames. Raises `RecordTooLarge`."""
     size = len(record.deeds) + len(record.facts)
     for cell in record.cells:
         size += len(cell)
     for page in record.pages:
         size += len(page)
+    parts = len(record.cells) + len(record.pages)
+    if size > MAX_RECORD or parts > MAX_PARTS:
+        raise RecordTooLarge(record.uid.hex(), record.seq, size, parts)
     return size

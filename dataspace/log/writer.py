@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import trio
 
 from dataspace.errors import KeeveError
-from dataspace.log.store import MAX_RECORD, RecordTooLarge, Store, record_size
+from dataspace.log.store import Store, record_size
 from dataspace.records import Record
 
 BATCH_BYTES: Final = 8 << 20
@@ -79,10 +79,7 @@ class Writer:
             raise self.stopped
         whole = 0
         for record in group:
-            size = record_size(record)
-            if size > MAX_RECORD:
-                raise RecordTooLarge(record.uid.hex(), record.seq, size)
-            whole += size
+            whole += record_size(record)
         self._queue.append((whole, group))
         if wake:
             self.wake()

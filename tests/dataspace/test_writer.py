@@ -10,7 +10,6 @@ import trio
 import trio.testing
 
 from dataspace.errors import KeeveError
-from dataspace.log import writer
 from dataspace.log.files import DiskFull, SyncFailed
 from dataspace.log.memory import MemoryStore
 from dataspace.log.store import RecordTooLarge, StoreFailed
@@ -254,7 +253,7 @@ async def test_a_group_that_holds_too_large_a_record_fails_alone(
 ) -> None:
     chain = Chain()
     desk.writer.enqueue(chain.record(), wake=False)
-    monkeypatch.setattr(writer, "MAX_RECORD", 1)
+    monkeypatch.setattr("dataspace.log.store.MAX_RECORD", 1)
     with pytest.raises(RecordTooLarge):
         desk.writer.enqueue(Chain("other").record(), wake=False)
     monkeypatch.undo()
