@@ -23,7 +23,6 @@ from dataspace.log.frames import (
     Type,
     address,
     body_fits,
-    commit_head,
     parse,
     place,
     record_head,
@@ -31,9 +30,10 @@ from dataspace.log.frames import (
 )
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Mark
+from dataspace.log.scan import begins_at, is_commit_at
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
 from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
-from dataspace.records import Body, Header, content_digest, split_body, split_cell
+from dataspace.records import Body, Header, split_body, split_cell
 from dataspace.values import ERASED, Erased
 
 WINDOW = 8192
@@ -172,15 +172,8 @@ class Reader:
             return False
         if offset <= SEGMENT_SIZE:
             head = self.head(segment) if offset == SEGMENT_SIZE else None
-            return head is not None and head.previous_commit == mark.commit and head.first_position == mark.position + 1
-        data = self.pread(segment, offset - COMMIT_SIZE, COMMIT_SIZE)
-        found = parse(data, 0, segment, offset - COMMIT_SIZE)
-        return (
-            found is not None
-            and found.type == Type.COMMIT
-            and commit_head(found.head).last == mark.position
-            and content_digest(data) == mark.commit
-        )
+            return head is not None and begins_at(mark, head)
+        return is_commit_at(mark, self.pread(segment, offset - COMMIT_SIZE, COMMIT_SIZE))
 
     def head(self, segment: int) -> SegmentHead | None:
         """What a segment's first frame says; None when it is not sound."""

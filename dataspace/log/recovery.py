@@ -28,8 +28,6 @@ from dataspace.log.frames import (
     Frame,
     SegmentHead,
     Type,
-    commit_head,
-    parse,
     part_head,
 )
 from dataspace.log.marks import BEGINNING, Damage, Mark
@@ -37,8 +35,9 @@ from dataspace.log.scan import (
     Batch,
     Misfit,
     Trail,
-    commit_hash,
+    begins_at,
     commits_after,
+    is_commit_at,
     read_batch,
     written_end,
     wrong_bodies,
@@ -111,16 +110,10 @@ class _Judgement:
         if first is None or start.offset > len(data):
             return False
         if start.offset == SEGMENT_SIZE:
-            fits = first.previous_commit == start.commit and first.first_position == start.position + 1
+            fits = begins_at(start, first)
         else:
             offset = start.offset - COMMIT_SIZE
-            found = parse(data, offset, start.segment) if offset >= SEGMENT_SIZE else None
-            fits = (
-                found is not None
-                and found.type == Type.COMMIT
-                and commit_head(found.head).last == start.position
-                and commit_hash(data, offset) == start.commit
-            )
+            fits = offset >= SEGMENT_SIZE and is_commit_at(start, data[offset : start.offset])
         if fits:
             self.trail = Trail(self.evidence.heads, start.position, start.hash, start.commit)
             self.began = self.end = start

@@ -1,7 +1,8 @@
 """Reading a log forward: frames to batches, and what each batch must be after the ones before it.
 
 `read_batch` takes the next batch apart; `wrong_bodies` checks its contents; `Trail.follow` holds it against
-the positions and chains so far; `commits_after` looks for a later commit where frames no longer parse.
+the positions and chains so far; `commits_after` looks for a later commit where frames no longer parse;
+`is_commit_at` and `begins_at` tell whether a mark is a place of this log.
 
 The one rule: this file says what does not fit and where, never what that means. `recovery` judges.
 """
@@ -19,6 +20,7 @@ from dataspace.log.frames import (
     KNOWN_FLAGS,
     CommitHead,
     Frame,
+    SegmentHead,
     Type,
     address,
     checkpoint_head,
@@ -29,7 +31,7 @@ from dataspace.log.frames import (
     part_head,
     record_head,
 )
-from dataspace.log.marks import ChainHead
+from dataspace.log.marks import ChainHead, Mark
 from dataspace.log.verdicts import Found, SegmentBytes
 from dataspace.records import ZERO_HASH, Header, Kind
 
@@ -103,6 +105,22 @@ def _close(start: int, end: int, frames: list[Frame], found: Frame, data: Bytes)
 def commit_hash(data: Bytes, offset: int) -> bytes:
     """The hash of the commit frame at `offset`."""
     return sha256(data[offset : offset + COMMIT_SIZE]).digest()
+
+
+def is_commit_at(mark: Mark, frame: Bytes) -> bool:
+    """Whether `frame`, the last `COMMIT_SIZE` bytes before `mark`, is the commit that it names."""
+    found = parse(frame, 0, mark.segment, mark.offset - COMMIT_SIZE)
+    return (
+        found is not None
+        and found.type == Type.COMMIT
+        and commit_head(found.head).last == mark.position
+        and commit_hash(frame, 0) == mark.commit
+    )
+
+
+def begins_at(mark: Mark, head: SegmentHead) -> bool:
+    """Whether a segment with this head begins where `mark`, which is just after its first frame, says."""
+    return head.previous_commit == mark.commit and head.first_position == mark.position + 1
 
 
 def wrong_bodies(data: Bytes, batch: Batch) -> list[Frame]:
