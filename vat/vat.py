@@ -274,9 +274,7 @@ class Vat(Upkeep):
         ]
         crank.note(Op.DETACHED, self.seq + 1)
         crank.subscriptions = True
-        failure = crank.failed(
-            Forked(f"this was asked by the parent of {self.id!r}, before the fork; ask again from here")
-        )
+        failure = crank.failed(Forked(f"this was asked by {self.id!r}'s parent before the fork; ask again from here"))
         crank.settle_and_run(dict.fromkeys(waiting, failure))
         return self._seal()
 
