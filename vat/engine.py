@@ -204,8 +204,19 @@ class Engine:
     @trio.lowlevel.enable_ki_protection
     async def done(self, uid: bytes, work: Work) -> None:
         """Do a job, and return when what it recorded is durable. Raises what it raises, or why it is not durable."""
-        waiter = await self._waiter()
+        await self._done(uid, work, await self._waiter())
 
+    @trio.lowlevel.enable_ki_protection
+    async def born(self, uid: bytes, make: Callable[[], Step | None]) -> bool:
+        """Make a session by its first step, durably. False when `make` gives None: there is one of that uid."""
+        waiter = await self._waiter()
+        step = make()
+        if step is None:
+            return False
+        await self._done(uid, lambda vat: (step,), waiter)
+        return True
+
+    async def _done(self, uid: bytes, work: Work, waiter: Waiter) -> None:
         def do(vat: Vat) -> Sequence[Step]:
             steps = work(vat) or (Step(None),)
             steps[-1].replies.append((waiter.reply, Outcome(True, None)))

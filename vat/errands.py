@@ -161,7 +161,7 @@ class Errands:
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
             else:
-                log.warning("session %s: the outcome of an effect waits: %s", uid.hex(), error)
+                log.info("session %s: the outcome of an effect waits: %s", uid.hex(), error)
                 self._later(uid)
 
         self._post(uid, Job(None, failed, work))

@@ -138,9 +138,7 @@ class Host:
     ) -> None:
         engine = self._engine
         self._must_write()
-        step = engine.births.spawn(uid, id, cls, fields, asker, key)
-        if step is not None:
-            await engine.done(uid, lambda vat: (step,))
+        if await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, fields, asker, key)):
             return
         if engine.dataspace.catalog.by_uid(uid) is None:  # the first one's record is on its way
             await engine.done(uid, lambda vat: ())

@@ -102,7 +102,7 @@ class Mail:
             self._post(sender, Job(None, None, lambda vat: _answered_for(vat, number, uid, message, error)))
             return
         # From here on nothing of this sender is brought to the receiver until all of it is brought again.
-        log.warning("session %s: messages from %s wait: %s", uid.hex(), sender.hex(), error)
+        log.info("session %s: messages from %s wait: %s", uid.hex(), sender.hex(), error)
         self._stuck[uid].add(sender)
         self._rounds[uid, sender] += 1
         if resident is not None and resident.vat is not None:

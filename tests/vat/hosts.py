@@ -1,0 +1,281 @@
+"""Hosts for tests: a world outlives its hosts, as a disk does, and each host in it is stopped, or dies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from actors.directory import Directory
+from dataspace.catalog import Catalog, peek
+from dataspace.log.memory import MemoryLog, MemoryStore
+from dataspace.log.segments import SegmentStore
+from dataspace.log.verdicts import Evidence
+from dataspace.observe import Dataspace
+from keeve.testing.hosts import FakeClock
+from vat.actor import Actor, actor
+from vat.checking import fingerprint
+from vat.collections import List, Map
+from vat.devices import Effect, effect
+from vat.engine import Engine, Settings
+from vat.host import Host
+from vat.refs import Ref
+from vat.types import Types, read
+from vat.vault import Vault
+
+
+@actor("test.counter", version=1)
+class Counter(Actor):
+    """Counts."""
+
+    count: int = 0
+    seen: List[str]
+    _secret: int = 7
+
+    def add(self, who: str = "") -> int:
+        self.count += 1
+        self.seen.append(who)
+        return self.count
+
+    def fail(self, what: str = "no") -> None:
+        self.count += 100
+        raise ValueError(what)
+
+    @read
+    def total(self) -> int:
+        return self.count
+
+    @read
+    def refuse(self) -> None:
+        raise LookupError("not here")
+
+    def state(self, what: str) -> Any:
+        return list(self.assert_fact("test.said", self.session_id, what))
+
+    def present(self) -> Any:
+        return list(self.assert_fact("test.here", self.session_id, presence=True))
+
+    def time(self) -> float:
+        return self.now()
+
+    def me(self) -> Ref:
+        return self.ref
+
+    def loop(self) -> None:
+        self.ref.loop()
+
+
+@actor("test.caller", version=1)
+class Caller(Actor):
+    """Sends messages to others, and keeps what they answer, in order."""
+
+    answers: List[Any]
+    made: List[Ref]
+
+    def send(self, to: Ref, method: str, *args: Any) -> Any:
+        return getattr(to, method)(*args).then(self.keep, broken=self.lament)
+
+    def burst(self, to: Ref, method: str, count: int, first: int = 0) -> None:
+        for number in range(first, first + count):
+            getattr(to, method)(f"{number}").then(self.keep, broken=self.lament)
+
+    def keep(self, answer: Any) -> Any:
+        self.answers.append(answer)
+        return answer
+
+    def lament(self, error: Exception) -> str:
+        self.answers.append(type(error).__name__)
+        return type(error).__name__
+
+    def spawn_session(self, type: str, id: str) -> Any:
+        return self.directory.spawn(type, id).then(self.note)
+
+    def get_session(self, id: str) -> Any:
+        return self.directory.get(id).then(self.note)
+
+    def delete_session(self, id: str, force: bool = False) -> Any:
+        return self.directory.delete(id, force).then(self.keep, broken=self.lament)
+
+    def note(self, made: Ref) -> Ref:
+        self.made.append(made)
+        return made
+
+
+@actor("test.worker", version=1)
+class Worker(Actor):
+    """Has a device do things."""
+
+    results: List[Any]
+
+    def work(self, method: str, *args: Any) -> Any:
+        return getattr(self.device("tool"), method)(*args).then(self.keep, broken=self.lament)
+
+    def ask(self, method: str, *args: Any) -> Any:
+        return getattr(self.device("tool"), method)(*args)
+
+    def keep(self, result: Any) -> Any:
+        self.results.append(result)
+        return result
+
+    def lament(self, error: Exception) -> str:
+        self.results.append(type(error).__name__)
+        return type(error).__name__
+
+
+@actor("test.watcher", version=1)
+class Watcher(Actor):
+    """Observes the dataspace."""
+
+    heard: List[Any]
+    numbers: Map[str, int]
+
+    def watch(self, pattern: str, after: str = "start") -> int:
+        number = self.observe(pattern, self.hear, after=after)
+        self.numbers[pattern] = number
+        return number
+
+    def unwatch(self, pattern: str) -> None:
+        self.unobserve(self.numbers.pop(pattern))
+
+    def hear(self, event: Any) -> None:
+        self.heard.append(list(event["fields"]))
+
+
+ACTORS = (Counter, Caller, Worker, Watcher)
+
+
+class Tool:
+    """A device whose calls wait until the test lets them go, unless it is `open`."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.open = True
+        self.gate = trio.Event()
+        self.cancelled = 0
+
+    async def _do(self, name: str, value: Any) -> Any:
+        self.calls.append((name, value))
+        try:
+            if not self.open:
+                await self.gate.wait()
+        except trio.Cancelled:
+            self.cancelled += 1
+            raise
+        if value == "bad":
+            raise ValueError("the tool is broken")
+        return f"{name} {value}"
+
+    @effect(on_crash="retry")
+    async def again(self, effect: Effect, value: Any) -> Any:
+        effect.progress(f"at {value}")
+        return await self._do("again", value)
+
+    @effect()
+    async def once(self, effect: Effect, value: Any) -> Any:
+        return await self._do("once", value)
+
+
+class World:
+    """A store that outlives its hosts: in memory, or in `folder`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.log = MemoryLog(b"log of the tests")
+        self.clock = FakeClock()
+        self.random = random.Random(11)
+        self.tool = Tool()
+        self.settings: dict[str, Any] = {}
+        self.actors: tuple[type, ...] = ACTORS
+        self.last: MemoryStore | SegmentStore | None = None
+
+    def store(self, *, readonly: bool = False) -> tuple[Any, Catalog]:
+        """The store and its catalog, opened."""
+        if self.folder is None:
+            store: Any = MemoryStore(self.log, readonly=readonly, now=self.clock, salts=self.random.randbytes)
+            return store, Catalog(None, store)
+        path = self.folder / "catalog.sqlite"
+        seen = peek(path)
+        evidence = Evidence() if seen is None else Evidence(start=seen.mark, heads=seen.heads)
+        try:
+            store = SegmentStore(
+                self.folder, now=self.clock, salts=self.random.randbytes, readonly=readonly, evidence=evidence
+            )
+        finally:
+            if seen is not None:
+                seen.close()
+        return store, Catalog(path, store)
+
+    @asynccontextmanager
+    async def host(
+        self, *, dies: bool = False, readonly: bool = False, devices: Mapping[str, Any] | None = None, **settings: Any
+    ) -> AsyncIterator[Host]:
+        """A host, which is stopped at the end of the block, or `dies` there: nothing more of it is done."""
+        store, catalog = self.store(readonly=readonly)
+        self.last = store
+        directory = Directory()
+        engine = Engine(
+            store,
+            Dataspace(store, catalog),
+            Types(self.actors),
+            devices={"tool": self.tool, "directory": directory, **(devices or {})},
+            vault=Vault(),
+            clock=self.clock,
+            entropy=self.random.randbytes,
+            settings=Settings(**{**self.settings, **settings}),
+        )
+        host = Host(engine)
+        directory.host = host
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(engine.run)
+                try:
+                    yield host
+                    if not dies:
+                        await engine.stop()
+                finally:
+                    nursery.cancel_scope.cancel()
+        finally:
+            if not dies or self.folder is None:
+                catalog.close()
+            store.close()
+
+
+async def settled(host: Host) -> None:
+    """Wait until nothing more happens in a host by itself."""
+    for _ in range(1000):
+        await trio.testing.wait_all_tasks_blocked()
+        if not (host._engine.turns.busy or host._engine.commits.busy):
+            return
+        await host._engine.quiet()
+    raise AssertionError("it never ends")
+
+
+async def started() -> None:
+    """Let the tasks that were started come to their first wait: trio runs those of one round in any order."""
+    for _ in range(2):
+        await trio.lowlevel.checkpoint()
+
+
+def heap_of(host: Host, id: str) -> bytes:
+    """A digest of all that a session holds, as the log has it."""
+    row = host._engine.dataspace.catalog.session(id)
+    assert row is not None
+    return fingerprint(host._engine.loader.restored(row.uid, row.seq).heap)
+
+
+def records(host: Host, id: str) -> list[Any]:
+    """The kinds of a session's own records, in order."""
+    catalog = host._engine.dataspace.catalog
+    row = catalog.session(id)
+    assert row is not None
+    store = host._engine.store
+    found = []
+    for seq in range(row.parent_seq + 1, row.seq + 1):
+        address = catalog.locate(row.uid, seq)
+        assert address is not None
+        found.append(store.read(address).header.kind)
+    return found
