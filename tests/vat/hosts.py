@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +252,18 @@ async def settled(host: Host) -> None:
             return
         await host._engine.quiet()
     raise AssertionError("it never ends")
+
+
+@contextmanager
+def held(host: Host) -> Iterator[None]:
+    """Nothing becomes durable in the block."""
+    commits = host._engine.commits
+    commits.go = lambda *, lone: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del commits.go
+        commits.writer.wake()
 
 
 async def started() -> None:
