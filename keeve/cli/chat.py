@@ -149,7 +149,8 @@ class Conversation:
             id = f"s-{secrets.token_hex(4)}" if self._wanted is None else self._wanted
             self._session = self._host.spawn(Session, id)
             self.id = id
-            self._output.note(f"session {id}")
+            if self._wanted is None:
+                self._output.note(f"session {id}")
         return self._session
 
     def _interrupt(self) -> None:
