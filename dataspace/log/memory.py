@@ -29,9 +29,8 @@ from dataspace.log.store import (
     StoreFailed,
     StoreOwned,
     StoreReadOnly,
-    record_size,
+    check_records,
 )
-from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Body, Header, Record, Salts, split_body, split_cell
 from dataspace.values import Erased
 
@@ -135,10 +134,7 @@ class MemoryStore:
             raise StaleOwner(NAME, self.epoch, self._log.epoch)
         if self.fault is not None:
             raise StoreFailed(NAME, str(self.fault))
-        for record in records:
-            record_size(record)
-            if record.uid in self.damaged:
-                raise SessionDamaged.of(record.uid, self.damaged[record.uid])
+        check_records(records, self.damaged)
 
     def _fail(self, error: KeeveError) -> None:
         if isinstance(error, SyncFailed):

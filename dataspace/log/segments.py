@@ -41,10 +41,10 @@ from dataspace.log.store import (
     StoreFailed,
     StoreMoved,
     StoreReadOnly,
-    record_size,
+    check_records,
 )
 from dataspace.log.tail import Tail
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, NewerFormat, SessionDamaged, Verdict, Visit
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, NewerFormat, Verdict, Visit
 from dataspace.records import STORE_UID, Record, Salts
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -152,7 +152,7 @@ class SegmentStore:
     def _begin(self) -> None:
         """Make ready to write after the mark."""
         path = self._layout.segment(self._mark.segment)
-        self._tail = Tail(self._files, path, self._files.open(path))
+        self._tail = Tail(self._files, path, self._files.open(path), self._mark.offset)
         self._settled = is_settled(self._reader, self._mark)
         self._publisher = Publisher(self._layout.head, self._files, self.log_id, self.epoch)
         self._publisher.publish(self._mark)
@@ -220,14 +220,13 @@ class SegmentStore:
         tail = self._tail
         if tail is None or self.fault is not None or self._owner is None:
             raise self._refusal()
-        for record in records:
-            if record.uid in self.damaged and record.uid != STORE_UID:
-                raise SessionDamaged.of(record.uid, self.damaged[record.uid])
-            record_size(record)
+        check_records(records, self.damaged)
         self._owner.check(tail.folder, tail.path, tail.inode, self._now())
         length = tail.length()
         if length != tail.size:
             raise StoreMoved(self._path, f"{tail.path} has {length} bytes and had {tail.size}")
+        if not tail.intact():
+            raise StoreMoved(self._path, f"{tail.path} does not end with what was last written to it")
         return tail
 
     def _refusal(self) -> KeeveError:

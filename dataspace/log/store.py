@@ -14,7 +14,8 @@ from typing import ClassVar, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.log.marks import ChainHead, Damage, Head, Mark
-from dataspace.records import Body, Header, Record
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.records import STORE_UID, Body, Header, Record
 from dataspace.values import Erased
 
 MAX_RECORD = 1 << 30
@@ -287,3 +288,11 @@ def record_size(record: Record) -> int:
     if size > MAX_RECORD or parts > MAX_PARTS:
         raise RecordTooLarge(record.uid.hex(), record.seq, size, parts)
     return size
+
+
+def check_records(records: Sequence[Record], damaged: Mapping[bytes, Damage]) -> None:
+    """What every store looks at before it writes. Raises `SessionDamaged` or `RecordTooLarge`."""
+    for record in records:
+        if record.uid in damaged and record.uid != STORE_UID:
+            raise SessionDamaged.of(record.uid, damaged[record.uid])
+        record_size(record)

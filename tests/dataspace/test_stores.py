@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dataspace.drafts import Draft
+from dataspace.log.marks import Damage
 from dataspace.log.memory import MemoryLog, MemoryStore
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Store
-from keeve.testing.stores import Opened, StoreContract
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.records import STORE_UID, Kind
+from keeve.testing.stores import Chain, Opened, StoreContract
 
 
 class TestMemoryStore(StoreContract):
@@ -22,6 +26,19 @@ class TestMemoryStore(StoreContract):
             return MemoryStore(log, readonly=readonly)
 
         return opened
+
+    def test_damage_stops_its_session_and_never_the_chain_of_the_store(self) -> None:
+        log = MemoryLog()
+        store = MemoryStore(log)
+        bad = Chain()
+        store.append([bad.record()])
+        damage = Damage(1, 2, 2, "its body")
+        log.damaged.update({bad.uid: damage, STORE_UID: damage})
+        with pytest.raises(SessionDamaged):
+            store.append([bad.record()])
+        own = Draft(STORE_UID, 2, Kind.RECOVERED, 0).seal(log.records[0].header.hash, bytes)
+        store.append([own])
+        assert store.head.hash == own.hash
 
 
 class TestSegmentStore(StoreContract):
