@@ -3,8 +3,8 @@
 A sync is a third faster when the file does not grow, so zeros are written ahead of what is needed: a little
 while the segment is small, then 256 KiB at a time. Where there is no space for them it goes on without.
 
-The one rule: `size` is what the file's length must be, whatever failed. The owner compares the two before
-every write.
+The one rule: `size` is what the file's length must be, and `_last` what it must end with before the zeros,
+whatever failed. The owner compares them before every write.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.log.files import DiskFull, Files, WriteFailed
+from dataspace.log.frames import COMMIT_SIZE
 
 _SMALL: Final = 64 << 10
 _AHEAD: Final = 256 << 10
+_KNOWN: Final = COMMIT_SIZE
+"""Bytes by which the end is known again: a commit names all that is before it."""
 
 
 class Tail:
-    """An open segment file, of which this process is the only writer."""
+    """An open segment file, of which this process is the only writer. `end` is where its content ends."""
 
-    __slots__ = ("_fd", "_files", "folder", "inode", "path", "size")
+    __slots__ = ("_end", "_fd", "_files", "_last", "folder", "inode", "path", "size")
 
-    def __init__(self, files: Files, path: Path, fd: int) -> None:
+    def __init__(self, files: Files, path: Path, fd: int, end: int) -> None:
         self._files = files
         self._fd = fd
+        self._end = end
+        self._last = os.pread(fd, min(end, _KNOWN), max(0, end - _KNOWN))
         self.path = str(path)
         self.folder = str(path.parent)
         found = os.fstat(fd)
@@ -52,11 +57,16 @@ class Tail:
                 with suppress(WriteFailed):
                     files.remove(path)
             raise
-        return cls(files, path, fd)
+        return cls(files, path, fd, len(head))
 
     def length(self) -> int:
         """The length that the file has now. (Asked without its times, see `Ownership.check`.)"""
         return os.lseek(self._fd, 0, os.SEEK_END)
+
+    def intact(self) -> bool:
+        """Whether the file still ends with what was last put there, and not with an older or another copy of it."""
+        last = self._last
+        return os.pread(self._fd, len(last), self._end - len(last)) == last
 
     def put(self, offset: int, data: bytes, *, ahead: bool = True) -> None:
         """Write `data` at `offset`, over zeros or at the end: durable when this returns.
@@ -73,6 +83,8 @@ class Tail:
             self._files.write(self._fd, offset, data, size)
             self.size = end
         self._files.sync(self._fd)
+        self._end = end
+        self._last = data[-_KNOWN:]
 
     def _grow(self, offset: int, data: bytes, end: int) -> None:
         step = _SMALL if end < _SMALL else _AHEAD

@@ -148,6 +148,20 @@ class TestOwnership:
         with pytest.raises(StoreMoved, match=str(size)):
             store.append([Chain("other").record()])
 
+    def test_a_backup_that_is_put_back_over_the_files_is_noticed(self, folder: Path, store: SegmentStore) -> None:
+        """The lock, the files and their lengths are the same then; the end of the segment is not."""
+        chain, backup = Chain(), folder.parent / "backup"
+        store.append([chain.record("before")])
+        shutil.copytree(folder, backup)
+        store.append([chain.record("lost")])
+        for path in backup.rglob("*.*"):
+            (folder / path.relative_to(backup)).write_bytes(path.read_bytes())
+        with pytest.raises(StoreMoved, match="does not end"):
+            store.append([chain.record("after")])
+        store.close()
+        (folder / "head").unlink()
+        assert texts(opened(folder)) == ["before"]
+
     def test_the_times_of_the_segment_are_not_asked_for_at_every_write(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
