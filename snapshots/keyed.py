@@ -24,6 +24,7 @@ from snapshots.nodes import (
     PageRef,
     Path,
     SetLeaf,
+    next_leaf,
     nowhere,
 )
 from snapshots.shape import extended, grown, shrunk
@@ -120,19 +121,9 @@ class _KeyedTree(Tree):
                 yield from leaf.entries[at : bisect_left(leaf.order, last)]
                 return
             yield from leaf.entries[at:] if at else leaf.entries
-            while path and path[-1][1] == len(path[-1][0].children) - 1:
-                path.pop()
-            if not path:
+            leaf, at = next_leaf(path, loader), 0
+            if leaf is None:
                 return
-            node, place = path.pop()
-            at = place + 1
-            while type(node) is KeyedBranch:
-                path.append((node, at))
-                node = node.children[at]
-                if type(node) is PageRef:
-                    node = loader(node)
-                at = 0
-            leaf = node
 
     def _place(self, sort: Any, loader: Loader) -> tuple[Path, KeyedLeaf, int]:
         """The path to the leaf where a sort key is or belongs, the leaf, and the place in it.

@@ -20,6 +20,7 @@ from snapshots.nodes import (
     Loader,
     PageRef,
     Path,
+    next_leaf,
     nowhere,
 )
 from snapshots.shape import extended, grown, shrunk
@@ -147,17 +148,7 @@ class ListTree(Tree):
             left -= len(items)
             if not left:
                 return
-            while path[-1][1] == len(path[-1][0].children) - 1:
-                path.pop()
-            node, place = path.pop()
-            at = place + 1
-            while type(node) is ListBranch:
-                path.append((node, at))
-                node = node.children[at]
-                if type(node) is PageRef:
-                    node = loader(node)
-                at = 0
-            leaf = node
+            leaf, at = next_leaf(path, loader), 0
 
     def walked(self, loader: Loader = nowhere) -> Iterator[Any]:
         return self.iterate(loader=loader)

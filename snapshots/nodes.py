@@ -95,6 +95,23 @@ Path: TypeAlias = list[tuple[Any, int]]
 """The branches from a root down to a leaf, each with the place of the child that was taken."""
 
 
+def next_leaf(path: Path, loader: Loader) -> Any:
+    """The leaf after the one where `path` ends, to which `path` then leads; None, and no path, after the last."""
+    while path and path[-1][1] == len(path[-1][0].children) - 1:
+        path.pop()
+    if not path:
+        return None
+    node, at = path.pop()
+    at += 1
+    while isinstance(node, Branch):
+        path.append((node, at))
+        node = node.children[at]
+        if type(node) is PageRef:
+            node = loader(node)
+        at = 0
+    return node
+
+
 class ListLeaf(Node):
     """Items of a list, in order."""
 
