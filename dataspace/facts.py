@@ -11,27 +11,14 @@ Labels with a dot (`shop.order`) belong to users; labels without one are the sys
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.values import (
-    CELLED,
-    SYMBOL_TEXT,
-    Cell,
-    CelledDict,
-    CellSink,
-    Erased,
-    FrozenDict,
-    NotAValue,
-    freeze,
-    key_of,
-    render,
-    thaw,
-)
+from dataspace.values import SYMBOL_TEXT, FrozenDict, freeze, key_of, render
 
 WORDS: Final = "a word is a letter or _ and then letters, digits and any of _.-/:+*!<>="
 
@@ -41,7 +28,7 @@ class BadName(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, name: str, role: str) -> None:
+    def __init__(self, name: object, role: str) -> None:
         super().__init__(name, role)
         self.name = name
         self.role = role
@@ -58,9 +45,9 @@ def is_word(name: str) -> bool:
 
 @attrs.frozen(eq=False, repr=False)
 class Fact:
-    """A fact. Nothing is checked or frozen here; `fact` and `frozen_fact` do that.
+    """A fact, in read form. Nothing is checked or frozen here; `fact` does that.
 
-    Equal by `key`, which costs a pass over the whole; in stored form a cell counts as its place.
+    Equal by `key`, which costs a pass over the whole.
     """
 
     label: str
@@ -70,10 +57,6 @@ class Fact:
     def key(self) -> bytes:
         """Canonical bytes: two facts are equal exactly when their keys are. O(size of the fact)."""
         return key_of([self.label, self.fields, self.keywords])
-
-    def thawed(self, load: Callable[[Cell], str | bytes | Erased]) -> Fact:
-        """The fact in read form, as it is matched and shown; `load` fetches what a cell does not have."""
-        return Fact(self.label, tuple([thaw(value, load) for value in self.fields]), thaw(self.keywords, load))
 
     def __eq__(self, other: object) -> bool:
         return self.key() == other.key() if isinstance(other, Fact) else NotImplemented
@@ -97,27 +80,16 @@ def fact(label: str, /, *fields: Any, **keywords: Any) -> Fact:
 
     Raises `BadName` for a label or keyword that is no word, `NotAValue` for a field that is no value.
     """
-    return frozen_fact(label, fields, keywords)
+    check_words(label, keywords)
+    return Fact(
+        label,
+        tuple([freeze(value, None, f"{label}[{at}]") for at, value in enumerate(fields)]),
+        FrozenDict({name: freeze(value, None, f"{label}.{name}") for name, value in keywords.items()}),
+    )
 
 
-def frozen_fact(
-    label: str, fields: tuple[Any, ...], keywords: Mapping[str, Any], cells: CellSink | None = None
-) -> Fact:
-    """As `fact`; with `cells`, long content becomes cells there and the fact is in stored form."""
-    if not (isinstance(label, str) and is_word(label)):
-        raise BadName(label, "label")
-    place: object = 0
-    try:
-        frozen = []
-        for place, value in enumerate(fields):  # noqa: B007  # named in the error below
-            frozen.append(freeze(value, cells, ""))
-        named = {}
-        for place, value in keywords.items():
-            if not (isinstance(place, str) and is_word(place)):
-                raise BadName(place, "keyword")
-            named[place] = freeze(value, cells, "")
-    except NotAValue as error:
-        error.path = (f"{label}[{place}]" if isinstance(place, int) else f"{label}.{place}") + error.path
-        raise
-    holds_cells = cells is not None and not CELLED.isdisjoint(map(type, named.values()))
-    return Fact(label, tuple(frozen), CelledDict(named) if holds_cells else FrozenDict(named))
+def check_words(label: object, keywords: Iterable[object]) -> None:
+    """Raise `BadName` unless a label and all keywords are words."""
+    for name, role in ((label, "label"), *((keyword, "keyword") for keyword in keywords)):
+        if not (isinstance(name, str) and is_word(name)):
+            raise BadName(name, role)

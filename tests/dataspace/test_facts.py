@@ -7,19 +7,8 @@ import datetime
 import pytest
 
 from dataspace.errors import KeeveError
-from dataspace.facts import BadName, Fact, fact, frozen_fact
-from dataspace.values import ERASED, Cell, CelledDict, FrozenValue, NotAValue, Text
-
-
-class Cells:
-    """A sink that remembers, as a record in the making would."""
-
-    def __init__(self) -> None:
-        self.kept: list[Cell] = []
-
-    def cell(self, content: str | bytes) -> Cell:
-        self.kept.append(Cell(7, len(self.kept), content))
-        return self.kept[-1]
+from dataspace.facts import BadName, fact
+from dataspace.values import FrozenValue, NotAValue, Text
 
 
 def test_a_fact_is_written_with_its_label_bare_and_its_keywords_marked():
@@ -91,22 +80,5 @@ def test_a_value_as_deep_as_values_may_be_can_be_stated():
         fact("turn", [deep])
 
 
-def test_with_a_sink_long_content_and_text_become_cells_and_thawing_gives_them_back():
-    cells = Cells()
-    stored = frozen_fact("turn", (1, "x" * 300), {"input": Text("hi"), "by": "ada"}, cells)
-    assert [cell.content for cell in cells.kept] == ["x" * 300, "hi"]
-    assert stored.fields == (1, cells.kept[0])
-    assert type(stored.keywords) is CelledDict
-    read = stored.thawed(lambda cell: pytest.fail("its content is at hand"))
-    assert read == fact("turn", 1, "x" * 300, input="hi", by="ada")
-
-
-def test_thawing_loads_what_a_cell_does_not_have():
-    stored = Fact("turn", (Cell(7, 0),), CelledDict(input=Cell(7, 1)))
-    read = stored.thawed(lambda cell: ERASED if cell.number else "hello")
-    assert read.fields == ("hello",)
-    assert read.keywords["input"] is ERASED
-
-
-def test_without_a_sink_text_is_a_plain_string():
+def test_text_is_a_plain_string_in_a_fact():
     assert type(fact("turn", Text("hi")).fields[0]) is str
