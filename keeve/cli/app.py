@@ -83,8 +83,10 @@ def chat(session: str | None = None, /, *, common: Common = USUAL) -> int:
     On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. Elsewhere the lines of the standard input are
     answered, one after another, until one fails.
 
-        keeve chat s1
-        printf 'hello\\nagain\\n' | keeve chat s1 --json
+    ```
+    keeve chat s1
+    printf 'hello\\nagain\\n' | keeve chat s1 --json
+    ```
 
     Parameters
     ----------
@@ -106,8 +108,10 @@ def ls(
 ) -> int:
     """List the sessions, in the order of their ids.
 
-        keeve ls
-        keeve ls customer- --limit 20 --json
+    ```
+    keeve ls
+    keeve ls customer- --limit 20 --json
+    ```
 
     Parameters
     ----------
@@ -129,8 +133,10 @@ def ls(
 def show(session: str, /, *, common: Common = USUAL) -> int:
     """Show a session: its turns, its forks, its head, what is pending.
 
-        keeve show s1
-        keeve show s1 --json | jq .turns
+    ```
+    keeve show s1
+    keeve show s1 --json | jq .turns
+    ```
 
     Parameters
     ----------
@@ -157,8 +163,10 @@ def log(
 
     A pattern is a fact with holes: `_` is anything, `?name` captures, `. _` leaves the rest open.
 
-        keeve log '(turn . _)' --follow
-        keeve log '(turn-done ?n "s1" . _)' --session s1 --json
+    ```
+    keeve log '(turn . _)' --follow
+    keeve log '(turn-done ?n "s1" . _)' --session s1 --json
+    ```
 
     Parameters
     ----------
@@ -201,8 +209,10 @@ def fork(
 ) -> int:
     """Make a new session from another, as it is now or was at a seq. Says the new one's id.
 
-        keeve fork s1
-        keeve fork s1 --at 12 --into s1-before-the-mistake
+    ```
+    keeve fork s1
+    keeve fork s1 --at 12 --into s1-before-the-mistake
+    ```
 
     Parameters
     ----------
@@ -223,7 +233,9 @@ def effects(*, common: Common = USUAL) -> int:
 
     One that has *started* while no process owns the store is of unknown outcome.
 
-        keeve effects
+    ```
+    keeve effects
+    ```
     """
     with reading(common.store) as store:
         list_effects(store, common.output, common.store)
@@ -234,8 +246,10 @@ def effects(*, common: Common = USUAL) -> int:
 def resolve(effect: str, /, *, value: str | None = None, error: str | None = None, common: Common = USUAL) -> int:
     """Settle a call whose outcome nobody knows, with what you have found out.
 
-        keeve resolve 3f2a… --value '"the mail was sent"'
-        keeve resolve 3f2a… --error 'the mail was not sent'
+    ```
+    keeve resolve 3f2a… --value '"the mail was sent"'
+    keeve resolve 3f2a… --error 'the mail was not sent'
+    ```
 
     Parameters
     ----------
@@ -256,7 +270,9 @@ def verify(*, common: Common = USUAL) -> int:
 
     Ends with 1 when something is not as it was written. Changes nothing.
 
-        keeve verify
+    ```
+    keeve verify
+    ```
     """
     return check_all(common.store, common.output)
 
@@ -267,6 +283,8 @@ def doctor(*, common: Common = USUAL) -> int:
 
     Ends with 1 when something must be done. Changes nothing.
 
-        keeve doctor --store ./data
+    ```
+    keeve doctor --store ./data
+    ```
     """
     return examine(common.store, common.output, os.environ)

@@ -30,7 +30,7 @@ from keeve.api import CATALOG, now
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, owner_of, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
-from keeve.cli.text import moment, shortened, size
+from keeve.cli.text import counted, moment, shortened, size
 from snapshots.cache import PageCache
 from vat.pending import open_effects
 
@@ -200,8 +200,8 @@ def log(layout: Layout, verdict: Verdict, owner: int | None) -> Iterator[Sign]:
     elif verdict.outcome is Outcome.TORN and owner is None:
         yield Sign("log", NOTE, verdict.what, "nothing: the next opening cuts it; nothing acknowledged is lost")
     else:
-        segments = layout.segments()
-        yield Sign("log", OK, f"{verdict.end.position} records, {len(segments)} segments")
+        segments = counted(len(layout.segments()), "segment")
+        yield Sign("log", OK, f"{counted(verdict.end.position, 'record')}, {segments}")
     for _, damage in verdict.lost:
         remedy = "nothing: sessions are restored without it; keeve verify names it"
         yield Sign("snapshots", WARN, f"at position {damage.position}: {damage.what}", remedy)
@@ -214,7 +214,7 @@ def cuts(layout: Layout) -> Iterator[Sign]:
         newest = max(saved, key=lambda path: path.stat().st_mtime)
         when = moment(int(newest.stat().st_mtime * 1_000_000))
         total = size(sum(path.stat().st_size for path in saved))
-        seen = f"{len(saved)} torn tails were cut ({total}), the last one {when}; nothing acknowledged was in them"
+        seen = f"{counted(len(saved), 'torn tail')} cut off ({total}), last {when}; nothing acknowledged was in it"
         yield Sign("crashes", NOTE, seen, f"the files in {layout.cut} may be removed")
     if owed(layout):
         yield Sign("crashes", NOTE, "an opening was interrupted", "nothing: the next opening goes on with it")
@@ -246,7 +246,7 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
     if not same or position > head:
         yield Sign("catalog", WARN, "it is of another log" if not same else "it is ahead of the log", remedy)
     elif position < head and owner is None:
-        behind = f"it is {head - position} records behind"
+        behind = f"it is {counted(head - position, 'record')} behind"
         yield Sign("catalog", NOTE, behind, "nothing: the next start reads the rest from the log")
     else:
         yield Sign("catalog", OK, "up to date" if position == head else "written behind the log by its owner")
@@ -258,7 +258,7 @@ def work(read: Reading, owner: int | None) -> Iterator[Sign]:
         return
     waiting = len(read.catalog.with_pending())
     if waiting:
-        yield Sign("pending", NOTE, f"{waiting} sessions have work pending", "the next host takes it up")
+        yield Sign("pending", NOTE, f"work of {counted(waiting, 'session')}", "the next host takes it up")
     try:
         unknown = [each for each in open_effects(read.catalog, read.store.read, PageCache(8 * MIB)) if each.started]
     except KeeveError as error:
@@ -294,7 +294,7 @@ def doctor(folder: Path, output: Output, environ: Mapping[str, str]) -> int:
     if output.as_json:
         output.document({"healthy": not bad, "signs": [attrs.asdict(sign) for sign in found]})
     else:
-        output.say("healthy" if not bad else f"{bad} things are wrong", "bold")
+        output.say("healthy" if not bad else f"{counted(bad, 'thing')} to see to", "bold")
     return 1 if bad else 0
 
 

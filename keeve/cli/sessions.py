@@ -19,7 +19,7 @@ from keeve.cli.effects import effect_face
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
-from keeve.cli.text import moment, shortened
+from keeve.cli.text import counted, moment, shortened
 from keeve.cli.turns import Turn, turns_of
 from snapshots.cache import PageCache
 from vat.pending import OpenEffect, effects_in, stored_heap
@@ -130,7 +130,7 @@ def _show_turn(output: Output, turn: Turn) -> None:
     output.say(f"  > {shortened(words(turn.input), 400)}")
     if turn.calls:
         unknown = f", {turn.unknown} of unknown outcome" if turn.unknown else ""
-        output.say(f"  {len(turn.calls)} tool calls ({', '.join(sorted(set(turn.calls)))}){unknown}")
+        output.say(f"  {counted(len(turn.calls), 'tool call')} ({', '.join(sorted(set(turn.calls)))}){unknown}")
     if turn.state == "done":
         output.say(f"  {shortened(words(turn.output), 400)}")
     elif turn.error is not None:

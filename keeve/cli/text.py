@@ -93,6 +93,15 @@ def size(count: int) -> str:
     return f"{amount:.1f} {unit}"
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "record"), counted(2, "record")
+    ('1 record', '2 records')
+    """
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def shortened(text: str, most: int = 60) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(plain(text).split())

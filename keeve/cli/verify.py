@@ -27,7 +27,7 @@ from keeve.api import CATALOG
 from keeve.cli.machine import owner_of
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
-from keeve.cli.text import size
+from keeve.cli.text import counted, size
 from vat.checking import check_snapshots
 from vat.restore import Lineage
 
@@ -162,9 +162,9 @@ def verify(folder: Path, output: Output) -> int:
         output.say(_line(trouble), "dim" if trouble.harmless else "red")
     counts: Any = checked.counts
     output.say(
-        f"{'sound' if checked.sound else 'NOT SOUND'}: {counts.records} records and {counts.cells} cells in "
-        f"{counts.segments} segments ({size(counts.bytes)}), "
-        f"{checked.snapshots} snapshots of {checked.sessions} sessions"
+        f"{'sound' if checked.sound else 'NOT SOUND'}: {counted(counts.records, 'record')} and "
+        f"{counted(counts.cells, 'cell')} in {counted(counts.segments, 'segment')} ({size(counts.bytes)}), "
+        f"{counted(checked.snapshots, 'snapshot')} of {counted(checked.sessions, 'session')}"
     )
     return 0 if checked.sound else 1
 

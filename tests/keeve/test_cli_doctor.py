@@ -113,7 +113,7 @@ def test_a_torn_tail_is_a_note_before_it_is_cut_and_after(store: Path) -> None:
     chat(store, "s1", "and on")
     sign = signs(store)["crashes"]
     assert sign["state"] == "note"
-    assert "1 torn tails were cut (34 bytes)" in sign["seen"]
+    assert "1 torn tail cut off (34 bytes)" in sign["seen"]
     assert str(store / "cut") in sign["remedy"]
 
 
@@ -151,7 +151,7 @@ async def test_effects_of_unknown_outcome_are_named_with_what_to_do(store: Path)
     assert "tool.call of session c1 has started" in found["effects"]["seen"]
     [waiting] = keeve("effects", "--store", store, "--json").json["effects"]
     assert f"keeve resolve {waiting['id']}" in found["effects"]["remedy"]
-    assert found["pending"]["seen"] == "1 sessions have work pending"
+    assert found["pending"]["seen"] == "work of 1 session"
 
 
 def test_a_setting_of_the_model_that_cannot_be_meant_is_bad(store: Path) -> None:
