@@ -26,6 +26,8 @@ from vat.stored import listed, mapped
 from vat.transaction import STATED
 from vat.types import ActorType, Field, UnknownActorType, type_of
 
+_SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
+
 
 class Acting(Sending):
     """A transaction that does what actors ask for."""
@@ -50,12 +52,12 @@ class Acting(Sending):
     def change(self, actor: int, field: Field, verb: Verb, *args: Value) -> None:
         """Change a collection."""
         if field.name not in self.fields(actor):  # its type has this field for the first time
-            self.do(Op.SET, actor, field.name, beginning(field, {}, self.keep))
-        self.do(Op.CHANGE, actor, field.name, verb, *args)
+            self.do(_SET, actor, field.name, beginning(field, {}, self.keep))
+        self.do(_CHANGE, actor, field.name, verb, *args)
 
     def assign(self, actor: int, field: str, value: Value) -> None:
         """Set a field."""
-        self.do(Op.SET, actor, field, value)
+        self.do(_SET, actor, field, value)
 
     def view(self, actor: int, field: Field) -> int:
         """Take a view; gives its number within the record, -1 if there is none."""
@@ -112,19 +114,23 @@ class Acting(Sending):
     def state_fact(self, mode: int, label: str, fields: Sequence[Any], keywords: Mapping[str, Any]) -> Handle:
         """State a fact; `mode` is 0 (for ever), 1 (may be retracted) or 2 (presence). Raises `BadName`, `NotAValue`."""
         self.changes()
-        for name, role in ((label, "label"), *((keyword, "keyword") for keyword in keywords)):
-            if not (isinstance(name, str) and is_word(name)):
-                raise BadName(name, role)
+        if not (isinstance(label, str) and is_word(label)):
+            raise BadName(label, "label")
         # Refs in a fact are handed out, by operations of their own that stand before it.
-        kept = [self.keep(value, f"{label}[{n}]", STATED) for n, value in enumerate(fields)]
-        named = {str(name): self.keep(value, f"{label}.{name}", STATED) for name, value in keywords.items()}
+        keep = self.keep
+        kept = [keep(value, f"{label}[{n}]", STATED) for n, value in enumerate(fields)]
+        named: dict[str, Value] = {}
+        for name, value in keywords.items():
+            if not is_word(name):
+                raise BadName(name, "keyword")
+            named[name] = keep(value, f"{label}.{name}", STATED)
         draft = self.record
         at = len(draft.operations)
         if mode:
-            self.do(Op.STATED, mode, draft.seq, at)
+            self.do(_STATED, mode, draft.seq, at)
         else:
-            self.do(Op.STATED, mode)
-        draft.stated(at, str(label), kept, named)
+            self.do(_STATED, mode)
+        draft.stated(at, label, kept, named)
         return Handle(draft.seq, at)
 
     def retract(self, handle: Sequence[int]) -> None:

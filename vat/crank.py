@@ -37,6 +37,9 @@ DELIVERIES: Final = 10_000
 """A crank with more than so many fails whole."""
 
 
+_BEGIN: Final = Op.BEGIN
+
+
 class BuiltIn(NamedTuple):
     """What every actor understands and the runtime carries out; given the crank and the actor that was addressed."""
 
@@ -77,21 +80,18 @@ class Crank(Acting):
 
     def run(self, delivery: Delivery) -> None:
         """The message's delivery and all that follows from it. The heap must be as after the last crank."""
-        self._run(lambda: self.queue.append(delivery))
+        self.queue.append(delivery)
+        self._run()
 
     def settle_and_run(self, outcomes: Mapping[int, Outcome]) -> None:
         """Promises have their outcomes from outside; and all that follows from it."""
+        for promise, outcome in outcomes.items():
+            self.settle(promise, outcome)
+        self._run()
 
-        def start() -> None:
-            for promise, outcome in outcomes.items():
-                self.settle(promise, outcome)
-
-        self._run(start)
-
-    def _run(self, start: Callable[[], None]) -> None:
+    def _run(self) -> None:
         before, running.crank = running.crank, self
         try:
-            start()
             self._drain()
         finally:
             running.crank = before
@@ -126,10 +126,10 @@ class Crank(Acting):
         heap = self.heap
         self.new_moment()
         if not self.silent:
-            self.note(*_begun(delivery))
+            self.record.operations.append(_begun(delivery))
         savepoint = self.savepoint()
         try:
-            found, actor = self.find(delivery.actor, delivery.method, inner=delivery.stated)
+            found, actor = delivery.found or self.find(delivery.actor, delivery.method, inner=delivery.stated)
             args = [heap.read(arg) for arg in delivery.args]
             if delivery.failure is not None:
                 args.insert(0, exception_of(heap.read(delivery.failure)))
@@ -255,13 +255,15 @@ class Crank(Acting):
         return actor, read_only
 
     def known(self, actor: int | None, name: str | None) -> Method | Field | None:
-        if actor is None or name is None:
-            return None
+        found = None if actor is None or name is None else self.sought(actor, name, inner=True)
+        return None if found is None or isinstance(found[0], BuiltIn) else found[0]
+
+    def sought(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | Field | BuiltIn, int] | None:
+        """As `find`, but None for what cannot be found: the delivery itself will say what is wrong."""
         try:
-            found = self.find(actor, name, inner=True)[0]
-        except (LookupError, PermissionError, AttributeError, Revoked):  # the delivery itself will say what is wrong
+            return self.find(actor, name, inner=inner)
+        except (LookupError, PermissionError, AttributeError, Revoked):
             return None
-        return None if isinstance(found, BuiltIn) else found
 
     def marked(self, promise: int, outcome: Outcome) -> Value:
         """What an effect gave, marked as the reaction to its promise says that it takes it."""
@@ -299,14 +301,15 @@ class Crank(Acting):
         }
 
 
-def _begun(delivery: Delivery) -> list[Any]:
-    said: list[Any] = [Op.BEGIN, delivery.actor, delivery.method]
-    if delivery.stated:
-        said.append(listed(delivery.args))
-        if delivery.keywords or delivery.failure is not None:
-            said.append(mapped(delivery.keywords))
-        if delivery.failure is not None:
-            said.append(delivery.failure)
+def _begun(delivery: Delivery) -> Sequence[Any]:
+    """The operation with which a delivery begins: it changes nothing."""
+    if not delivery.stated:
+        return (_BEGIN, delivery.actor, delivery.method)
+    said: list[Any] = [_BEGIN, delivery.actor, delivery.method, listed(delivery.args)]
+    if delivery.keywords or delivery.failure is not None:
+        said.append(mapped(delivery.keywords))
+    if delivery.failure is not None:
+        said.append(delivery.failure)
     return said
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace import values
 from dataspace.drafts import Draft
@@ -56,18 +56,12 @@ class Delivery(NamedTuple):
     """What a reaction is told of, before its arguments, as an exception."""
     stated: bool = True
     """Whether the record must say the arguments: the message's own delivery has them there."""
+    found: Any = None
+    """What `Crank.find` gave, for who has asked it already."""
 
 
-class Savepoint(NamedTuple):
-    heap: int
-    draft: DraftMark
-    queue: int
-    sent: int
-    wanted: int
-    cancelled: int
-    settled: int
-    views: int
-    seed: bytes | None
+Savepoint: TypeAlias = tuple[int, DraftMark, int, int, int, int, int, int, "bytes | None"]
+"""How far a crank had come. A plain tuple, since each delivery and each near call makes one."""
 
 
 class CrankDraft(Draft):
@@ -80,7 +74,9 @@ class CrankDraft(Draft):
         return self.crank.reference(value)
 
 
-_ATOMS: Final = frozenset({str, Text, int, bool, float, type(None)})
+_AS_IT_IS: Final = frozenset({int, bool, float, type(None)})
+_SHORT: Final = 64
+"""Characters of a string that is surely not kept apart."""
 
 _NO_CRANK: Final = "an actor or a collection was used when its crank was over"
 
@@ -126,16 +122,6 @@ class Transaction:
         self.queue: deque[Delivery] = deque()
         self.settling: deque[tuple[int, Outcome]] = deque()
         self._mode = HERE
-        self._clear()
-
-    def _clear(self) -> None:
-        self.asker = NOBODY
-        self.previous = b""
-        """The hash of the record before this crank's."""
-        self.read_only = False
-        """Whether what runs now must not change anything."""
-        self.silent = False
-        """Whether this crank writes no record."""
         self.sent: list[tuple[int, bytes, Value]] = []
         """Messages to other vats: number, uid, message (stored)."""
         self.wanted: list[int] = []
@@ -146,6 +132,27 @@ class Transaction:
         """The promises that got their outcome."""
         self.lent: list[int] = []
         """Actors that a silent crank hands out the first refs to."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self.asker = NOBODY
+        self.previous = b""
+        """The hash of the record before this crank's."""
+        self.read_only = False
+        """Whether what runs now must not change anything."""
+        self.silent = False
+        """Whether this crank writes no record."""
+        # Who took one of these with something in it keeps it.
+        if self.sent:
+            self.sent = []
+        if self.wanted:
+            self.wanted = []
+        if self.cancelled:
+            self.cancelled = []
+        if self.settled:
+            self.settled = []
+        if self.lent:
+            self.lent = []
         self.answer: Outcome | Promise | None = None
         """What the caller outside gets: an outcome, or the promise that will have it."""
         self.failure: BaseException | None = None
@@ -201,10 +208,11 @@ class Transaction:
         """Apply an operation that an actor asked for, and write it down. Raises `ReadOnly` or `OutsideCrank`."""
         if self.read_only:
             self.changes()
-        if self.draft is None:
+        draft = self.draft
+        if draft is None:
             raise OutsideCrank(_NO_CRANK)
         APPLY[operation[0]](self.heap, *operation[1:])
-        self.draft.operations.append(operation)
+        draft.operations.append(operation)
 
     def note(self, *operation: Any) -> None:
         """Apply an operation that belongs to the running of the crank itself, and write it down."""
@@ -235,9 +243,11 @@ class Transaction:
     def keep(self, value: Any, path: str, mode: int = HERE) -> Value:
         """The stored form of a value; views and collections in it are copied. Raises `NotAValue`, without a trace."""
         kind = type(value)
-        if kind in _ATOMS:  # nothing to undo: it is kept, or refused, as one
-            return freeze(value, self.record, path)
+        if kind in _AS_IT_IS or (kind is str and len(value) <= _SHORT and value.isascii()):
+            return value
         draft = self.record
+        if kind is str or kind is Text:  # nothing to undo: it is kept, or refused, as one
+            return freeze(value, draft, path)
         undo, mark = self.heap.mark(), draft.mark()
         self._mode = mode
         try:
@@ -311,7 +321,7 @@ class Transaction:
     def savepoint(self) -> Savepoint:
         """A point to `rollback` to."""
         heap = self.heap
-        return Savepoint(
+        return (
             heap.mark(),
             self.record.mark(),
             len(self.queue),
@@ -325,20 +335,19 @@ class Transaction:
 
     def rollback(self, savepoint: Savepoint) -> None:
         """Undo all that came after a savepoint, but for the numbers that were given: they are not given again."""
-        heap = self.heap
+        heap, queue = self.heap, self.queue
+        changes, mark, queued, sent, wanted, cancelled, settled, views, self.seed = savepoint
         given = tuple(heap.counters.values())
-        heap.rollback(savepoint.heap)
-        self.record.rollback(savepoint.draft)
-        queue = self.queue
-        while len(queue) > savepoint.queue:
+        heap.rollback(changes)
+        self.record.rollback(mark)
+        while len(queue) > queued:
             queue.pop()
-        del self.sent[savepoint.sent :]
-        del self.wanted[savepoint.wanted :]
-        del self.cancelled[savepoint.cancelled :]
-        del self.settled[savepoint.settled :]
-        del heap.views[savepoint.views :]
+        del self.sent[sent:]
+        del self.wanted[wanted:]
+        del self.cancelled[cancelled:]
+        del self.settled[settled:]
+        del heap.views[views:]
         self.settling.clear()
-        self.seed = savepoint.seed
         for what, number in zip(COUNTERS, given, strict=True):
             if number != heap.counters[what]:
                 self.note(Op.COUNTED, what, number)

@@ -27,6 +27,9 @@ from vat.upkeep import Upkeep
 __all__ = ["Powers", "RequestConflict", "Step", "Vat", "request_digest", "request_key"]
 
 
+_OUTSIDE = (To.OUTSIDE,)
+
+
 class RequestConflict(KeeveError):
     """A request id came again with other content; the first one's answer stands."""
 
@@ -66,13 +69,13 @@ class Vat(Upkeep):
         key = request_key(asker)
         if key is not None and (repeated := self.repeated(call)) is not None:
             return repeated
-        found, _ = crank.find(call.to, call.method)
-        if getattr(found, "read", True):  # fields are only read
+        found = crank.find(call.to, call.method)
+        if getattr(found[0], "read", True):  # fields are only read
             return self._asked(call, found)
         draft = self._begin(asker)
-        args, keywords = crank.arguments(found, call.args, call.keywords, INWARD)
+        args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
         draft.message = _said(call, args, keywords)
-        crank.run(Delivery(call.to, call.method, args, keywords, (To.OUTSIDE,), stated=False))
+        crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
         if isinstance(answer, Promise):
             if key is not None:
@@ -94,8 +97,8 @@ class Vat(Upkeep):
         """A read: nothing is recorded, but that a ref is handed out for the first time."""
         crank = self.crank
         self._begin(call.asker, silent=True)
-        args, keywords = crank.arguments(found, call.args, call.keywords, INWARD)
-        crank.run(Delivery(call.to, call.method, args, keywords, (To.OUTSIDE,), stated=False))
+        args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
+        crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
         step = Step(None, failure=crank.failure)
         if isinstance(answer, Promise):
@@ -170,14 +173,15 @@ class Vat(Upkeep):
         draft = self._begin(call.asker)
         crank.note(Op.RECEIVED, uid, number)
         goal = (To.REPLY, uid, promise)
+        found = crank.sought(call.to, call.method)
         try:
-            args, keywords = crank.arguments(crank.known(call.to, call.method), call.args, call.keywords, INWARD)
+            args, keywords = crank.arguments(found and found[0], call.args, call.keywords, INWARD)
         except NotAValue as error:
             draft.message = _said(call, (), {})
             crank.pass_on(goal, crank.fail(error))
         else:
             draft.message = _said(call, args, keywords)
-            crank.run(Delivery(call.to, call.method, args, keywords, goal, stated=False))
+            crank.run(Delivery(call.to, call.method, args, keywords, goal, None, False, found))
         step = self._seal()
         step.acknowledged = (uid, number)
         return step
@@ -253,10 +257,11 @@ class Vat(Upkeep):
         _, actor, method, _ = entry
         crank = self.crank
         draft = self._begin(Asker("dataspace", "observe"))
-        args, _ = crank.arguments(crank.known(actor, method), [message.event], {}, INWARD)
+        found = crank.sought(actor, method, inner=True)
+        args, _ = crank.arguments(found and found[0], [message.event], {}, INWARD)
         draft.message = mapped({"subscription": message.subscription, "event": args[0]})
         crank.note(Op.OBSERVED, message.subscription, message.cursor)
-        crank.run(Delivery(actor, method, args, {}, (To.OUTSIDE,), stated=False))
+        crank.run(Delivery(actor, method, args, {}, _OUTSIDE, None, False, found))
         return self._seal()
 
     def _detached(self, message: Detach) -> Step:
