@@ -6,6 +6,7 @@ The one rule: a command parses and hands over. What it does, and how it is told,
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -185,17 +186,19 @@ def log(
     """
     check(pattern, after)
     with reading(common.store) as store:
-        tell_log(
-            store,
-            common.output,
-            pattern,
-            after=after,
-            session=session,
-            lineage=lineage,
-            limit=limit,
-            follow=follow,
+        return trio.run(
+            partial(
+                tell_log,
+                store,
+                common.output,
+                pattern,
+                after=after,
+                session=session,
+                lineage=lineage,
+                limit=limit,
+                follow=follow,
+            )
         )
-    return 0
 
 
 @app.command
@@ -223,7 +226,7 @@ def fork(
     into
         The id of the new session.
     """
-    trio.run(lambda: fork_session(common.store, common.output, session, at=at, into=into))
+    trio.run(partial(fork_session, common.store, common.output, session, at=at, into=into))
     return 0
 
 
@@ -260,7 +263,7 @@ def resolve(effect: str, /, *, value: str | None = None, error: str | None = Non
     error
         Why it failed, in words.
     """
-    trio.run(lambda: resolve_effect(common.store, common.output, effect, value=value, error=error))
+    trio.run(partial(resolve_effect, common.store, common.output, effect, value=value, error=error))
     return 0
 
 

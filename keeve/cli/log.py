@@ -6,12 +6,13 @@ whoever stops goes on with `--after` where it was.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import trio
+
 from dataspace.cursor import Cursor
-from dataspace.events import Event
+from dataspace.events import Event, Unreadable
 from dataspace.patterns import parse
 from keeve.cli.faces import event_face
 from keeve.cli.output import Output
@@ -35,7 +36,7 @@ def check(pattern: str, after: str) -> None:
     place(after)
 
 
-def tell_log(
+async def tell_log(
     store: Reading,
     output: Output,
     pattern: str,
@@ -45,38 +46,37 @@ def tell_log(
     lineage: bool,
     limit: int | None,
     follow: bool,
-    wait: Callable[[float], None] = time.sleep,
-) -> None:
-    """Tell of the events after `after`; with `follow` for ever. Raises `BadPattern`, `WrongCursor`, `NoSuchSession`."""
+    wait: Callable[[float], Awaitable[None]] = trio.sleep,
+) -> int:
+    """Tell of the events after `after`; with `follow` for ever. Gives 1 when a record could not be read.
+
+    Raises `BadPattern`, `WrongCursor`, `NoSuchSession`, `Deleted`.
+    """
     asked = parse(pattern)
     if session is not None:
         store.session(session)
-    cursor: Any = place(after)
+    cursor = store.space.places.at(place(after))
     left = -1 if limit is None else limit
-    while left:
+    code = 0
+    while True:
         # What comes while these are told is found the next time.
         upto = store.space.cursor
-        for event in store.space.query(asked, after=cursor, upto=upto, session=session, lineage=lineage):
-            _tell(output, event)
-            left -= 1
-            if not left:
-                return
+        reading = store.space.observe(asked, after=cursor, until=upto, marks=True, session=session, lineage=lineage)
+        async for item in reading:
+            if isinstance(item, Unreadable):
+                _tell_unreadable(output, item)
+                code = 1
+            elif isinstance(item, Event):
+                _tell(output, item)
+                left -= 1
+                if not left:
+                    return code
         if not follow:
-            return
-        cursor = upto if isinstance(cursor, str) and cursor == "start" else _later(store, cursor, upto)
-        _await(store, upto, wait)
-
-
-def _later(store: Reading, cursor: Any, upto: Cursor) -> Cursor:
-    """The place to go on from: never before the one that was asked for."""
-    asked = store.space.places.at(cursor)
-    return asked if asked.position > upto.position else upto
-
-
-def _await(store: Reading, seen: Cursor, wait: Callable[[float], None]) -> None:
-    while store.store.refresh().position <= seen.position:
-        wait(LOOK_AGAIN)
-    store.space.catch_up()
+            return code
+        cursor = max(cursor, upto, key=lambda place: place.position)
+        while store.store.refresh().position <= upto.position:
+            await wait(LOOK_AGAIN)
+        store.space.catch_up()
 
 
 def _tell(output: Output, event: Event) -> None:
@@ -86,3 +86,20 @@ def _tell(output: Output, event: Event) -> None:
     sign = "+" if event.kind == "assert" else "-"
     where = f"{event.position:>6}  {moment(event.time)}  {visible(event.session) or '(the store)'}  {sign} "
     output.say(where + visible(str(event.value)))
+
+
+def _tell_unreadable(output: Output, item: Unreadable) -> None:
+    """The others go on."""
+    what = f"session {item.session} cannot be read at seq {item.seq} (position {item.position}): {item.what}"
+    output.note(what, "red")
+    if output.as_json:
+        output.document(
+            {
+                "position": item.position,
+                "session": item.session,
+                "seq": item.seq,
+                "kind": "unreadable",
+                "what": item.what,
+                "cursor": str(item.cursor),
+            }
+        )

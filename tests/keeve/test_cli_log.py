@@ -100,23 +100,34 @@ async def test_following_tells_what_was_and_then_what_comes_once_and_in_order(st
         session = await host.get("s1")
         with reading(store) as read:
 
-            def wait(seconds: float) -> None:
+            async def wait(seconds: float) -> None:
                 raise EndOfWaiting
 
             class EndOfWaiting(Exception):
                 pass
 
-            how = {"session": None, "lineage": False, "limit": None, "follow": True, "wait": wait}
-            with pytest.raises(EndOfWaiting):
-                tell_log(read, Listening(as_json=True), "(turn . _)", after="start", **how)  # type: ignore[arg-type]  # a dict of different kinds
+            async def follow(after: str) -> None:
+                with pytest.raises(EndOfWaiting):
+                    await tell_log(
+                        read,
+                        Listening(as_json=True),
+                        "(turn . _)",
+                        after=after,
+                        session=None,
+                        lineage=False,
+                        limit=None,
+                        follow=True,
+                        wait=wait,
+                    )
+
+            await follow("start")
             assert texts == ["hello", "again", "elsewhere"]
             for text in ("one", "two"):
                 await session.turn(text)
                 after = str(read.space.cursor)
                 read.store.refresh()
                 read.space.catch_up()
-                with pytest.raises(EndOfWaiting):
-                    tell_log(read, Listening(as_json=True), "(turn . _)", after=after, **how)  # type: ignore[arg-type]  # as above
+                await follow(after)
     assert texts == ["hello", "again", "elsewhere", "one", "two"]
 
 
@@ -170,3 +181,19 @@ def test_a_retraction_is_told_as_one(tmp_path: Path) -> None:
     assert [event["kind"] for event in said.lines] == ["assert", "retract"]
     text = keeve("log", "(test.here . _)", "--store", tmp_path / "data").out
     assert [line.split(" (")[0][-1] for line in text.splitlines()] == ["+", "-"]
+
+
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_told(store: Path) -> None:
+    """Invariant 23: one damaged session does not hide what the others said."""
+    [segment] = (store / "log").iterdir()
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"again")] ^= 1
+    segment.write_bytes(data)
+    said = keeve("log", "(turn . _)", "--store", store, "--json")
+    assert said.code == 1
+    assert [(event["session"], event["kind"]) for event in said.lines] == [
+        ("s1", "assert"),
+        ("s1", "unreadable"),
+        ("s2", "assert"),
+    ]
+    assert "session s1 cannot be read at seq 4" in keeve("log", "(turn . _)", "--store", store).err
