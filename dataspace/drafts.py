@@ -2,7 +2,7 @@
 
 A `Draft` collects what one record will say: the message, the operations in order, the facts asserted and
 retracted, and the cells that any of them brought. It is the `CellSink` that values are frozen against.
-`seal` makes the record; `read_deeds` and `read_statements` are its inverse.
+`seal` makes the record; `read_deeds`, `read_statements` and `read_used` are its inverse.
 
     deeds  = [message, operations, cell digests, pending]
     facts  = [statements, numbers of the cells that they use, their digests]
@@ -16,13 +16,15 @@ The one rule: a draft holds nothing that a rollback to an earlier mark does not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.encoding import BadEncoding, decode, encode
 from dataspace.facts import Fact
-from dataspace.records import SALT, Cell, Kind, Record, Salts, content_digest
+from dataspace.records import SALT, Cell, Kind, Record, Salts, content_digest, split_digests
 from dataspace.values import CELLED, CelledBlob, Erased, FrozenDict, Promise, Ref, Value, thaw
 from dataspace.values import Cell as CellRef
+
+_NOT_FACTS: Final = "the facts of a record are not a list of three"
 
 Load: TypeAlias = Callable[[CellRef], "str | bytes | Erased"]
 """Gives the content of a cell that is not loaded yet."""
@@ -218,7 +220,7 @@ def read_statements(
         return []
     parts = decode(data, ref=ref, promise=promise)
     if not isinstance(parts, list) or len(parts) != 3:
-        raise BadEncoding("the facts of a record are not a list of three")
+        raise BadEncoding(_NOT_FACTS)
     statements: list[Statement] = []
     for said in parts[0]:
         if len(said) == 3:
@@ -228,6 +230,16 @@ def read_statements(
             read = tuple([thaw(field, load) for field in fields])
             statements.append(Assertion(at, Fact(label, read, thaw(keywords, load))))
     return statements
+
+
+def read_used(data: bytes) -> tuple[list[int], list[bytes]]:
+    """The cells that the second part of a body refers to: their numbers and digests. Raises `BadEncoding`."""
+    if not data:
+        return [], []
+    match decode(data, tree=bytes):
+        case [_, list(numbers), bytes(digests)]:
+            return numbers, split_digests(digests)
+    raise BadEncoding(_NOT_FACTS)
 
 
 def loaded(cell: CellRef) -> str | bytes | Erased:

@@ -11,8 +11,8 @@ from typing import Literal
 import attrs
 
 from dataspace.cursor import Cursor
-from dataspace.drafts import Assertion, Handle, read_statements
-from dataspace.encoding import BadEncoding, decode
+from dataspace.drafts import Assertion, Handle, read_statements, read_used
+from dataspace.encoding import BadEncoding
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from dataspace.patterns import Captures
@@ -126,7 +126,7 @@ class Proof:
         if part_digest(opened.salt, opened.facts) != self.facts:
             raise NotProven(event.position, "the facts are not those that the header names")
         try:
-            digests = _cell_digests(opened.facts)
+            digests = dict(zip(*read_used(opened.facts), strict=False))
             statements = read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
         except (BadEncoding, ValueError) as error:
             raise NotProven(event.position, str(error)) from error
@@ -138,11 +138,6 @@ class Proof:
                     break
                 return
         raise NotProven(event.position, "its record says something else")
-
-
-def _cell_digests(facts: bytes) -> dict[int, bytes]:
-    _, numbers, digests = decode(facts)
-    return {number: digests[32 * at : 32 * at + 32] for at, number in enumerate(numbers)}
 
 
 def _content(cell: Cell, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:

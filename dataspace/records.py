@@ -25,6 +25,8 @@ DOMAIN: Final = b"keeve record 1\n"
 ZERO_HASH: Final = bytes(32)
 STORE_UID: Final = bytes(16)
 """The uid of the store's own chain, for what belongs to no session."""
+DIGEST: Final = 32
+"""Bytes of a digest."""
 SALT: Final = 16
 """Bytes of salt before each part of a body and before each cell."""
 
@@ -198,6 +200,11 @@ def split_cell(data: bytes) -> Cell:
 def content_digest(data: bytes) -> bytes:
     """The digest of an encoded cell or of a heap page."""
     return sha256(data).digest()
+
+
+def split_digests(data: bytes) -> list[bytes]:
+    """Digests that stand end to end."""
+    return [data[at : at + DIGEST] for at in range(0, len(data), DIGEST)]
 
 
 def part_digest(salt: bytes, part: bytes) -> bytes:

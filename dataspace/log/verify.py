@@ -11,20 +11,17 @@ shredded) it counts and does not call wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 
-from dataspace.drafts import read_deeds
-from dataspace.encoding import decode
+from dataspace.drafts import read_deeds, read_used
 from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head
 from dataspace.log.recovery import judge
 from dataspace.log.scan import Batch, Bytes, Trail, commit_hash, commits_after, read_batch, written_end, wrong_bodies
 from dataspace.log.seals import first_frame
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
-from dataspace.records import Header, Kind, content_digest, split_body
-
-_DIGEST: Final = 32
+from dataspace.records import Header, Kind, content_digest, split_body, split_digests
 
 Open: TypeAlias = Callable[[Found | None, Frame, bytes], bytes | None]
 """Gives the plain body of a frame as it is stored, with its record (None for a checkpoint's); None when it
@@ -231,9 +228,9 @@ class Verification:
         if body is None or body.digest != header.body_digest:
             raise ValueError("it is not the one that the record's hash covers")
         deeds = read_deeds(body.deeds, tree=bytes)
-        _, numbers, digests = decode(body.facts, tree=bytes) if body.facts else ((), (), b"")
-        named = _cut(deeds.digests)
-        if [named[number] for number in numbers if number < len(named)] != _cut(digests):
+        numbers, digests = read_used(body.facts)
+        named = split_digests(deeds.digests)
+        if [named[number] for number in numbers if number < len(named)] != digests:
             return named, "its facts name other cells than its deeds"
         if header.kind == Kind.FORKED and header.seq > 1:
             return named, self._parent(header, deeds.message)
@@ -273,7 +270,3 @@ def _grouped(batch: Batch, records: Sequence[Found]) -> Iterator[tuple[Found | N
         yield found, frames
     if notes:
         yield None, notes
-
-
-def _cut(digests: bytes) -> list[bytes]:
-    return [digests[n : n + _DIGEST] for n in range(0, len(digests), _DIGEST)]
