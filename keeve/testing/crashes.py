@@ -62,22 +62,28 @@ class CrashingCalls:
         self.names.append(what)
         return self.count != self.at and self.count not in self.failures
 
-    def _end(self, what: str) -> None:
+    def _pass(self, what: str) -> None:
+        """Count a call, and do not come back from the one to die in or to fail at."""
+        if not self._step(what):
+            raise self._end(what)
+
+    def _end(self, what: str) -> BaseException:
+        """Fail or die, as it was told: what to raise."""
         error = self.failures.get(self.count)
         if error is not None:
-            raise OSError(error, os.strerror(error))
+            return OSError(error, os.strerror(error))
         if self.hard:
             os._exit(137)
         self.dead = True
         for fd in self._open:
             os.close(fd)
         self._open.clear()
-        raise SimulatedCrash(self.count, what)
+        return SimulatedCrash(self.count, what)
 
     def open(self, path: str, flags: int, mode: int = 0o777, /) -> int:
         made = bool(flags & os.O_CREAT) and not os.path.exists(path)
-        if made and not self._step(f"create {path}"):
-            self._end(f"create {path}")
+        if made:
+            self._pass(f"create {path}")
         if self.dead:
             raise SimulatedCrash(self.count, f"open {path}")
         fd = os.open(path, flags, mode)
@@ -104,39 +110,33 @@ class CrashingCalls:
             if self.failures.get(self.count) is not None and len(part) < len(data):
                 self.failures.setdefault(self.count + 1, self.failures[self.count])
                 return len(part)
-        self._end(what)
-        raise AssertionError("unreachable")
+        raise self._end(what)
 
     def fdatasync(self, fd: int, /) -> None:
-        if not self._step("sync"):
-            self._end("sync")
+        self._pass("sync")
         if self.syncs:
             self.disk.synced(fd)
 
     def fsync(self, fd: int, /) -> None:
         path = self._open.get(fd, "?")
-        if not self._step(f"sync folder {path}"):
-            self._end(f"sync folder {path}")
+        self._pass(f"sync folder {path}")
         if self.syncs:
             self.disk.synced_folder(path)
 
     def ftruncate(self, fd: int, length: int, /) -> None:
-        if not self._step(f"truncate to {length}"):
-            self._end(f"truncate to {length}")
+        self._pass(f"truncate to {length}")
         os.ftruncate(fd, length)
         self.disk.truncated(fd, length)
 
     def rename(self, source: str, target: str, /) -> None:
-        if not self._step(f"rename {source} to {target}"):
-            self._end(f"rename {source}")
+        self._pass(f"rename {source} to {target}")
         self.disk.seen(source)
         self.disk.seen(target)
         os.rename(source, target)
         self.disk.renamed(source, target)
 
     def unlink(self, path: str, /) -> None:
-        if not self._step(f"remove {path}"):
-            self._end(f"remove {path}")
+        self._pass(f"remove {path}")
         self.disk.seen(path)
         os.unlink(path)
         self.disk.removed(path)
@@ -144,8 +144,7 @@ class CrashingCalls:
     def mkdir(self, path: str, mode: int = 0o777, /) -> None:
         if os.path.exists(path):
             raise FileExistsError(path)
-        if not self._step(f"make folder {path}"):
-            self._end(f"make folder {path}")
+        self._pass(f"make folder {path}")
         os.mkdir(path, mode)
         self.disk.made_folder(path)
 
