@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -47,6 +48,23 @@ class NotWritable(WriteFailed):
     advice = "this process may not write there; use a folder of its own, or only read the store (readonly=True)"
 
 
+class ReadFailed(KeeveError):
+    """What is there could not be read. It is never taken for nothing."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path}: cannot be read ({reason}): nothing was changed; look at the disk, at what lies there and at "
+            "who may read it, then try again"
+        )
+
+    @classmethod
+    def of(cls, path: str, error: OSError) -> ReadFailed:
+        """The error for what the system said of a path, or of another that it names itself."""
+        return cls(str(error.filename or path), error.strerror or str(error))
+
+
 class SyncFailed(KeeveError):
     """The disk could not say that what was written is durable.
 
@@ -62,6 +80,39 @@ class SyncFailed(KeeveError):
 def _refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
     kind = DiskFull if error.errno in _FULL else NotWritable if error.errno in _FORBIDDEN else WriteFailed
     return kind(path, error.strerror or str(error), undone)
+
+
+def open_plain(path: Path) -> int:
+    """A descriptor to read the file at `path`. Raises `OSError` when it is no plain file: never waits for a pipe."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_plain(path, fd)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_plain(path: Path, fd: int) -> None:
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+
+
+def small_file(path: Path, most: int) -> bytes | None:
+    """The content of a plain file of at most `most` bytes; None when there is none such. Raises `ReadFailed`."""
+    try:
+        fd = open_plain(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ReadFailed.of(str(path), error) from error
+    try:
+        data = os.read(fd, most + 1)
+    except OSError as error:
+        raise ReadFailed.of(str(path), error) from error
+    finally:
+        os.close(fd)
+    return data if len(data) <= most else None
 
 
 class SystemCalls(Protocol):
@@ -88,11 +139,16 @@ class Files:
         self._paths: dict[int, str] = {}
 
     def open(self, path: Path, *, create: bool = False) -> int:
-        """A descriptor to read and write `path`. With `create` an empty file is made where there is none; its
-        name is durable after `sync_folder`."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        """A descriptor to read and write the plain file `path`. With `create` an empty one is made where there is
+        none; its name is durable after `sync_folder`. Raises `WriteFailed`."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
         try:
             fd = self._calls.open(str(path), flags, 0o600)
+            try:
+                _check_plain(path, fd)
+            except OSError:
+                self._calls.close(fd)
+                raise
         except OSError as error:
             raise _refused(str(path), error) from error
         self._paths[fd] = str(path)
@@ -189,10 +245,11 @@ class Files:
 
     def sync_folder(self, path: Path) -> None:
         """Make durable which names a folder holds. Raises `SyncFailed`."""
-        fd = self._calls.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._calls.fsync(fd)
+            fd = self._calls.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._calls.fsync(fd)
+            finally:
+                self._calls.close(fd)
         except OSError as error:
             raise SyncFailed(str(path), error.strerror or str(error)) from error
-        finally:
-            self._calls.close(fd)

@@ -15,13 +15,15 @@ import re
 from enum import Enum
 from pathlib import Path
 
-from dataspace.log.files import Files
+from dataspace.log.files import Files, small_file
 from dataspace.log.frames import FORMAT
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import NewerFormat
 
-_FORMAT = re.compile(r"keeve store\nformat (\d+)\nlog ([0-9a-f]{32})\n")
-_SEGMENT = re.compile(r"(\d{8,})\.seg")
+_FORMAT = re.compile(rb"keeve store\nformat (\d{1,20})\nlog ([0-9a-f]{32})\n")
+_FORMAT_MOST = 4096
+"""Bytes of a format file, at the most; a newer one may say more."""
+_SEGMENT = re.compile(r"(\d{8}|[1-9]\d{8,})\.seg", re.ASCII)
 _OURS = frozenset({"format", "format.new", "log", "lock", "head", "cut"})
 
 
@@ -52,23 +54,20 @@ class Layout:
         """The ids of the segments that there are, in order."""
         if not self.log.is_dir():
             return []
-        found = (_SEGMENT.fullmatch(path.name) for path in self.log.iterdir())
-        return sorted(int(match[1]) for match in found if match)
+        found = ((path, _SEGMENT.fullmatch(path.name)) for path in self.log.iterdir())
+        return sorted(int(match[1]) for path, match in found if match and path.is_file())
 
     def log_id(self) -> bytes | None:
         """The log id that the format file names; None when it is missing or damaged.
 
-        Raises `NewerFormat`.
+        Raises `NewerFormat`, and `ReadFailed`.
         """
-        try:
-            match = _FORMAT.match(self.format.read_text("ascii", "replace"))
-        except FileNotFoundError:
-            return None
+        match = _FORMAT.match(small_file(self.format, _FORMAT_MOST) or b"")
         if match is None:
             return None
         if int(match[1]) > FORMAT:
-            raise NewerFormat(0, 0, f"{self.format} says format {match[1]}, this version knows {FORMAT}")
-        return bytes.fromhex(match[2])
+            raise NewerFormat(0, 0, f"{self.format} says format {int(match[1])}, this version knows {FORMAT}")
+        return bytes.fromhex(match[2].decode())
 
     def write_format(self, files: Files, log_id: bytes) -> None:
         """Say for good that a store is here: written when its first batch is durable."""
@@ -77,6 +76,8 @@ class Layout:
     def state(self) -> State:
         """What is here. Raises `NotAStore` for anything else, so that nothing is made in a wrong place."""
         folder = self.folder
+        if "\0" in str(folder):
+            raise NotAStore(str(folder), "no name of a folder has a NUL in it")
         if not folder.exists():
             return State.NEW
         if not folder.is_dir():

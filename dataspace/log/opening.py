@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import attrs
 
-from dataspace.log.files import Files
+from dataspace.log.files import Files, open_plain
 from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
@@ -51,7 +51,7 @@ from dataspace.records import Salts
 
 _LEFT_OVER = 4096
 """A log that was being made, and never was one, has fewer bytes than this."""
-_PENDING = re.compile(r"(\d+)-(\d+)\.pending")
+_PENDING = re.compile(r"(\d{1,10})-(\d{1,12})\.pending", re.ASCII)
 
 
 class Owed(NamedTuple):
@@ -84,7 +84,7 @@ def mapped(layout: Layout, *, alive: bool = False) -> Iterator[list[SegmentBytes
     numbers = layout.segments()
     try:
         for number in numbers:
-            with open(layout.segment(number), "rb") as file:
+            with open(open_plain(layout.segment(number)), "rb") as file:
                 data: bytes | memoryview = b""
                 if alive and number == numbers[-1]:
                     data = file.read()
@@ -203,7 +203,7 @@ def owed(layout: Layout) -> list[Owed]:
     """What was cut and still has to be said in the store's chain, in the order of the log."""
     if not layout.cut.is_dir():
         return []
-    found = ((path, _PENDING.fullmatch(path.name)) for path in layout.cut.iterdir())
+    found = ((path, _PENDING.fullmatch(path.name)) for path in layout.cut.iterdir() if path.is_file())
     return sorted(Owed(int(match[1]), int(match[2]), path) for path, match in found if match)
 
 

@@ -21,6 +21,8 @@ from dataspace.log.store import StaleOwner, StoreMoved, StoreOwned
 
 _CLAIM = re.compile(rb"epoch (\d{20}) process (\d{10})\n")
 _LENGTH = 46
+PLAUSIBLE = 1 << 31
+"""A file beside the log that names an epoch from here on is damaged: believing it could use up the numbers."""
 _TICK = 20_000
 """Microseconds within which two changes of a folder may bear the same time."""
 
@@ -51,7 +53,7 @@ class Ownership:
         self._claim = b""
         self._seen = (0, 0)
         found = _read(fd)
-        self.epoch = found[0] if found else 0
+        self.epoch = found[0] if found and found[0] < PLAUSIBLE else 0
         """The epoch of this owner; until `claim`, of the one before."""
         _HELD.add(self)
 

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from dataspace.log.files import Files, WriteFailed
+from dataspace.log.files import Files, ReadFailed, WriteFailed, small_file
 from dataspace.log.marks import Mark
+from dataspace.log.ownership import PLAUSIBLE
 
 _HEAD = struct.Struct("<8s16sQQQQ32s32s")
 _MAGIC = b"KEEVEHED"
@@ -51,16 +52,18 @@ def unpack(data: bytes) -> Published | None:
     """What a head file says; None when it is torn, damaged or no head file."""
     if len(data) != LENGTH or crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
         return None
-    magic, log_id, epoch, *mark = _HEAD.unpack(data[:-4])
-    return Published(log_id, epoch, Mark(*mark)) if magic == _MAGIC else None
+    magic, log_id, epoch, *rest = _HEAD.unpack(data[:-4])
+    mark = Mark(*rest)
+    sound = magic == _MAGIC and epoch < PLAUSIBLE and mark.segment < 1 << 24 and mark.offset < 1 << 40
+    return Published(log_id, epoch, mark) if sound else None
 
 
 def read(path: Path, tries: int = 100) -> Published | None:
     """What is published at `path`; None when nothing is. Reads again when it meets a write half-way."""
     for _ in range(tries):
         try:
-            found = unpack(path.read_bytes())
-        except OSError:
+            found = unpack(small_file(path, LENGTH) or b"")
+        except ReadFailed:
             return None
         if found is not None:
             return found
@@ -68,22 +71,41 @@ def read(path: Path, tries: int = 100) -> Published | None:
 
 
 class Publisher:
-    """The owner's hand on the head file."""
+    """The owner's hand on the head file. Where the file is gone, or is another one, it is made anew."""
 
     def __init__(self, path: Path, files: Files, log_id: bytes, epoch: int) -> None:
         self._path = path
         self._files = files
         self._log_id = log_id
         self._epoch = epoch
-        self._fd = files.open(path, create=True)
-        if os.fstat(self._fd).st_size > LENGTH:
-            files.truncate(self._fd, 0)
+        self._fd: int | None = None
+        self._inode = 0
 
     def publish(self, mark: Mark) -> None:
         """Say that the log is durable up to `mark`. What the disk refuses here is left: the batch is durable."""
         with suppress(WriteFailed):
-            self._files.write(self._fd, 0, pack(self._log_id, self._epoch, mark))
+            fd = self._fd
+            if fd is None or not self._leads_here():
+                fd = self._opened()
+            self._files.write(fd, 0, pack(self._log_id, self._epoch, mark))
+
+    def _leads_here(self) -> bool:
+        try:
+            return os.stat(self._path).st_ino == self._inode
+        except OSError:
+            return False
+
+    def _opened(self) -> int:
+        self.close()
+        fd = self._fd = self._files.open(self._path, create=True)
+        found = os.fstat(fd)
+        self._inode = found.st_ino
+        if found.st_size > LENGTH:
+            self._files.truncate(fd, 0)
+        return fd
 
     def close(self) -> None:
         """Say no more. What was said stays."""
-        self._files.close(self._fd)
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._files.close(fd)

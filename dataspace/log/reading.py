@@ -14,8 +14,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import (
     COMMIT_SIZE,
+    MAX_HEAD,
     PREFIX,
     SEGMENT_SIZE,
     Frame,
@@ -56,24 +58,31 @@ class Reader:
         self._closed = False
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
-        """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, and
-        `StoreClosed`."""
+        """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,
+        and `StoreClosed`."""
         with self._lock:
             fd = self._files.get(segment)
             if fd is None:
                 fd = self._open(segment)
             else:
                 self._files.move_to_end(segment)
-            return os.pread(fd, length, offset)
+            try:
+                if length > _CHUNK:  # a length that was read may be any: no memory for what the file has not
+                    length = min(length, max(0, os.fstat(fd).st_size - offset))
+                return os.pread(fd, length, offset)
+            except OSError as error:
+                raise ReadFailed.of(str(self._layout.segment(segment)), error) from error
 
     def _open(self, segment: int) -> int:
         if self._closed:
             raise StoreClosed(str(self._layout.folder))
         path = self._layout.segment(segment)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_plain(path)
         except FileNotFoundError:
             raise LogCorrupt(segment, 0, f"{path} is missing") from None
+        except OSError as error:
+            raise ReadFailed.of(str(path), error) from error
         self._files[segment] = fd
         if len(self._files) > _OPEN:
             os.close(self._files.popitem(last=False)[1])
@@ -160,7 +169,7 @@ class Reader:
         found = parse(window, at, segment, offset - at)
         if found is None and len(window) - at >= PREFIX:
             head = int.from_bytes(window[at + 8 : at + 12], "little")
-            if at + PREFIX + head > len(window):
+            if head <= MAX_HEAD and at + PREFIX + head > len(window):
                 return parse(self.pread(segment, offset, PREFIX + head), 0, segment, offset)
         return found
 

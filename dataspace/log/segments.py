@@ -17,7 +17,7 @@ from typing import Final
 
 from dataspace.errors import KeeveError
 from dataspace.log.chains import Chains
-from dataspace.log.files import Files, WriteFailed
+from dataspace.log.files import Files, ReadFailed, WriteFailed
 from dataspace.log.frames import (
     FORMAT,
     SEGMENT_SIZE,
@@ -98,10 +98,13 @@ class SegmentStore:
         self.readonly = readonly
         self.fault: KeeveError | None = None
         self.damaged: Mapping[bytes, Damage] = {}
-        if readonly:
-            self._follow(evidence, visit)
-        else:
-            self._own(evidence, visit)
+        try:
+            if readonly:
+                self._follow(evidence, visit)
+            else:
+                self._own(evidence, visit)
+        except OSError as error:
+            raise ReadFailed.of(self._path, error) from error
 
     @property
     def head(self) -> Head:
