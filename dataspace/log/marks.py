@@ -39,6 +39,11 @@ class Mark(NamedTuple):
     commit: bytes
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Its segment and offset, by which marks of one log are in order."""
+        return self.segment, self.offset
+
+    @property
     def head(self) -> Head:
         """The head as it was at this mark."""
         return Head(self.position, self.hash)

@@ -124,7 +124,7 @@ def durable_part(layout: Layout, evidence: Evidence, visit: Visit | None) -> Ver
     with mapped(layout, alive=True) as segments:
         verdict = judge(segments, evidence)
         last = verdict.last
-        if last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
+        if verdict.outcome.writable and last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
             evidence = attrs.evolve(evidence, seen=(), start=None)
             segments = [
                 SegmentBytes(number, data[: last.offset] if number == last.segment else data)

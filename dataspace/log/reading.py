@@ -92,8 +92,17 @@ class Reader:
         """Close the files, for good."""
         with self._lock:
             self._closed = True
-            while self._files:
-                os.close(self._files.popitem()[1])
+            self._close_all()
+
+    def renew(self) -> None:
+        """Read on from the files that the names lead to now."""
+        with self._lock:
+            self._lengths.clear()
+            self._close_all()
+
+    def _close_all(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
 
     def read(self, at: int) -> StoredRecord:
         """The record at an address. Raises `NoSuchRecord`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
 from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said
 from dataspace.log.ownership import Ownership
-from dataspace.log.publishing import Publisher
+from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader, StoredRecord
 from dataspace.log.store import (
@@ -44,7 +45,7 @@ from dataspace.log.store import (
     check_records,
 )
 from dataspace.log.tail import Tail
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, NewerFormat, Verdict, Visit
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, Verdict, Visit
 from dataspace.records import STORE_UID, Record, Salts
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -163,7 +164,11 @@ class SegmentStore:
     def _say(self, debt: Owed, evidence: Evidence) -> None:
         """Put down in the store's chain what was cut, unless an interrupted recovery did that already."""
         place = self._mark._replace(segment=debt.segment, offset=debt.offset)
-        if next(self.scan(place), None) is None:
+        try:
+            told = next(self.scan(place), None)
+        except LogCorrupt:
+            return  # its name is no place where this log can have ended: nobody's, and left alone
+        if told is None:
             chain = self.chain(STORE_UID) or evidence.heads(STORE_UID) or self._find_chain()
             self.append([recovered(chain, debt.length, debt.name, self._now(), self._salts)])
         said(self._layout, self._files, debt)
@@ -182,9 +187,11 @@ class SegmentStore:
         published = read_head(layout.head)
         if published is not None and log_id in (None, published.log_id):
             self._mark = published.mark
-            if self._reader.holds(published.mark):
-                self.log_id, self.epoch = published.log_id, published.epoch
-                return
+            with suppress(LogCorrupt, ReadFailed):
+                if self._reader.holds(published.mark):
+                    self.log_id, self.epoch = published.log_id, published.epoch
+                    return
+        self._reader.renew()
         verdict = durable_part(layout, evidence, visit)
         self.fault = verdict.error()
         if isinstance(self.fault, NewerFormat):
@@ -194,13 +201,20 @@ class SegmentStore:
     def refresh(self) -> Head:
         if self._owner is None and self.fault is None:
             published = read_head(self._layout.head)
-            if published is not None:
-                if published.log_id != self.log_id:
-                    raise StoreMoved(self._path, "another store is there now")
-                if published.mark.position >= self._mark.position:
-                    self.epoch = published.epoch
-                    self._mark = published.mark
+            if published is not None and published.mark != self._mark:
+                self._go_on_to(published)
         return self.head
+
+    def _go_on_to(self, published: Published) -> None:
+        """Read on to what is published now, if that continues what was read here."""
+        mark = published.mark
+        if published.log_id != self.log_id:
+            raise StoreMoved(self._path, "another store is there now")
+        self._reader.renew()
+        if mark.place < self._mark.place or not (self._mark == BEGINNING or self._reader.holds(self._mark)):
+            raise StoreMoved(self._path, f"its log does not go on from position {self._mark.position}, as read here")
+        self.epoch = published.epoch
+        self._mark = mark
 
     # Writing
 

@@ -21,6 +21,7 @@ from dataspace.log.store import (
     StoreMoved,
     StoreOwned,
 )
+from dataspace.log.verdicts import LogTruncated
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.stores import Chain, texts
 
@@ -172,8 +173,8 @@ class TestOwnership:
         monkeypatch.setattr("os.stat", lambda path: asked.append(str(path)) or stat(path))
         for record in chain.records(5):
             store.append([record])
-        assert set(asked) == {str(folder / "log"), str(folder / "lock")}
         monkeypatch.undo()
+        assert set(asked) == {str(folder / "log"), str(folder / "lock"), str(folder / "head")}
         store.close()
 
 
@@ -216,6 +217,62 @@ class TestReadingBeside:
         shutil.copy(folder.parent / "other" / "head", folder / "head")
         with pytest.raises(StoreMoved):
             reader.refresh()
+        reader.close()
+
+    def test_an_older_copy_put_back_is_noticed(self, folder: Path) -> None:
+        """Invariant 33: who read on in another history would not know it."""
+        chain, store = Chain(), opened(folder)
+        store.append([chain.record("before")])
+        shutil.copytree(folder, folder.parent / "backup")
+        store.append([chain.record("lost")])
+        reader = opened(folder, readonly=True)
+        store.close()
+        folder.rename(folder.parent / "aside")
+        (folder.parent / "backup").rename(folder)
+        other = opened(folder)
+        with pytest.raises(StoreMoved, match="go on from position 3"):
+            reader.refresh()
+        other.append(Chain("other").records(9))
+        with pytest.raises(StoreMoved, match="go on from position 3"):
+            reader.refresh()
+        assert texts(reader) == ["before", "lost"] or reader.head.position == 3
+        reader.close()
+        other.close()
+
+    @pytest.mark.parametrize("how", ["gone", "another", "a folder"])
+    def test_the_head_file_may_be_lost_while_the_owner_writes(self, folder: Path, how: str) -> None:
+        """Invariant 21: it is derived, so a reader hears of what comes all the same."""
+        chain, store, head = Chain(), opened(folder), folder / "head"
+        store.append([chain.record("before")])
+        reader = opened(folder, readonly=True)
+        head.unlink()
+        if how == "another":
+            head.write_bytes(b"mine" * 50)
+        elif how == "a folder":
+            head.mkdir()
+            store.append([chain.record("not published")])
+            head.rmdir()
+        store.append([chain.record("after")])
+        reader.refresh()
+        assert texts(reader)[-1] == "after"
+        reader.close()
+        store.close()
+
+    @pytest.mark.parametrize("how", ["gone", "empty", "cut"])
+    def test_a_log_that_lost_its_end_is_not_read_as_a_shorter_one(self, folder: Path, how: str) -> None:
+        """Invariant 22: the head that was published tells that something is missing."""
+        store = opened(folder, segment_bytes=1000)
+        store.append([(chain := Chain()).record("x" * 600)])
+        store.append([chain.record("y" * 600)])
+        store.close()
+        last = segment(folder, 3)
+        if how == "gone":
+            last.unlink()
+        else:
+            os.truncate(last, 0 if how == "empty" else 200)
+        reader = opened(folder, readonly=True)
+        assert isinstance(reader.fault, LogTruncated)
+        assert reader.head.position == 2
         reader.close()
 
     def test_a_reader_changes_no_file(self, folder: Path, store: SegmentStore) -> None:
