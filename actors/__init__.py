@@ -1,5 +1,6 @@
-"""What runs in vats: `Session`, a conversation with a model that calls tools; the models and tools that it is given
-as devices (`actors.models`, `Tools`); and the `Directory`, which spawns, finds, lists and deletes sessions by message.
+"""What runs in vats: `Session`, a conversation with a model that calls tools; the models that it is given as devices
+(`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`); and the `Directory`, which
+spawns, finds, lists and deletes sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """

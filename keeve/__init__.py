@@ -1,14 +1,17 @@
-"""The front door: what users import.
+"""The front door: what users import. `docs/` says how each is used; `keeve.errors` has what can be raised.
 
-    open_host, Host, HostRef, Settings      a store and its sessions (`keeve.blocking` has the same without await)
-    Session                                 a conversation with a model
-    Actor, actor, read, near, Ref, Promise  what actors are written with
-    List, Map, Set, Text, Symbol, Blob      what their fields hold
-    Device, effect, Effect, Policy          what touches the world
-    pattern, parse, ANY, capture            what observers ask for
-    KeeveError                              the root of every error
+    open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
+    Session, Tools, TurnInterrupted                         a conversation with a model, and its tools
+    ChatModel, EchoModel, ScriptedModel                     models
+    Actor, actor, read, near, Ref, Promise                  what actors are written with
+    List, Map, Set, Text, Symbol, Blob, ERASED, NotAValue   what their fields hold
+    Device, effect, Effect, Policy                          what touches the world
+    Vault, Environment, File                                where its credentials are
+    pattern, parse, Pattern, ANY, capture                   what observers ask for
+    Event, Fact, Cursor, CaughtUp                           and what they are given
+    KeeveError                                              the root of every error
 
-`keeve.testing` is for the tests of those who build on Keeve.
+`keeve.blocking` has the same names without `await`, `keeve.testing` what tests of your own need.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from keeve import _ours
 _ours.check()
 
 from actors.models import ChatModel, EchoModel, ScriptedModel
-from actors.session import Session
+from actors.session import Session, TurnInterrupted
+from actors.tools import Tools
 from dataspace.cursor import Cursor
 from dataspace.errors import KeeveError
 from dataspace.events import CaughtUp, Event
@@ -70,6 +74,8 @@ __all__ = [
     "Snapshot",
     "Symbol",
     "Text",
+    "Tools",
+    "TurnInterrupted",
     "Vault",
     "actor",
     "capture",

@@ -6,8 +6,8 @@ OpenAI chat form, `tools` are in that form as well, and the answer is a dict:
     {"message": {"role": "assistant", "content": ..., "tool_calls": [...]}, "usage": {...} or None,
      "model": its name, "finish_reason": "stop", "tool_calls", "length", ... or None}
 
-`EchoModel` says again what was said, `ScriptedModel` plays a transcript, `ChatModel` asks any
-OpenAI-compatible service.
+`EchoModel` says again what was said, `ScriptedModel` plays a transcript, `ChatModel` asks any OpenAI-compatible
+service. `model_from_environment` gives the one that the environment names, as a `ChosenModel`.
 """
 
 from actors.models.answers import NotJSON

@@ -1,1 +1,23 @@
-"""How it is kept: frames, recovery, files, and the stores built on them."""
+"""How it is kept: one log for a store, as frames in segment files, with recovery and group commit.
+
+`store` is the protocol of every store and its errors, `memory` the readable specification of it, `segments` the
+embedded one. `writer` commits in groups, `files` reaches the disk, `marks` names places. `verdicts` has what recovery
+tells and `verify` checks everything; `layout`, `opening` and `publishing` are for those who look at a store's folder
+without owning it.
+
+These modules are public, all others are private to the package.
+"""
+
+__all__ = [
+    "files",
+    "layout",
+    "marks",
+    "memory",
+    "opening",
+    "publishing",
+    "segments",
+    "store",
+    "verdicts",
+    "verify",
+    "writer",
+]

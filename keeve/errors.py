@@ -1,0 +1,153 @@
+"""Every error that users of Keeve can meet, by name: all of them are `KeeveError`s.
+
+`usage` on a class says that what was asked cannot be; otherwise it can, and failed. `docs/hosts.md`, `docs/sessions.md`
+and `docs/devices.md` say when each comes and what to do.
+
+The one rule: nothing is defined here. An error lives with what raises it.
+"""
+
+from __future__ import annotations
+
+from actors.chat import BadAnswer, BadInput
+from actors.models import (
+    BadModelSetting,
+    BadModelURL,
+    ModelBusy,
+    ModelCut,
+    ModelNonsense,
+    ModelRefused,
+    ModelUnreachable,
+    ScriptMismatch,
+)
+from actors.session import BadSetting, TurnInterrupted
+from actors.tools import BadArguments, BadTool, NoSuchTool
+from dataspace.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
+from dataspace.errors import KeeveError
+from dataspace.events import NotProven
+from dataspace.facts import BadName
+from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
+from dataspace.log.store import (
+    NotAStore,
+    RecordTooLarge,
+    StaleOwner,
+    StoreFailed,
+    StoreMoved,
+    StoreOwned,
+    StoreReadOnly,
+)
+from dataspace.log.verdicts import LogCorrupt, LogError, LogTampered, LogTruncated, NewerFormat, SessionDamaged
+from dataspace.observe import NoSuchSession, ObserverFailed
+from dataspace.patterns import BadPattern
+from dataspace.values import FrozenValue, NotAValue
+from vat.actor import NotDeclared
+from vat.asking import NotRunning
+from vat.devices import BadPolicy, NotADevice
+from vat.errors import (
+    Broken,
+    CrankOverrun,
+    Deleted,
+    Failed,
+    Forked,
+    NoSuchActor,
+    NoSuchMethod,
+    OutsideCrank,
+    PromiseCycle,
+    PromiseGone,
+    ReadOnly,
+    Refused,
+    Revoked,
+)
+from vat.guard import TestRunGuard
+from vat.host import BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
+from vat.outcomes import DeviceFailed, EffectCancelled, EffectError, EffectTimeout, OutcomeUnknown, UnknownDevice
+from vat.refs import NotNear
+from vat.restore import BrokenChain, NoSuchPoint
+from vat.types import BadActorType, NewerVersion, UnknownActorType
+from vat.upgrading import UpgradeFailed
+from vat.vat import RequestConflict
+from vat.vault import NoCredential
+
+__all__ = [
+    "BadActorType",
+    "BadAnswer",
+    "BadArguments",
+    "BadCursor",
+    "BadInput",
+    "BadModelSetting",
+    "BadModelURL",
+    "BadName",
+    "BadPattern",
+    "BadPolicy",
+    "BadSessionId",
+    "BadSetting",
+    "BadTool",
+    "Broken",
+    "BrokenChain",
+    "Busy",
+    "CrankOverrun",
+    "CursorAhead",
+    "CursorChanged",
+    "CursorOfAnotherLog",
+    "Deleted",
+    "DeviceFailed",
+    "DiskFull",
+    "EffectCancelled",
+    "EffectError",
+    "EffectTimeout",
+    "Failed",
+    "Forked",
+    "FrozenValue",
+    "IdInUse",
+    "KeeveError",
+    "LogCorrupt",
+    "LogError",
+    "LogTampered",
+    "LogTruncated",
+    "ModelBusy",
+    "ModelCut",
+    "ModelNonsense",
+    "ModelRefused",
+    "ModelUnreachable",
+    "NewerFormat",
+    "NewerVersion",
+    "NoCredential",
+    "NoSuchActor",
+    "NoSuchEffect",
+    "NoSuchMethod",
+    "NoSuchPoint",
+    "NoSuchSession",
+    "NoSuchTool",
+    "NotADevice",
+    "NotAStore",
+    "NotAValue",
+    "NotDeclared",
+    "NotNear",
+    "NotProven",
+    "NotRunning",
+    "ObserverFailed",
+    "OutcomeUnknown",
+    "OutsideCrank",
+    "PromiseCycle",
+    "PromiseGone",
+    "ReadOnly",
+    "RecordTooLarge",
+    "Refused",
+    "RequestConflict",
+    "Revoked",
+    "ScriptMismatch",
+    "SessionDamaged",
+    "SnapshotMismatch",
+    "StaleOwner",
+    "StoreFailed",
+    "StoreMoved",
+    "StoreOwned",
+    "StoreReadOnly",
+    "SyncFailed",
+    "TestRunGuard",
+    "TurnInterrupted",
+    "UnknownActorType",
+    "UnknownDevice",
+    "UpgradeFailed",
+    "WriteFailed",
+    "WrongCursor",
+]
