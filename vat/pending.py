@@ -45,7 +45,12 @@ class Pending(Index, Protocol):
 
 
 def effects_in(heap: Heap, row: Session) -> Iterator[OpenEffect]:
-    """The open effects of a session whose heap this is, in the order in which they were wanted."""
+    """The open effects of a session whose heap this is, in the order in which they were wanted.
+
+    A fork that has done nothing yet has none: what it inherited is its parent's.
+    """
+    if heap.forking:
+        return
 
     def told(value: Any) -> Any:
         return f"({len(value)} items)" if isinstance(value, Tree) else heap.read(value)

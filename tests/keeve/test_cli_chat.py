@@ -11,6 +11,7 @@ import trio
 from actors.models import ChatModel, ChosenModel
 from keeve.cli import chat as chat_module
 from tests.cli_runner import Said, keeve
+from tests.cli_worlds import leave_a_turn_waiting
 from tests.model_server import Answer, ModelServer, failing, model_server, streamed, whole
 from vat.devices import Policy
 
@@ -100,6 +101,13 @@ def test_what_is_asked_here_is_recorded_as_asked_on_the_command_line(store: Path
 def test_a_long_answer_is_printed_whole(store: Path) -> None:
     line = "word " * 5000 + "end"
     assert keeve("chat", "s1", "--store", store, input=line + "\n").out == line + "\n"
+
+
+async def test_the_pending_work_of_other_sessions_is_left_for_the_host_that_can_do_it(store: Path) -> None:
+    await leave_a_turn_waiting(store, "mailer")
+    before = keeve("effects", "--store", store, "--json").json["effects"]
+    assert keeve("chat", "s1", "--store", store, input="hello\n").code == 0
+    assert keeve("effects", "--store", store, "--json").json["effects"] == before
 
 
 async def test_the_model_that_the_environment_names_answers(store: Path) -> None:

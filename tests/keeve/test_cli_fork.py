@@ -52,10 +52,13 @@ def test_a_fork_at_a_seq_has_what_was_before_it(store: Path) -> None:
 
 async def test_a_fork_leaves_the_pending_work_of_others_alone(store: Path) -> None:
     """A device that this command does not have is no reason to break what waits for it."""
-    await leave_waiting(store)
+    await leave_a_turn_waiting(store, "mailer")
+    before = keeve("effects", "--store", store, "--json").json["effects"]
     chat(store, "s1", "hello")
     assert keeve("fork", "s1", "--store", store).code == 0
-    assert [row["session"] for row in keeve("effects", "--store", store, "--json").json["effects"]] == ["c1"]
+    assert keeve("fork", "mailer", "--store", store).code == 0
+    assert [each["session"] for each in before] == ["mailer"]
+    assert keeve("effects", "--store", store, "--json").json["effects"] == before
 
 
 async def test_effects_without_an_outcome_are_listed(store: Path) -> None:

@@ -63,6 +63,12 @@ async def test_a_store_that_is_owned_is_verified_up_to_what_is_durable(store: Pa
         for number in range(5):
             await session.turn(f"turn {number}")
         assert keeve("verify", "--store", store).code == 0
+        # A write that is on its way: the segment has zeros ahead of it, into which it goes.
+        with open(store / "log" / "00000001.seg", "r+b") as segment:  # noqa: ASYNC230  # nothing else runs here
+            segment.seek(-64, 2)
+            segment.write(b"half a write")
+        said = keeve("verify", "--store", store, "--json")
+        assert (said.code, said.json["troubles"]) == (0, [])
 
 
 def test_content_that_is_not_what_was_written_is_found_with_its_session(store: Path) -> None:
