@@ -4,7 +4,7 @@
 #   make crash    the crash suites with every kill point and the long runs
 #   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
 #   make format   bring the code into its format
-#   make docs     write into docs/invariants.md which tests show each invariant
+#   make docs     write into docs/ which tests show each invariant, and what each file is
 #   make clean    remove what was made here, stores excepted
 # Another Python: make PYTHON=python3.12 run. Another store: make STORE=elsewhere run.
 
@@ -37,6 +37,7 @@ format: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/fill_invariants.py
+	$(BIN)/python docs/fill_rooms.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

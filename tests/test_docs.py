@@ -1,14 +1,23 @@
-"""What the pages point at is there."""
+"""What the pages say is there is there, and what they say works works."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from dataspace.errors import KeeveError
+from docs import fill_rooms
+from keeve import Host, Settings, blocking, errors, open_host
+from tests.pages import ROOT, run
+from vat.actor import RESERVED
+
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = ["actors.md", "hosts.md"]
+"""Pages whose Python blocks are one program, like those of the README."""
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)
@@ -23,9 +32,7 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
 
 
 def test_every_path_of_the_project_that_a_page_names_exists(page: Path) -> None:
-    named = re.findall(
-        r"`((?:dataspace|snapshots|vat|actors|keeve|tests|examples|docs)/[\w/.]*)`", page.read_text()
-    )
+    named = re.findall(r"`((?:dataspace|snapshots|vat|actors|keeve|tests|examples|docs)/[\w/.]*)`", page.read_text())
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
@@ -33,3 +40,79 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE)
     assert [target for target in named if target not in targets] == []
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [page.name for page in PAGES[1:] if page.name not in readme] == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_page_runs_from_the_first_block_to_the_last(name: str, tmp_path: Path) -> None:
+    ran = run(ROOT / "docs" / name, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+
+
+def first_cells(page: str, heading: str) -> list[str]:
+    """What stands in code in the first column of the table that begins with `heading`."""
+    table = (ROOT / "docs" / page).read_text().partition(heading)[2].partition("\n\n")[0]
+    return [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)", row.split(" | ")[0])]
+
+
+def test_the_page_of_hosts_has_every_option_and_no_other() -> None:
+    parameters = list(inspect.signature(open_host).parameters)
+    assert first_cells("hosts.md", "| `open_host(path, …)` |") == parameters[1:]
+
+
+def test_the_page_of_hosts_has_every_setting_with_its_default() -> None:
+    text = (ROOT / "docs" / "hosts.md").read_text().partition("| `Settings(…)` |")[2]
+    rows = re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \|", text, re.MULTILINE)
+    settings = {field.name: str(field.default) for field in attrs.fields(Settings)}
+    assert {name: default.strip('"') for name, default in rows if name in settings} == settings
+    assert first_cells("hosts.md", "| `Settings(…)` |") == list(settings)
+
+
+def test_what_the_page_of_hosts_says_that_a_host_does_it_can() -> None:
+    named = first_cells("hosts.md", "## What a host does\n\n")
+    assert len(named) > 10
+    assert [name for name in named if not hasattr(Host, name)] == []
+    text = (ROOT / "docs" / "hosts.md").read_text().partition("**`keeve.blocking`** has")[2]
+    lacking = text.partition("(but for ")[2].partition(")")[0]
+    assert {name for name in named if not hasattr(blocking.Host, name)} == set(re.findall(r"`(\w+)`", lacking))
+
+
+def test_the_page_of_actors_has_the_names_that_are_taken() -> None:
+    text = (ROOT / "docs" / "actors.md").read_text().partition("These names every actor has")[2].partition("\n- ")[0]
+    assert set(re.findall(r"`(\w+)`", text.partition("\n\n")[0])) == RESERVED
+
+
+@pytest.mark.parametrize("name", ["actors.md", "devices.md", "hosts.md", "observers.md", "sessions.md"])
+def test_every_error_that_a_page_names_can_be_imported(name: str) -> None:
+    known = {cls.__name__ for cls in subclasses(KeeveError)}
+    named = set(re.findall(r"`([A-Z]\w+)`", (ROOT / "docs" / name).read_text())) & known
+    assert named
+    assert named <= set(errors.__all__)
+
+
+def subclasses(cls: type) -> set[type]:
+    """A class and all below it, but for the twins that a restart makes."""
+    found = {cls}
+    for below in cls.__subclasses__():
+        found |= subclasses(below)
+    return found
+
+
+def test_the_page_of_the_architecture_says_of_each_file_what_it_says_of_itself() -> None:
+    page = fill_rooms.PAGE.read_text()
+    assert page == fill_rooms.filled(page, fill_rooms.rooms()), "run make docs"
+    rows = [match[1] for line in page.splitlines() if (match := fill_rooms.ROW.match(line))]
+    assert sorted(rows) == sorted(fill_rooms.rooms())
+
+
+def test_a_file_that_is_new_comes_last_in_the_table_of_its_folder() -> None:
+    page = "| `vat/b.py` | old |\n| `vat/gone.py` | |\n\n| `vat/c/d.py` | x |"
+    said = {"vat/a.py": "A", "vat/b.py": "B", "vat/c/d.py": "D", "vat/c/e.py": "E"}
+    assert fill_rooms.filled(page, said) == (
+        "| `vat/b.py` | B |\n| `vat/a.py` | A |\n\n| `vat/c/d.py` | D |\n| `vat/c/e.py` | E |"
+    )
