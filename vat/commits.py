@@ -83,6 +83,7 @@ class Commits:
             self._fail(step, job, error)
             return False
         self._steps[group[0].uid, group[0].seq] = (resident, step, job)
+        resident.flying += 1
         return True
 
     def go(self, *, lone: bool) -> None:
@@ -101,12 +102,13 @@ class Commits:
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, _ = entry
+                resident.flying -= 1
                 if step.record is record:
                     resident.durable = record.seq
                 self._let_go(resident, step)
                 while resident.waiting and resident.waiting[0][0] <= resident.durable:
                     self._let_go(resident, resident.waiting.popleft()[1])
-                if resident.paused and resident.settled:
+                if resident.paused and not resident.flying:
                     resident.paused = False
                     self._resumed(resident)
 
@@ -122,6 +124,7 @@ class Commits:
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, job = entry
+                resident.flying -= 1
                 self._fail(step, job, error)
                 self.drop(resident, error)
 
@@ -133,6 +136,7 @@ class Commits:
             for seq in range(resident.durable + 1, vat.seq + 1):
                 entry = self._steps.pop((vat.uid, seq), None)
                 if entry is not None:
+                    resident.flying -= 1
                     self._fail(entry[1], entry[2], error)
             resident.waiters.update(vat.waiters)
             vat.waiters = {}

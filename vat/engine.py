@@ -27,7 +27,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.observe import Dataspace
 from dataspace.patterns import Pattern
-from dataspace.records import Record
+from dataspace.records import Kind, Record
 from snapshots.cache import PageCache
 from vat.asking import NotRunning, Waiter
 from vat.births import Births
@@ -307,7 +307,7 @@ class Engine:
                 self.mail.carry(resident, number, uid, message)
             if step.subscriptions:
                 self.subscriptions.take_up(vat)
-        if vat.deleted:
+        if step.record is not None and step.record.kind == Kind.DELETE:
             self._bury(resident, vat)
 
     def _bury(self, resident: Resident, vat: Vat) -> None:

@@ -46,6 +46,7 @@ class Resident:
         "damage",
         "durable",
         "first",
+        "flying",
         "mailbox",
         "memory",
         "paused",
@@ -67,13 +68,15 @@ class Resident:
         self.memory: VatMemory | None = None
         self.durable = 0
         """The seq of its newest durable record."""
+        self.flying = 0
+        """How many of its steps are on their way to the log."""
         self.first: list[Job] = []
         """What the vat has to do before anything in the mailbox."""
         self.mailbox: deque[Job] = deque()
         self.ready = False
         """Whether it stands in the queue of those that have something to do."""
         self.paused = False
-        """Whether its jobs wait until all that it recorded is durable."""
+        """Whether its jobs wait until nothing of it is on its way to the log."""
         self.stale = False
         """Whether the vat holds what must not be recorded, and is loaded again before it does anything else."""
         self.waiting: deque[tuple[int, Step]] = deque()
@@ -92,16 +95,11 @@ class Resident:
         """Why it takes no more input."""
 
     @property
-    def settled(self) -> bool:
-        """Whether all that the vat recorded is durable."""
-        return self.vat is None or self.durable == self.vat.seq
-
-    @property
     def idle(self) -> bool:
         """Whether nothing of it is on its way."""
-        if self.mailbox or self.ready or self.paused or self.waiting or self.unacknowledged:
+        if self.mailbox or self.ready or self.flying or self.waiting or self.unacknowledged:
             return False
-        return self.vat is None or not (self.vat.waiters or self.durable != self.vat.seq)
+        return self.vat is None or not self.vat.waiters
 
 
 class Residents:

@@ -144,7 +144,7 @@ class Turns:
                 self._spoil(resident)
                 return
         if vat.deleted:
-            resident.paused = not resident.settled
+            resident.paused = True
         elif not all(self._commits.add(resident, step, Job(None)) for step in self._after(resident, vat)):
             self._spoil(resident)
 
@@ -185,10 +185,10 @@ class Turns:
     def _spoil(self, resident: Resident) -> None:
         """The vat holds what must not be recorded: it is loaded again, as soon as what it did record is durable."""
         resident.stale = True
-        if resident.settled:
-            self._unload(resident)
-        else:
+        if resident.flying:
             resident.paused = True
+        else:
+            self._unload(resident)
 
     def _unload(self, resident: Resident) -> None:
         vat, resident.vat = resident.vat, None
@@ -199,7 +199,7 @@ class Turns:
 
     def _pause(self, resident: Resident, job: Job) -> None:
         resident.mailbox.appendleft(job)
-        resident.paused = not resident.settled
+        resident.paused = bool(resident.flying)
 
 
 @trio.lowlevel.disable_ki_protection

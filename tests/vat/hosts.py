@@ -262,8 +262,13 @@ def held(host: Host) -> Iterator[None]:
     try:
         yield
     finally:
-        del commits.go
-        commits.writer.wake()
+        let_go(host)
+
+
+def let_go(host: Host) -> None:
+    """End what `held` began, before its block ends."""
+    vars(host._engine.commits).pop("go", None)
+    host._engine.commits.writer.wake()
 
 
 async def started() -> None:
