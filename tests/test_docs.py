@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from dataspace.errors import KeeveError
 from docs import fill_rooms
 from keeve import Host, Settings, blocking, errors, open_host
 from tests.pages import ROOT, run
+from tests.test_architecture import modules, texts
 from vat.actor import RESERVED
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -108,6 +110,25 @@ def test_the_page_of_the_architecture_says_of_each_file_what_it_says_of_itself()
     assert page == fill_rooms.filled(page, fill_rooms.rooms()), "run make docs"
     rows = [match[1] for line in page.splitlines() if (match := fill_rooms.ROW.match(line))]
     assert sorted(rows) == sorted(fill_rooms.rooms())
+
+
+def test_every_method_that_the_page_of_the_architecture_names_exists() -> None:
+    known: dict[str, tuple[set[str], set[str]]] = {}
+    for file in modules().values():
+        for node in ast.walk(ast.parse(texts()[file])):
+            if isinstance(node, ast.ClassDef):
+                names, bases = known.setdefault(node.name, (set(), set()))
+                names |= {part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+                names |= set(re.findall(r"^    ([A-Z]+)\b", ast.get_source_segment(texts()[file], node) or "", re.M))
+                bases |= {base.id for base in node.bases if isinstance(base, ast.Name)}
+
+    def has(cls: str, name: str) -> bool:
+        names, bases = known.get(cls, (set(), set()))
+        return name in names or any(has(base, name) for base in bases)
+
+    named = re.findall(r"`([A-Z][a-z]\w*)\.(\w+)`", fill_rooms.PAGE.read_text())
+    assert len(named) > 30
+    assert [f"{cls}.{name}" for cls, name in named if not has(cls, name)] == []
 
 
 def test_a_file_that_is_new_comes_last_in_the_table_of_its_folder() -> None:
