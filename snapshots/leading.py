@@ -13,14 +13,15 @@ from typing import Any
 
 from dataspace.values import Promise, Ref
 from snapshots.handle import Tree
-from snapshots.nodes import Branch, KeyedLeaf, ListLeaf, Loader, MapLeaf, Node, PageRef, nowhere
+from snapshots.items import contents
+from snapshots.nodes import Branch, Loader, Node, PageRef, nowhere
 
 
 def leads(node: Node) -> bool:
     """Whether a ref, a promise, or a tree that leads to one, stands under a node whose children are written."""
     if isinstance(node, Branch):
         return any(child.leads for child in node.children if type(child) is PageRef)
-    return any(map(_refers, _contents(node)))
+    return any(map(_refers, contents(node)))
 
 
 def leading(tree: Tree, loader: Loader = nowhere) -> Iterator[Any]:
@@ -40,18 +41,7 @@ def leading(tree: Tree, loader: Loader = nowhere) -> Iterator[Any]:
         if isinstance(node, Branch):
             todo.extend(node.children)
         else:
-            yield from _contents(node)
-
-
-def _contents(leaf: Node) -> Iterator[Any]:
-    if isinstance(leaf, ListLeaf):
-        yield from leaf.items
-    elif isinstance(leaf, MapLeaf):
-        for key, value in leaf.entries:
-            yield key
-            yield value
-    elif isinstance(leaf, KeyedLeaf):
-        yield from leaf.entries
+            yield from contents(node)
 
 
 def _refers(value: Any) -> bool:

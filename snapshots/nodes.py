@@ -62,6 +62,10 @@ class Node:
         """A node of its things and then those of `after`."""
         raise NotImplementedError
 
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> Node:
+        """A node with `child` of each child, or `item` of each item or value. Keys stay as they are."""
+        raise NotImplementedError
+
 
 Child: TypeAlias = Node | PageRef
 Loader: TypeAlias = Callable[[PageRef], Node]
@@ -133,6 +137,9 @@ class ListLeaf(Node):
     def join(self, after: ListLeaf) -> ListLeaf:
         return ListLeaf(self.items + after.items)
 
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> ListLeaf:
+        return ListLeaf([item(each) for each in self.items])
+
 
 class ListBranch(Branch):
     """`ends[i]` is how many items the children up to and with `i` hold."""
@@ -154,6 +161,9 @@ class ListBranch(Branch):
     def join(self, after: ListBranch) -> ListBranch:
         before = self.ends[-1]
         return ListBranch(self.children + after.children, self.ends + [before + end for end in after.ends])
+
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> ListBranch:
+        return ListBranch([child(each) for each in self.children], self.ends)
 
     def replaced(self, start: int, stop: int, nodes: list[Any]) -> ListBranch:
         before = self.ends[start - 1] if start else 0
@@ -201,6 +211,9 @@ class MapLeaf(KeyedLeaf):
     def bound(self) -> Any:
         return self.entries[0][0]
 
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> MapLeaf:
+        return MapLeaf(self.order, [(key, item(value)) for key, value in self.entries])
+
 
 class SetLeaf(KeyedLeaf):
     """Its entries are the keys."""
@@ -209,6 +222,9 @@ class SetLeaf(KeyedLeaf):
 
     def bound(self) -> Any:
         return self.entries[0]
+
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> SetLeaf:
+        return SetLeaf(self.order, self.entries)
 
 
 class KeyedBranch(Branch):
@@ -234,6 +250,9 @@ class KeyedBranch(Branch):
 
     def join(self, after: KeyedBranch) -> KeyedBranch:
         return KeyedBranch(self.children + after.children, self.order + after.order, self.bounds + after.bounds)
+
+    def mapped(self, child: Callable[[Child], Child], item: Callable[[Any], Any]) -> KeyedBranch:
+        return KeyedBranch([child(each) for each in self.children], self.order, self.bounds)
 
     def replaced(self, start: int, stop: int, nodes: list[Any]) -> KeyedBranch:
         return KeyedBranch(

@@ -1,8 +1,5 @@
 """Trees as a whole: writing what changed, and walking what there is.
 
-This is the front door of `lists` and `keyed` (the kinds), `nodes` (their shape), `pages` (their bytes), `leading`
-(finding refs in them) and `twins` (copying them).
-
 A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
 the items. It promises two things. Nodes that several trees, or several versions of one, have in common are
 written once. And it leaves every tree as it was until it is settled: pages that never became durable are
@@ -11,59 +8,16 @@ then simply forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList
-from snapshots.handle import Tree, Unwritten
-from snapshots.keyed import MapTree, NoSuchKey, SetTree
-from snapshots.leading import leading, leads
-from snapshots.lists import ListTree, OutOfRange
-from snapshots.nodes import (
-    Branch,
-    Child,
-    KeyedBranch,
-    KeyedLeaf,
-    ListBranch,
-    ListLeaf,
-    Loader,
-    MapLeaf,
-    Node,
-    NoLoader,
-    PageRef,
-    nowhere,
-)
-from snapshots.pages import Writer, decode_tree, encode_node
-from snapshots.twins import twin
-
-__all__ = [
-    "Draft",
-    "ListTree",
-    "Loader",
-    "MapTree",
-    "NoLoader",
-    "NoSuchKey",
-    "Node",
-    "OutOfRange",
-    "Page",
-    "PageRef",
-    "SetTree",
-    "Tree",
-    "Unwritten",
-    "Writer",
-    "decode_tree",
-    "leading",
-    "nowhere",
-    "twin",
-    "walk",
-    "write",
-]
+from snapshots.handle import Tree
+from snapshots.items import holders, with_trees
+from snapshots.leading import leads
+from snapshots.nodes import Branch, Child, Loader, Node, PageRef
+from snapshots.pages import Writer, encode_node
 
 _AnyTree = TypeVar("_AnyTree", bound=Tree)
-_TREES = frozenset({ListTree, MapTree, SetTree})
-_DICTS = frozenset({FrozenDict, CelledDict, dict})
-_LISTS = frozenset({FrozenList, CelledList, list, tuple})
-_HOLDERS = _TREES | _DICTS | _LISTS
 
 
 class Page(NamedTuple):
@@ -119,7 +73,8 @@ class Draft:
         assert isinstance(node, Node)
         ref = node.ref or self._refs.get(id(node))
         if ref is None:
-            stored = self._stored(node)
+            # The node as loading it will give it: over written pages and written trees alone.
+            stored = node.mapped(self._page, self._item)
             data = encode_node(stored)
             named = self._put(data)
             ref = self._refs[id(node)] = PageRef(named.seq, named.number, named.digest, leads(stored))
@@ -128,37 +83,9 @@ class Draft:
             self._written.append((node, page))
         return ref
 
-    def _stored(self, node: Node) -> Node:
-        """The node as loading it will give it: over written pages and written trees alone."""
-        if isinstance(node, ListBranch):
-            return ListBranch([self._page(child) for child in node.children], node.ends)
-        if isinstance(node, KeyedBranch):
-            return KeyedBranch([self._page(child) for child in node.children], node.order, node.bounds)
-        if isinstance(node, ListLeaf):
-            return ListLeaf([self._item(item) for item in node.items])
-        if isinstance(node, MapLeaf):
-            return MapLeaf(node.order, [(key, self._item(value)) for key, value in node.entries])
-        return node
-
     def _item(self, item: Any) -> Any:
         """An item with the trees in it written; the very same when there are none that were not."""
-        kind: Any = type(item)
-        changed: Any
-        if kind in _TREES:
-            return self.write(item)
-        if kind in _DICTS:
-            if _HOLDERS.isdisjoint(map(type, item.values())):
-                return item
-            changed = {key: self._item(inner) for key, inner in item.items()}
-            same = all(changed[key] is inner for key, inner in item.items())
-        elif kind in _LISTS:
-            if _HOLDERS.isdisjoint(map(type, item)):
-                return item
-            changed = [self._item(inner) for inner in item]
-            same = all(map(lambda new, old: new is old, changed, item))
-        else:
-            return item
-        return item if same else kind(changed)
+        return with_trees(item, self.write)
 
 
 def write(tree: _AnyTree, writer: Writer) -> _AnyTree:
@@ -189,19 +116,7 @@ def walk(tree: Tree, loader: Loader, known: Container[PageRef] = ()) -> Iterator
             yield ref
             if here is ref:
                 here = loader(ref)
-        todo.extend(_under(here))
-
-
-def _under(holder: Any) -> Iterable[Any]:
-    """What can lead to pages directly under a node, or under a list or dict of a node's."""
-    if isinstance(holder, Branch):
-        return reversed(holder.children)
-    if isinstance(holder, ListLeaf):
-        items: Iterable[Any] = holder.items
-    elif isinstance(holder, KeyedLeaf):
-        items = (entry[1] for entry in holder.entries) if isinstance(holder, MapLeaf) else ()
-    elif type(holder) in _DICTS:
-        items = holder.values()
-    else:
-        items = holder or ()
-    return [item for item in items if type(item) in _HOLDERS]
+        if isinstance(here, Branch):
+            todo.extend(reversed(here.children))
+        elif here is not None:
+            todo.extend(holders(here))

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from dataspace.values import NotAValue, Ref, Symbol
+from snapshots import MapTree, NoSuchKey, SetTree, write
 from snapshots.memory import MemoryPages
-from snapshots.trees import MapTree, NoSuchKey, SetTree, write
 
 SCALARS = [None, False, True, -1, 0, 2**80, -math.inf, 0.5, math.nan, "", "a", b"a", Symbol("a"), Ref(None, 1)]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snapshots import ListTree, OutOfRange, write
 from snapshots.memory import MemoryPages
 from snapshots.nodes import WIDTH, NoLoader, PageRef
-from snapshots.trees import ListTree, OutOfRange, write
 
 BIG = 32 * 32 * 32 + 5
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from snapshots import ListTree, write
 from snapshots.cache import PageCache
 from snapshots.memory import MemoryPages
 from snapshots.nodes import ListLeaf, PageRef
-from snapshots.trees import ListTree, write
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 NODE = ListLeaf([1])

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dataspace.encoding import BadEncoding, decode, encode
 from dataspace.values import Cell, FrozenDict, FrozenList, Ref, Symbol
+from snapshots import ListTree, MapTree, SetTree, Unwritten, write
 from snapshots.memory import MemoryPages
 from snapshots.nodes import KeyedBranch, ListBranch, ListLeaf, MapLeaf, Node, PageRef, SetLeaf
 from snapshots.pages import BadPage, decode_node, decode_tree, encode_node
-from snapshots.trees import ListTree, MapTree, SetTree, Unwritten, write
 
 REFS = [PageRef(1, 2, bytes(32), leads=True), PageRef(300, 4, b"\1" * 32, leads=False)]
 NODES = [

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dataspace.values import scalar_key
+from snapshots import ListTree, MapTree, PageRef, SetTree, write
 from snapshots.memory import MemoryPages
 from snapshots.nodes import HALF, WIDTH, Branch, KeyedBranch, KeyedLeaf, ListBranch, ListLeaf, MapLeaf, nowhere
-from snapshots.trees import ListTree, MapTree, PageRef, SetTree, write
 
 positions = st.floats(0, 1, exclude_max=True)
 runs = st.integers(1, 90)

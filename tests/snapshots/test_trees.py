@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dataspace.values import Cell, CelledDict, FrozenDict, FrozenList
+from snapshots import Draft, ListTree, MapTree, PageRef, SetTree, walk, write
 from snapshots.memory import MemoryPages, MissingPage
 from snapshots.nodes import ListLeaf
 from snapshots.pages import BadPage, encode_node
-from snapshots.trees import Draft, ListTree, MapTree, PageRef, SetTree, walk, write
 
 
 def heap(actors=3, said=50):

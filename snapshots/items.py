@@ -1,0 +1,59 @@
+"""What stands in the leaves of a tree, and the trees that stand inside of that.
+
+The one rule: an item in which nothing changes stays the very same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList
+from snapshots.keyed import MapTree, SetTree
+from snapshots.lists import ListTree
+from snapshots.nodes import KeyedLeaf, ListLeaf, MapLeaf, Node
+
+_TREES: Final[frozenset[type]] = frozenset({ListTree, MapTree, SetTree})
+_DICTS: Final[frozenset[type]] = frozenset({FrozenDict, CelledDict, dict})
+_LISTS: Final[frozenset[type]] = frozenset({FrozenList, CelledList, list, tuple})
+_HOLDERS: Final = _TREES | _DICTS | _LISTS
+
+
+def contents(leaf: Node) -> Iterable[Any]:
+    """The items of a list's leaf, the keys and values of a map's, the keys of a set's."""
+    if isinstance(leaf, ListLeaf):
+        return leaf.items
+    if isinstance(leaf, MapLeaf):
+        return [part for entry in leaf.entries for part in entry]
+    assert isinstance(leaf, KeyedLeaf)
+    return leaf.entries
+
+
+def holders(here: Any) -> list[Any]:
+    """What may hold a tree directly in a leaf, or in a list or dict of an item: trees, lists and dicts."""
+    if isinstance(here, Node):
+        here = contents(here)
+    elif type(here) in _DICTS:
+        here = here.values()
+    return [item for item in here if type(item) in _HOLDERS]
+
+
+def with_trees(item: Any, change: Callable[[Any], Any]) -> Any:
+    """An item with `change` of each tree in it."""
+    kind: Any = type(item)
+    changed: Any
+    if kind in _TREES:
+        return change(item)
+    if kind in _DICTS:
+        if _HOLDERS.isdisjoint(map(type, item.values())):
+            return item
+        changed = {key: with_trees(inner, change) for key, inner in item.items()}
+        same = all(changed[key] is inner for key, inner in item.items())
+    elif kind in _LISTS:
+        if _HOLDERS.isdisjoint(map(type, item)):
+            return item
+        changed = [with_trees(inner, change) for inner in item]
+        same = all(map(lambda new, old: new is old, changed, item))
+    else:
+        return item
+    return item if same else kind(changed)
