@@ -19,8 +19,6 @@ from dataspace.patterns import Captures
 from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
 from dataspace.values import ERASED, Cell, Erased
 
-Asserted = Literal["assert", "retract"]
-
 
 @attrs.frozen
 class Event:
@@ -36,7 +34,7 @@ class Event:
     uid: bytes
     seq: int
     operation: int
-    kind: Asserted
+    kind: Literal["assert", "retract"]
     value: Fact
     captures: Captures
     time: int

@@ -10,11 +10,10 @@ For one thread: the host's.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 
 import attrs
 
-from snapshots.nodes import Loader, Node, PageRef
+from snapshots.nodes import Node, PageRef
 
 _Key = tuple[bytes, int, int]
 
@@ -70,24 +69,13 @@ class PageCache:
         while self._size > self._capacity:
             self._drop(next(iter(self._entries)))
 
-    def loader(self, owner: bytes, load: Callable[[PageRef], tuple[Node, int]]) -> Loader:
-        """A loader of the pages of `owner`; for what is not here it asks `load` for the node and its size."""
-
-        def cached(ref: PageRef) -> Node:
-            node = self.get(owner, ref)
-            if node is None:
-                node, size = load(ref)
-                self.put(owner, ref, node, size)
-            return node
-
-        return cached
-
     def forget(self, owner: bytes) -> None:
         """Drops all that is kept of `owner`: its session was deleted, or damaged."""
         for key in list(self._owned.get(owner, ())):
             self._drop(key)
 
     def statistics(self) -> CacheStatistics:
+        """How it stands now."""
         return CacheStatistics(len(self._entries), self._size, self._capacity, self._hits, self._misses)
 
     def _drop(self, key: _Key) -> None:

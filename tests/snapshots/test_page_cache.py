@@ -69,10 +69,17 @@ def test_forgetting_an_owner_leaves_the_others():
     assert cache.statistics().size == 10
 
 
-def test_its_loader_loads_a_page_once_while_it_is_kept():
+def test_a_page_is_loaded_once_while_it_is_kept():
     pages = MemoryPages()
     cache = PageCache(100_000)
-    load = cache.loader(ONE, lambda ref: (pages.load(ref), len(pages.data[ref[:2]])))
+
+    def load(ref):
+        node = cache.get(ONE, ref)
+        if node is None:
+            node = pages.load(ref)
+            cache.put(ONE, ref, node, len(pages.data[ref[:2]]))
+        return node
+
     tree = write(ListTree().extend(range(100)), pages)
     for index in range(100):
         assert tree.get(index, load) == index
