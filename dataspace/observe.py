@@ -1,9 +1,8 @@
 """The dataspace: the facts of a store, as something to query and to observe.
 
-There is one loop, and no live buffer: read on from the cursor to the head, say so, wait, read on. The log
-is the buffer. An observer that waits is in an index of what is wanted; the first fact that it may want
-takes it out again with one number, the position to read on from. One that does not wait is in no index and
-costs nobody anything.
+A `Reader` sees them through a view, and can be narrowed; the `Dataspace` is the one that sees all, and is told
+what has become durable. There is no live buffer: the log is the buffer. An observer reads on from its cursor
+(`observation`) and waits in an index of what is wanted (`waiting`); one that does not wait costs nobody anything.
 
 The one rule: only what is durable is noted, and only what is noted is seen.
 """

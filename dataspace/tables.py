@@ -87,10 +87,11 @@ class Tables:
         except BaseException:
             self.close()
             raise
-        self._numbers: dict[bytes, int] = {}
-        self._labels: dict[str, int] = {}
+        # What each thread remembers is its own: what was written may yet be rolled back.
         self._label_numbers: dict[str, int] = {}
         self._shape_numbers: dict[tuple[str, ...], int] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._labels: dict[str, int] = {}
         self._shapes: dict[int, frozenset[str]] = {}
         self._span: tuple[int, bytes] = (0, pack([0]))
 
