@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from dataspace.drafts import Assertion, Handle, Load, Statement, read_deeds, read_statements
 from dataspace.encoding import BadEncoding
 from dataspace.facts import Fact
-from dataspace.log.store import BodyErased, Store, Stored
+from dataspace.log.marks import Damage
+from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.records import STORE_UID, Header, Kind
+from dataspace.records import Header, Kind
 from dataspace.values import ERASED, Cell, Erased, FrozenDict, thaw
 
 KEPT: Final = 64
@@ -107,7 +108,7 @@ def noted(stored: Stored, whole: bool = False) -> Noted:
         record.statements = read_statements(body.facts, load if whole else _unread)
     except BodyErased:
         pass
-    except (SessionDamaged, BadEncoding):
+    except (SessionDamaged, BadEncoding, NoSuchPart):
         record.statements = ANYTHING
     return record
 
@@ -167,8 +168,8 @@ class Recall:
         except BodyErased:
             pass
         except BadEncoding as error:
-            name = "(the store)" if header.uid == STORE_UID else header.uid.hex()
-            raise SessionDamaged(name, header.seq, header.position, str(error)) from error
+            damage = Damage(header.seq, header.position, stored.address, str(error))
+            raise SessionDamaged.of(header.uid, damage) from error
         return Said(header, header.hash, stored.address, statements), size
 
     def _far(self, uid: bytes, cell: Cell) -> str | bytes | Erased:
