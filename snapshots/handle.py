@@ -1,9 +1,10 @@
 """What a tree is to those who hold one: a root and a count.
 
-A handle stands for one content for ever; a change gives another handle. Where the root is (a node in memory,
-or the `PageRef` of a written page) may change under it when a draft settles, and nobody can tell but by cost.
-A handle is an item like any other: it may stand in another tree, anywhere inside a list or a dict, and is
-then encoded as the name of its root page.
+Where the root is (a node in memory, or the `PageRef` of a written page) may change under a handle when a draft
+settles, and nobody can tell but by cost. A handle is an item like any other: it may stand in another tree,
+anywhere inside a list or a dict, and is then encoded as the name of its root page.
+
+The one rule: a handle stands for one content for ever; a change gives another handle.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 Keys are scalars, ordered by `scalar_key`, which tells `1`, `1.0` and `True` apart. Each call that may meet a
 written page takes a `loader`; a tree that was never written needs none. Values are stored values and are not
-looked at; keys are kept as they are given, since they are compared without loading anything.
+looked at.
+
+The one rule: keys are compared by their sort keys alone, so that no content is loaded to compare them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """A list as a persistent tree: by index, O(log n) for everything, and quick at its end.
 
 Indexes count from 0 and are never negative. Each call that may meet a written page takes a `loader`; a tree
-that was never written needs none. Items are stored values and are not looked at.
+that was never written needs none.
+
+The one rule: items are stored values and are not looked at.
 """
 
 from __future__ import annotations

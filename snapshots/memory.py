@@ -1,6 +1,6 @@
 """Pages in memory: the readable specification of what a writer and a loader of pages do.
 
-It promises what every place for pages must: a page is found under the name that `put` gave, is checked against
+The one rule is that of every place for pages: a page is found under the name that `put` gave, is checked against
 its digest each time, and gives a node or an error that says which page was bad.
 """
 

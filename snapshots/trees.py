@@ -1,9 +1,10 @@
 """Trees as a whole: writing what changed, and walking what there is.
 
 A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
-the items. It promises two things. Nodes that several trees, or several versions of one, have in common are
-written once. And it leaves every tree as it was until it is settled: pages that never became durable are
-then simply forgotten.
+the items. Nodes that several trees, or several versions of one, have in common are written once.
+
+The one rule: a draft leaves every tree as it was until it is settled. Pages that never became durable are then
+simply forgotten.
 """
 
 from __future__ import annotations
