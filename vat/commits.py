@@ -32,7 +32,8 @@ class Commits:
     """The steps on their way to the log.
 
     note: takes in a batch that is durable.
-    release: lets go of a step. resumed: a paused resident may go on. dropped: a vat was dropped with what it had.
+    release: lets go of a step. resumed: a paused resident may go on. dropped: a session's batch has failed, and its vat
+    was dropped.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Commits:
         note: Callable[[Sequence[Record]], None],
         release: Callable[[Resident, Step], None],
         resumed: Callable[[Resident], None],
-        dropped: Callable[[Resident], None],
+        dropped: Callable[[bytes], None],
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed)
         self._refused = StoreReadOnly("this host", "it was opened with readonly=True") if store.readonly else None
@@ -127,6 +128,7 @@ class Commits:
                 resident.flying -= 1
                 self._fail(step, job, error)
                 self.drop(resident, error)
+                self._dropped(resident.uid)
 
     def drop(self, resident: Resident, error: BaseException) -> None:
         """Forget a vat and all that waits for it: what is not durable of it never happened."""
@@ -155,7 +157,6 @@ class Commits:
             for reply, _ in step.replies:
                 reply(failure)
         resident.paused = resident.stale = False
-        self._dropped(resident)
 
     def _fail(self, step: Step, job: Job, error: BaseException) -> None:
         if job.failed is not None:

@@ -88,7 +88,7 @@ class Engine:
             note=self._note,
             release=self._release,
             resumed=lambda resident: self.turns.resume(resident),
-            dropped=self._dropped,
+            dropped=self._later,
         )
         self.turns = Turns(
             self.residents,
@@ -317,10 +317,6 @@ class Engine:
         self.mail.bury(vat)
 
     # What is not.
-
-    def _dropped(self, resident: Resident) -> None:
-        if self.running:
-            self._later(resident.uid)
 
     def _later(self, uid: bytes) -> None:
         if self._takes_up and self.store.fault is None:

@@ -293,7 +293,7 @@ class Host:
         return self._engine.types[heap.state(actor if facet is None else facet[0]).type]
 
     def loaded(self, id: str) -> tuple[int, int] | None:
-        """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after it."""
+        """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after."""
         resident = self._engine.residents.get(self._row(id).uid)
         return None if resident is None else (resident.snapshot, resident.records)
 
