@@ -287,9 +287,11 @@ def peek(path: Path) -> Peek | None:
     db = None
     try:
         db = connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
-        form, log_id, position, digest, segment, offset, commit = about(db)
-        if form == FORMAT and segment is not None:
-            return Peek(db, log_id, Mark(segment, offset, position, digest, commit))
+        match about(db):
+            case [form, bytes(log_id), int(position), bytes(digest), int(segment), int(offset), bytes(commit)] if (
+                form == FORMAT
+            ):
+                return Peek(db, log_id, Mark(segment, offset, position, digest, commit))
     except apsw.Error:
         pass
     if db is not None:

@@ -19,15 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.encoding import BadEncoding, decode, encode
-from dataspace.facts import Fact
-from dataspace.records import SALT, Cell, Kind, Record, Salts, content_digest, split_digests
+from dataspace.facts import Fact, is_word
+from dataspace.records import DIGEST, MOST, SALT, Cell, Kind, Record, Salts, content_digest, split_digests
 from dataspace.values import CELLED, CelledBlob, Erased, FrozenDict, Promise, Ref, Value, thaw
 from dataspace.values import Cell as CellRef
 
-_NOT_FACTS: Final = "the facts of a record are not a list of three"
-
 Load: TypeAlias = Callable[[CellRef], "str | bytes | Erased"]
 """Gives the content of a cell that is not loaded yet."""
+
+
+_NOT_FACTS: Final = "the facts of a record are not a list of three"
 
 
 class Handle(NamedTuple):
@@ -66,13 +67,8 @@ class Deeds(NamedTuple):
     pending: int
 
 
-class Mark(NamedTuple):
-    """How far a draft had come: what `rollback` goes back to."""
-
-    operations: int
-    statements: int
-    cells: int
-    used: int
+Mark: TypeAlias = tuple[int, int, int, int]
+"""How far a draft had come, in operations, statements, cells, and cells used by facts: what `rollback` goes back to."""
 
 
 class Draft:
@@ -129,14 +125,17 @@ class Draft:
 
     def stated(self, at: int, label: str, fields: Sequence[Value], keywords: Mapping[str, Value]) -> Fact:
         """State a fact as operation `at`; fields and keywords in stored form, frozen against this draft."""
-        for value in (*fields, *keywords.values()):
-            if type(value) in CELLED:
+        celled = [value for value in (*fields, *keywords.values()) if type(value) in CELLED]
+        if celled:
+            for value in celled:
                 self._use(value)
-        fact = Fact(
-            label,
-            tuple([thaw(field, loaded) for field in fields]),
-            FrozenDict({key: thaw(value, loaded) for key, value in keywords.items()}),
-        )
+            fact = Fact(
+                label,
+                tuple([thaw(field, loaded) for field in fields]),
+                FrozenDict({key: thaw(value, loaded) for key, value in keywords.items()}),
+            )
+        else:
+            fact = Fact(label, tuple(fields), FrozenDict(keywords))
         self._encoded.append((at, label, fields, keywords))
         self.statements.append(Assertion(at, fact))
         return fact
@@ -160,17 +159,18 @@ class Draft:
 
     def mark(self) -> Mark:
         """A savepoint."""
-        return Mark(len(self.operations), len(self.statements), len(self._contents), len(self._used))
+        return len(self.operations), len(self.statements), len(self._contents), len(self._used)
 
     def rollback(self, mark: Mark) -> None:
         """Undo all that came after `mark`."""
-        del self.operations[mark.operations :]
-        del self.statements[mark.statements :]
-        del self._encoded[mark.statements :]
-        for content in self._contents[mark.cells :]:
+        operations, statements, cells, used = mark
+        del self.operations[operations:]
+        del self.statements[statements:]
+        del self._encoded[statements:]
+        for content in self._contents[cells:]:
             del self._by_content[content]
-        del self._contents[mark.cells :]
-        del self._used[mark.used :]
+        del self._contents[cells:]
+        del self._used[used:]
 
     def seal(self, previous: bytes, salts: Salts) -> Record:
         """The record that follows `previous` (a hash). `salts(n)` gives n random bytes.
@@ -206,10 +206,14 @@ def read_deeds(data: bytes, *, ref: type[Ref] = Ref, promise: type[Promise] = Pr
 
     What stands for a tree is made by `tree`; by default it stays the bytes that name its root.
     """
-    parts = decode(data, ref=ref, promise=promise, tree=tree)
-    if not isinstance(parts, list) or len(parts) != 4:
-        raise BadEncoding("the deeds of a record are not a list of four")
-    return Deeds(*parts)
+    match decode(data, ref=ref, promise=promise, tree=tree):
+        case [message, list(operations), bytes(digests), pending] if not len(digests) % DIGEST and _counts(pending):
+            return Deeds(message, operations, digests, pending)
+    raise BadEncoding("the deeds of a record are not a message, operations, digests and a count")
+
+
+def _counts(*numbers: object) -> bool:
+    return all(type(number) is int and 0 <= number <= MOST for number in numbers)
 
 
 def read_statements(
@@ -219,16 +223,20 @@ def read_statements(
     if not data:
         return []
     parts = decode(data, ref=ref, promise=promise)
-    if not isinstance(parts, list) or len(parts) != 3:
+    if not isinstance(parts, list) or len(parts) != 3 or not isinstance(parts[0], list):
         raise BadEncoding(_NOT_FACTS)
     statements: list[Statement] = []
     for said in parts[0]:
-        if len(said) == 3:
-            statements.append(Retraction(said[0], Handle(said[1], said[2])))
-        else:
-            at, label, fields, keywords = said
-            read = tuple([thaw(field, load) for field in fields])
-            statements.append(Assertion(at, Fact(label, read, thaw(keywords, load))))
+        match said:
+            case [at, str(label), list(fields), dict(keywords)] if (
+                _counts(at) and is_word(label) and all(map(is_word, keywords))
+            ):
+                read = tuple([thaw(field, load) for field in fields])
+                statements.append(Assertion(at, Fact(label, read, thaw(keywords, load))))
+            case [at, seq, operation] if _counts(at, seq, operation):
+                statements.append(Retraction(at, Handle(seq, operation)))
+            case _:
+                raise BadEncoding("a statement that neither asserts a fact nor takes one back")
     return statements
 
 
@@ -237,7 +245,7 @@ def read_used(data: bytes) -> tuple[list[int], list[bytes]]:
     if not data:
         return [], []
     match decode(data, tree=bytes):
-        case [_, list(numbers), bytes(digests)]:
+        case [_, list(numbers), bytes(digests)] if not len(digests) % DIGEST and _counts(*numbers):
             return numbers, split_digests(digests)
     raise BadEncoding(_NOT_FACTS)
 

@@ -115,17 +115,18 @@ def _varint(number: int) -> bytes:
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
-    while shift < 70:
+    while shift < 63:
         byte = data[at]
         at += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, at
         shift += 7
-    raise BadEncoding("a number of more than 64 bits")
+    raise BadEncoding("a number of more than 63 bits")
 
 
 _SUSPECT: Final = CELLED | {msgpack.Timestamp}
+_KEYS: Final = frozenset({str})
 
 
 def _seal_list(items: list[Any]) -> FrozenList:
@@ -135,7 +136,9 @@ def _seal_list(items: list[Any]) -> FrozenList:
     return CelledList(items)
 
 
-def _seal_dict(items: dict[str, Any]) -> FrozenDict:
+def _seal_dict(items: dict[Any, Any]) -> FrozenDict:
+    if not _KEYS.issuperset(map(type, items)):
+        raise BadEncoding("a dict key that is not a string")
     if _SUSPECT.isdisjoint(map(type, items.values())):
         return FrozenDict(items)
     _refuse_timestamps(items.values())

@@ -145,15 +145,16 @@ class Lookups:
 
     def lineage(self, uid: bytes) -> list[Leg]:
         """The chains that make up a session's past, the oldest ancestor's first, its own last. O(depth of forks)."""
-        legs = []
+        # By uid, since damaged records could name each other as parents.
+        legs: dict[bytes, Leg] = {}
         upto = LATEST
         at: bytes | None = uid
-        while at is not None:
-            legs.append(Leg(at, upto))
+        while at is not None and at not in legs:
+            legs[at] = Leg(at, upto)
             row = self.by_uid(at)
             at = None if row is None else row.parent
             upto = min(upto, row.parent_seq if row else 0)
-        return legs[::-1]
+        return list(legs.values())[::-1]
 
     # Places.
 
@@ -168,8 +169,10 @@ class Lookups:
     @_steady
     def position(self, uid: bytes, seq: int) -> int | None:
         """The position of the record at `seq` in a session's lineage: at or below a fork it is an ancestor's."""
+        passed: set[bytes] = set()
         at: bytes | None = uid
-        while at is not None:
+        while at is not None and at not in passed:
+            passed.add(at)
             for recent in self._layers():
                 found = recent.position(at, seq)
                 if found is not None:

@@ -167,7 +167,7 @@ class Recall:
             size += len(facts)
         except BodyErased:
             pass
-        except BadEncoding as error:
+        except (BadEncoding, NoSuchPart) as error:
             damage = Damage(header.seq, header.position, stored.address, str(error))
             raise SessionDamaged.of(header.uid, damage) from error
         return Said(header, header.hash, stored.address, statements), size

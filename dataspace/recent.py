@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dataspace.drafts import Assertion, Handle, loaded
 from dataspace.log.marks import Head, Mark
@@ -199,17 +199,16 @@ class Recent:
     def _tell(self, record: Notable, thread: Thread) -> None:
         """Take in what a record of the runtime's own says, whose message may be one that cannot be read."""
         kind = record.kind
-        said = {} if record.message is None else thaw(record.message, loaded)
+        said = None if record.message is None else thaw(record.message, loaded)
         if kind == Kind.CREATED:
             thread.birth = Birth("", "", None, 0, record.time)
         elif kind == Kind.DELETE:
             thread.deleted = record.position
         elif kind == Kind.SNAPSHOT:
-            thread.snapshots.append((record.seq, said.get("seq", record.seq)))
-        elif said:
-            parent = said.get("parent")
-            thread.birth = Birth(said["id"], said["type"], parent, said["seq"] if parent else 0, record.time)
-            self.ids.setdefault(said["id"], record.uid)
+            thread.snapshots.append((record.seq, _covered(said, record.seq)))
+        elif (birth := _birth(said, record)) is not None:
+            thread.birth = birth
+            self.ids.setdefault(birth.id, record.uid)
         else:
             thread.birth = nameless(record.uid, record.time)
             self.ids[thread.birth.id] = record.uid
@@ -241,6 +240,24 @@ class Recent:
     def mentions(self, label: str, after: int, upto: int) -> Sequence[int]:
         """The postings of `label` after position `after`, up to and with `upto`."""
         return between(self.postings.get(label, ()), after, upto)
+
+
+def _birth(said: Any, record: Notable) -> Birth | None:
+    """What the message of a session's first record says; None when that is not what such a message says."""
+    match said:
+        case {"id": str(id), "type": str(type), "parent": bytes(parent), "seq": int(seq)} if 0 <= seq < record.seq:
+            return Birth(id, type, parent, seq, record.time)
+        case {"id": str(id), "type": str(type)} if said.get("parent") is None:
+            return Birth(id, type, None, 0, record.time)
+    return None
+
+
+def _covered(said: Any, seq: int) -> int:
+    """The seq that a snapshot covers, by what its message says."""
+    match said:
+        case {"seq": int(covered)} if 0 <= covered <= seq:
+            return covered
+    return seq
 
 
 def between(postings: Sequence[int], after: int, upto: int) -> Sequence[int]:

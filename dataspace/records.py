@@ -27,6 +27,8 @@ STORE_UID: Final = bytes(16)
 """The uid of the store's own chain, for what belongs to no session."""
 DIGEST: Final = 32
 """Bytes of a digest."""
+MOST: Final = (1 << 63) - 1
+"""No seq and no count is above."""
 SALT: Final = 16
 """Bytes of salt before each part of a body and before each cell."""
 

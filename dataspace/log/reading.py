@@ -10,6 +10,7 @@ The one rule: nothing at or after the durable end is looked at. The end only eve
 from __future__ import annotations
 
 import os
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -221,7 +222,10 @@ class StoredRecord:
         self._window = window
         self._at = at
         self.header: Header
-        self.header, self._starts = record_head(found.head)
+        try:
+            self.header, self._starts = record_head(found.head)
+        except struct.error:
+            raise LogCorrupt(segment, found.offset, "a record's head of another length") from None
 
     @property
     def address(self) -> int:

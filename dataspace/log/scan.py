@@ -33,7 +33,7 @@ from dataspace.log.frames import (
 )
 from dataspace.log.marks import ChainHead, Mark
 from dataspace.log.verdicts import Found, SegmentBytes
-from dataspace.records import ZERO_HASH, Header, Kind
+from dataspace.records import MOST, ZERO_HASH, Header, Kind
 
 Bytes: TypeAlias = bytes | memoryview
 
@@ -46,6 +46,7 @@ _ERASABLE: Final = frozenset(map(int, (Type.RECORD, Type.CELL, Type.PAGE)))
 _RECORD: Final = int(Type.RECORD)
 _CHECKPOINT: Final = int(Type.CHECKPOINT)
 _ERASED: Final = int(Type.ERASED)
+_LAST: Final = (1 << 32) - 1
 
 
 class Batch(NamedTuple):
@@ -95,7 +96,10 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
 def _close(start: int, end: int, frames: list[Frame], found: Frame, data: Bytes) -> Batch | Misfit:
     if found.size != COMMIT_SIZE:
         return Misfit(found.offset, "a commit frame of another length")
-    commit = commit_head(found.head)
+    try:
+        commit = commit_head(found.head)
+    except struct.error:
+        return Misfit(found.offset, "a commit frame of another length")
     crcs = [each.header_crc for each in frames]
     if commit.frames != len(crcs) or commit.headers_crc != headers_crc(crcs):
         return Misfit(found.offset, "a commit that does not cover the frames before it")
@@ -113,6 +117,8 @@ def is_commit_at(mark: Mark, frame: Bytes) -> bool:
     return (
         found is not None
         and found.type == Type.COMMIT
+        and found.size == COMMIT_SIZE
+        and not found.body_length
         and commit_head(found.head).last == mark.position
         and commit_hash(frame, 0) == mark.commit
     )
@@ -241,6 +247,8 @@ class Trail:
             what = f"position {header.position} follows position {self.position}"
         elif header.epoch < self.epoch:
             what = f"epoch {header.epoch} follows epoch {self.epoch}: a stale owner wrote"
+        elif header.epoch >= _LAST or seq > MOST:
+            what = f"epoch {header.epoch} and seq {seq}: nothing could come after them"
         elif header.kind not in _KINDS:
             what = f"a record of unknown kind {header.kind}"
         else:

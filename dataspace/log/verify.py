@@ -10,6 +10,7 @@ shredded) it counts and does not call wrong.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -188,7 +189,10 @@ class Verification:
         for each in frames:
             self.counts.checkpoints += 1
             note = plains.get(each.offset)
-            what = "" if note is None else self._note(*checkpoint_head(each.head), note)
+            try:
+                what = "" if note is None else self._note(*checkpoint_head(each.head), note)
+            except struct.error:
+                continue  # told before, as what does not fit
             if what:
                 yield Finding(Outcome.TAMPERED, number, each.offset, what)
 
@@ -241,7 +245,7 @@ class Verification:
         if (header.previous, header.seq - 1) in self._met:
             return ""
         parent = message.get("parent") if isinstance(message, dict) else None
-        if parent in self._trail.heads and self.verdict.outcome.writable:
+        if isinstance(parent, bytes) and parent in self._trail.heads and self.verdict.outcome.writable:
             return f"its parent {parent.hex()} has no such record at seq {header.seq - 1}"
         self.counts.orphans += 1
         return ""
