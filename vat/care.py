@@ -2,7 +2,8 @@
 
     first    its actors are brought to the code's version; a fork lets go of what belongs to its parent
     after    what nothing reaches is collected; a snapshot, when it is time for one
-    leaving  what its receivers have leaves the outbox; a snapshot, if many records have come since the last
+    leaving  what its receivers have leaves the outbox, and cursors are noted that have moved far without an event;
+             a snapshot, if many records have come since the last
 
 The one rule: a vat that takes no input (its store or its session is only to be read) is left as it is.
 """
@@ -10,7 +11,7 @@ The one rule: a vat that takes no input (its store or its session is only to be 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dataspace.errors import KeeveError
 from vat.messages import Detach
@@ -26,10 +27,14 @@ log = logging.getLogger("keeve")
 class Care:
     """Looks after vats."""
 
-    def __init__(self, settings: Settings, types: Types, *, readonly: bool) -> None:
+    def __init__(
+        self, settings: Settings, types: Types, *, readonly: bool, read_on: Callable[[Vat], Mapping[int, str]]
+    ) -> None:
         self._settings = settings
         self._types = types
         self._readonly = readonly
+        self._read_on = read_on
+        """How far a vat's subscriptions have read, where that is far beyond what its heap says."""
 
     def first(self, resident: Resident, vat: Vat) -> list[Job]:
         """What a vat that was just loaded does before anything else."""
@@ -65,25 +70,24 @@ class Care:
 
     def evicting(self, vat: Vat) -> Job | None:
         """What a vat does before it leaves memory, so that the log calls nothing pending that is not."""
-        return Job(None, None, _forget) if vat.acked else None
+        return Job(None, None, self._leave) if vat.acked else None
+
+    def _leave(self, vat: Vat) -> Sequence[Step]:
+        step = vat.forget(self._read_on(vat))
+        return () if step is None else (step,)
 
     def closing(self, resident: Resident, vat: Vat) -> Job | None:
         """What a vat does at an orderly stop."""
         many = vat.cranks_since_snapshot >= self._settings.closing_records
-        if self._readonly or resident.damage is not None or not (many or vat.acked):
+        if self._readonly or resident.damage is not None or not (many or vat.acked or self._read_on(vat)):
             return None
 
         def work(vat: Vat) -> Sequence[Step]:
-            return (*_forget(vat), vat.snapshot()[0]) if many else _forget(vat)
+            return (*self._leave(vat), vat.snapshot()[0]) if many else self._leave(vat)
 
         return Job(None, None, work)
 
 
 def _upgrade(vat: Vat) -> Sequence[Step]:
     step = vat.upgrade()
-    return () if step is None else (step,)
-
-
-def _forget(vat: Vat) -> Sequence[Step]:
-    step = vat.forget()
     return () if step is None else (step,)

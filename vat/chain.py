@@ -138,12 +138,18 @@ class Chain:
         self._operate(draft, Op.STARTED, effect)
         return self._append(draft)
 
-    def forget(self) -> Step | None:
-        """Take what its receivers have out of the outbox; None when there is nothing."""
-        if not self.acked:
+    def forget(self, cursors: Mapping[int, str] | None = None) -> Step | None:
+        """Take what its receivers have out of the outbox, and note how far subscriptions have read.
+
+        None when there is nothing of either.
+        """
+        if not self.acked and not cursors:
             return None
         draft = self._draft(Kind.ACKED)
-        self._operate(draft, Op.ACKED, FrozenList(sorted(self.acked)))
+        if self.acked:
+            self._operate(draft, Op.ACKED, FrozenList(sorted(self.acked)))
+        for number, cursor in sorted((cursors or {}).items()):
+            self._operate(draft, Op.OBSERVED, number, cursor)
         step = self._append(draft)
         self.acked.clear()
         return step

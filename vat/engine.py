@@ -81,7 +81,7 @@ class Engine:
         self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache))
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
         self.universal = Universal(self.births.fork)
-        self.care = Care(settings, types, readonly=store.readonly)
+        self.care = Care(settings, types, readonly=store.readonly, read_on=lambda vat: self.subscriptions.read_on(vat))
         self.commits = Commits(
             store,
             self.residents,

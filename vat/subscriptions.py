@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -18,6 +18,7 @@ from dataspace.cursor import Cursor
 from dataspace.errors import KeeveError
 from dataspace.events import Event, Unreadable
 from dataspace.log.files import WriteFailed
+from dataspace.observation import Observation
 from dataspace.observe import Dataspace
 from vat.carrying import event_value
 from vat.messages import Observed
@@ -25,6 +26,10 @@ from vat.residents import Work
 from vat.vat import Vat
 
 log = logging.getLogger("keeve")
+
+
+FAR: Final = 1000
+"""Positions that a cursor moves before it is worth a note that nothing between them concerned it."""
 
 
 class Subscriptions:
@@ -36,6 +41,8 @@ class Subscriptions:
         self._retry = retry
         self._nursery: trio.Nursery | None = None
         self._tasks: dict[tuple[bytes, int], trio.CancelScope] = {}
+        self._readings: dict[tuple[bytes, int], Observation] = {}
+        """How far they have read; none of those that are bringing an event, which is not recorded yet."""
 
     async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         """Run the tasks until cancelled."""
@@ -45,7 +52,6 @@ class Subscriptions:
                 await trio.sleep_forever()
         finally:
             self._nursery = None
-            self._tasks.clear()
 
     def take_up(self, vat: Vat) -> None:
         """Have the tasks run that a vat's subscriptions need, and no others."""
@@ -53,32 +59,56 @@ class Subscriptions:
             return
         tree = vat.heap.system["subscriptions"]
         entries = dict(tree.items(loader=vat.heap.page))
-        for key in [key for key in self._tasks if key[0] == vat.uid and key[1] not in entries]:
-            self._tasks.pop(key).cancel()
+        self._end([key for key in self._tasks if key[0] == vat.uid and key[1] not in entries])
         for number, (pattern, _, _, cursor) in entries.items():
             if (vat.uid, number) not in self._tasks:
                 scope = self._tasks[vat.uid, number] = trio.CancelScope()
                 self._nursery.start_soon(self._read, vat.uid, number, pattern, cursor, scope)
 
+    def read_on(self, vat: Vat) -> dict[int, str]:
+        """The cursors of a vat's subscriptions that are far beyond what its heap says: nothing there concerned them.
+
+        Without a note of it they would read all that again after a restart.
+        """
+        found: dict[int, str] = {}
+        tree = vat.heap.system["subscriptions"]
+        if tree.count:
+            for number, (*_, text) in vat.heap.entries("subscriptions"):
+                reading = self._readings.get((vat.uid, number))
+                noted = 0 if text == "start" else Cursor.parse(text).position
+                if reading is not None and reading.cursor.position >= noted + FAR:
+                    found[number] = str(reading.cursor)
+        return found
+
     def bury(self, uid: bytes) -> None:
         """A session has been deleted."""
-        for key in [key for key in self._tasks if key[0] == uid]:
+        self._end([key for key in self._tasks if key[0] == uid])
+
+    def _end(self, keys: list[tuple[bytes, int]]) -> None:
+        for key in keys:
             self._tasks.pop(key).cancel()
+            self._readings.pop(key, None)
 
     async def _read(self, uid: bytes, number: int, pattern: str, cursor: str, scope: trio.CancelScope) -> None:
         after: Any = cursor if cursor == "start" else None
         with scope:
             try:
                 after = after or Cursor.parse(cursor)
-                async for item in self._dataspace.observe(pattern, after=after, marks=True):
+                reading = self._dataspace.observe(pattern, after=after, marks=True)
+                self._readings[uid, number] = reading
+                async for item in reading:
                     if isinstance(item, Event):
+                        self._readings.pop((uid, number), None)
                         await self._bring(uid, Observed(number, event_value(item), str(item.cursor)))
+                        if self._tasks.get((uid, number)) is scope:
+                            self._readings[uid, number] = reading
                     elif isinstance(item, Unreadable):
                         log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
             except KeeveError as error:
                 log.warning("session %s: its subscription %d stopped: %s", uid.hex(), number, error)
-        if self._tasks.get((uid, number)) is scope:
-            del self._tasks[uid, number]
+            finally:
+                if self._tasks.get((uid, number)) is scope:
+                    del self._tasks[uid, number]
 
     async def _bring(self, uid: bytes, message: Observed) -> None:
         while True:

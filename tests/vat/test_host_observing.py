@@ -11,6 +11,7 @@ import trio.testing
 from dataspace.log.files import DiskFull
 from dataspace.observe import ObserverFailed
 from tests.vat.hosts import Counter, Watcher, World, settled
+from vat.subscriptions import FAR
 
 SAID = '(test.said "s1" _)'
 
@@ -182,3 +183,29 @@ async def test_a_handler_that_raises_stops_alone_at_a_known_cursor(either: World
         await settled(host)
         assert heard == ["a", "b", "c"]
         assert well == ["a", "b", "c"]
+
+
+async def test_a_subscription_does_not_read_again_what_did_not_concern_it(either: World) -> None:
+    async with either.host() as host:
+        await host.spawn(Counter, "s1")
+        w = await host.spawn(Watcher, "w")
+        await w.watch('(test.said "s1" "z")')
+        await said(host, *["a"] * (FAR + 10))
+        await settled(host)
+    async with either.host() as host:
+        reads = 0
+        store = host._engine.store
+        read = store.read
+
+        def count(address: int) -> Any:
+            nonlocal reads
+            reads += 1
+            return read(address)
+
+        store.read = count  # type: ignore[method-assign]
+        await (await host.get("w")).heard
+        await settled(host)
+        assert reads < 20
+        await said(host, "z")
+        await settled(host)
+        assert await (await host.get("w")).heard == [["s1", "z"]]
