@@ -1,0 +1,119 @@
+"""Hosts that only read: beside an owner, and of what nobody owns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from dataspace.log.store import StoreReadOnly
+from tests.vat.hosts import Caller, Counter, Worker, World, settled
+from vat.host import Host
+from vat.outside import HostRef
+
+Both = tuple[Host, Host]
+
+
+@pytest.fixture
+async def both(either: World) -> AsyncIterator[Both]:
+    """An owner, and one who reads beside it."""
+    async with either.host() as owner:
+        await owner.spawn(Counter, "s", count=5)
+        async with either.host(readonly=True, follow=0.01) as reader:
+            yield owner, reader
+
+
+async def test_a_reader_sees_what_is_there(both: Both) -> None:
+    _, reader = both
+    s = await reader.get("s")
+    assert await s.count == 5
+    assert await s.total() == 5
+    assert [row.id for row in reader.sessions()] == ["s"]
+    assert (await s.describe())["id"] == "s"
+
+
+async def test_a_reader_follows_the_owner(both: Both) -> None:
+    owner, reader = both
+    seen = await reader.get("s")
+    s = await owner.get("s")
+    for number in range(6, 10):
+        assert await s.add("x") == number
+        assert await seen.count == number
+    await owner.spawn(Counter, "t")
+    assert await (await reader.get("t")).count == 0
+
+
+async def test_an_observer_of_a_reader_hears_what_the_owner_does(both: Both) -> None:
+    owner, reader = both
+    s = await owner.get("s")
+    for word in ("a", "b"):
+        await s.state(word)
+    heard: list[str] = []
+    async for event in reader.observe("(test.said . _)"):
+        heard.append(event.value.fields[1])
+        if len(heard) == 2:
+            await s.state("c")
+        if len(heard) == 3:
+            break
+    assert heard == ["a", "b", "c"]
+
+
+async def test_a_reader_refuses_whatever_would_write(both: Both) -> None:
+    _, reader = both
+    s: HostRef[Any] = await reader.get("s")
+    head = reader._engine.store.head
+    for attempt in (
+        s.add,
+        s.fork,
+        s.snapshot,
+        lambda: reader.spawn(Counter, "t"),
+        lambda: reader.delete("s"),
+        lambda: reader.resolve("x", value=1),
+        lambda: s.add(request="r"),
+    ):
+        with pytest.raises(StoreReadOnly):
+            await attempt()
+        assert await s.count == 5  # and it is as it was
+    assert reader._engine.store.head == head
+    assert await reader.restore_latest("s") == s
+
+
+async def test_a_reader_takes_up_no_work(either: World) -> None:
+    either.tool.open = False
+    async with either.host(dies=True) as host, trio.open_nursery() as nursery:
+        w, c = await host.spawn(Worker, "w"), await host.spawn(Caller, "c")
+        nursery.start_soon(w.work, "again", 1)
+        await settled(host)
+        host._engine.mail.carry = lambda *what: None  # type: ignore[method-assign]
+        await c.burst(w, "ask", 1)
+        post = host._engine.turns.post
+        host._engine.turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None  # type: ignore[method-assign]
+        await w.fork(into="twin")  # it does not come to let go of what is its parent's
+        nursery.cancel_scope.cancel()
+    calls = list(either.tool.calls)
+    async with either.host(readonly=True) as reader:
+        await trio.testing.wait_all_tasks_blocked()
+        assert await (await reader.get("w")).results == []
+        assert await (await reader.get("twin")).results == []
+        assert reader.effects() == []
+        assert either.tool.calls == calls
+
+
+async def test_a_reader_learns_that_a_session_was_deleted(both: Both) -> None:
+    owner, reader = both
+    s = await reader.get("s")
+    assert await s.count == 5
+    await owner.delete("s")
+    with pytest.raises(Exception, match="never comes back"):
+        await s.count
+    with pytest.raises(Exception, match="never comes back"):
+        await reader.get("s")
+
+
+async def test_a_call_that_was_answered_before_is_answered_by_a_reader_too(both: Both) -> None:
+    owner, reader = both
+    assert await (await owner.get("s")).add("x", request="r") == 6
+    assert await (await reader.get("s")).add("x", request="r") == 6
