@@ -129,6 +129,9 @@ class Commits:
                 self._fail(step, job, error)
                 self.drop(resident, error)
                 self._dropped(resident.uid)
+        if self.writer.stopped is not None:
+            for resident in self._residents:  # whatever their callers wait for, it does not come any more
+                self.drop(resident, error)
 
     def drop(self, resident: Resident, error: BaseException) -> None:
         """Forget a vat and all that waits for it: what is not durable of it never happened."""

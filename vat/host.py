@@ -9,6 +9,7 @@ The one rule: nothing is kept here. Sessions are the catalog's, their vats the e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
 
@@ -138,12 +139,13 @@ class Host:
     ) -> None:
         engine = self._engine
         self._must_write()
-        if await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, fields, asker, key)):
-            return
-        if engine.dataspace.catalog.by_uid(uid) is None:  # the first one's record is on its way
-            await engine.done(uid, lambda vat: ())
-        assert key is not None
-        engine.births.same(uid, key, asker.request or uid.hex())
+        while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, fields, asker, key)):
+            if engine.dataspace.catalog.by_uid(uid) is not None:
+                assert key is not None
+                engine.births.same(uid, key, asker.request or uid.hex())
+                return
+            with suppress(NoSuchSession):  # the first one's record is on its way, and may not arrive
+                await engine.done(uid, lambda vat: ())
 
     async def get(self, id: str) -> HostRef[Any]:
         """The session of that id. Raises `NoSuchSession` or `Deleted`. Loads nothing yet."""
