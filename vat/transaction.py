@@ -19,7 +19,7 @@ from dataspace.drafts import Mark as DraftMark
 from dataspace.records import Kind, Salts
 from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
 from vat.collections import plain
-from vat.errors import OutsideCrank, ReadOnly, Reentered
+from vat.errors import OutsideCrank, ReadOnly
 from vat.heap import COUNTERS, ROOT_ACTOR, Heap
 from vat.messages import NOBODY, Asker, Outcome
 from vat.opcodes import Op
@@ -164,9 +164,8 @@ class Transaction:
     # From beginning to end.
 
     def begin(self, seq: int, previous: bytes, asker: Asker, *, silent: bool = False) -> CrankDraft:
-        """A crank begins, which will make record `seq`. Raises `Reentered` in the middle of another one."""
-        if self.draft is not None:
-            raise Reentered(f"{self.id!r} is in the middle of a crank, and takes its next message after it")
+        """A crank begins, which will make record `seq`. There must be no other."""
+        assert self.draft is None
         self._clear()
         heap = self.heap
         heap.fault = None

@@ -97,6 +97,7 @@ class Upkeep(Chain):
         Raises `UnknownActorType`, `NewerVersion` or `UpgradeFailed`; the session is untouched then, and takes no
         messages.
         """
+        self._free()
         crank = self.crank
         try:
             old = outdated(self.heap, self.types)
@@ -115,11 +116,14 @@ class Upkeep(Chain):
             crank.abandon()
             raise
 
-    def _fit(self) -> None:
+    def _free(self) -> None:
         if self.deleted:
             raise Deleted(f"session {self.id!r} has been deleted; its id never comes back")
         if self.busy:
             raise Reentered(f"{self.id!r} is in the middle of a crank, and takes its next message after it")
+
+    def _fit(self) -> None:
+        self._free()
         if not self._ready:
             if self._refusal is not None:
                 raise self._refusal

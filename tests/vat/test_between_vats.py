@@ -249,6 +249,15 @@ def test_a_message_to_what_is_not_there_is_answered(world, pair, to, method):
     assert_restores(world, b)
 
 
+def test_private_methods_are_not_reached_from_another_vat(world, pair):
+    a, b = pair
+    call = Call(ROOT, "_broken", ["x"], asker=Asker("vat", "vat:a"), sender=(a.vat.uid, 7, 1))
+    world.take(b, call)
+    [(_, _, _, message)] = world.sent
+    assert (message["succeeded"], message["payload"]["error"]) == (False, "NoSuchMethod")
+    assert world.ask(b, "log") == []
+
+
 def test_a_narrowed_ref_works_from_afar_and_is_revoked_from_there_too(world, pair):
     a, b = pair
 

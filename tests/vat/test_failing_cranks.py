@@ -311,6 +311,7 @@ def test_what_cannot_be_read_ends_the_crank_whatever_user_code_made_of_it(world,
         except Damaged:
             return []
 
+    assert world.ask(fresh, "look") == 0
     fresh.heap.memory = type("Broken", (), {"page": staticmethod(broken), "cell": staticmethod(broken)})()
     script.clear()
     script.update(go=go)

@@ -7,39 +7,14 @@ from typing import Any
 
 import pytest
 from vatmaker import World, assert_restores, dump, operations
+from waiters import Waiter, done, run, script
 
 from dataspace.values import NotAValue
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.errors import OutsideCrank, PromiseCycle, PromiseGone
+from vat.errors import OutsideCrank, PromiseGone
 from vat.opcodes import Op
 from vat.refs import Promise, cancel, near
 
-script: dict[str, Any] = {}
 outside: list[Any] = []
-
-
-@actor("promises.waiter", version=1)
-class Waiter(Actor):
-    kept: Any = None
-    log: List[Any]
-
-    def run(self, name: str = "go", *args: Any) -> Any:
-        return script[name](self, *args)
-
-    def note(self, value: Any, *more: Any, key: Any = None) -> Any:
-        self.log.append([value, *more] if key is None else [value, *more, key])
-        return value
-
-    def _broken(self, error: Exception, *more: Any) -> str:
-        self.log.append([type(error).__name__, str(error), *more])
-        return "mended"
-
-    def down(self, n: int) -> Any:
-        return "bottom" if n == 0 else self.ref.down(n - 1)
-
-    def fail(self, text: str = "no") -> None:
-        raise ValueError(text)
 
 
 @pytest.fixture
@@ -50,19 +25,6 @@ def world():
 @pytest.fixture
 def waiter(world):
     return world.spawn(Waiter)
-
-
-def run(world, session, **functions):
-    script.clear()
-    script.update(functions)
-    return world.tell(session, "run", next(iter(functions)))
-
-
-def done(world, session, **functions):
-    outcome = run(world, session, **functions)
-    assert outcome is not None
-    assert outcome.succeeded, outcome
-    return outcome.payload
 
 
 def test_a_caller_gets_what_the_promise_comes_to_in_the_same_crank(world, waiter):
@@ -140,59 +102,6 @@ def test_a_broken_effect_breaks_with_its_own_reason_after_a_restart_too(world, w
     again = world.reload(waiter)
     assert done(world, again, go=lambda me: me.kept.then(me.note, broken=me._broken)) == "mended"
     assert world.ask(again, "log") == [["TimeoutError", "too late"]]
-
-
-def test_a_chain_of_ten_thousand_promises_is_settled_without_recursion(world, waiter):
-    assert world.ask(waiter, "down", 5000) == "bottom"
-    assert waiter.heap.system["promises"].count == 0
-
-
-def test_a_chain_that_waits_for_an_effect_is_settled_without_recursion(world, waiter):
-    def go(me):
-        promise = me.device("d").call()
-        for _ in range(3000):
-            promise = promise.then(None, broken=me._broken)
-        return promise
-
-    assert run(world, waiter, go=go) is None
-    world.settle(waiter, "through")
-    assert waiter.answers[0].payload == "through"
-    assert waiter.heap.system["promises"].count == 0
-    assert_restores(world, waiter)
-
-
-def test_a_loop_of_reactions_costs_one_promise(world, waiter):
-    def go(me, *_):
-        return me.device("d").call().then(me.run)
-
-    assert run(world, waiter, go=go) is None
-    for _ in range(30):
-        world.settle(waiter, "go")
-    assert waiter.heap.system["promises"].count <= 3
-    assert_restores(world, waiter)
-
-
-def test_a_promise_that_would_follow_itself_breaks(world, waiter):
-    def go(me):
-        me.kept = me.ref.run("mine")
-
-    done(world, waiter, go=go, mine=lambda me: me.kept)
-    with pytest.raises(PromiseCycle):
-        world.ask(waiter, "kept")
-    assert_restores(world, waiter)
-
-
-def test_a_circle_of_promises_breaks(world, waiter):
-    def go(me):
-        me.kept = [me.device("d").call().then(me.run, broken=me._broken)]
-        first = me.ref.run("second")
-        second = me.ref.run("first")
-        me.kept = [first, second]
-        return first
-
-    outcome = run(world, waiter, go=go, first=lambda me: me.kept[0], second=lambda me: me.kept[1])
-    assert outcome.payload["error"] == "PromiseCycle"
-    assert_restores(world, waiter)
 
 
 def test_a_promise_in_a_field_keeps_what_came_of_it(world, waiter):
@@ -346,18 +255,4 @@ def test_promises_of_a_delivery_that_failed_are_undone_with_it(world, waiter):
     assert run(world, waiter, go=go).payload["error"] == "KeyError"
     assert waiter.heap.system["promises"].count == 0
     assert waiter.heap.system["effects"].count == 0
-    assert_restores(world, waiter)
-
-
-def test_a_promise_that_holds_itself_is_no_value_for_others(world, waiter):
-    def go(me):
-        me.kept = me.ref.run("mine")
-
-    done(world, waiter, go=go, mine=lambda me: {"me": [me.kept]})
-    outcome = run(world, waiter, give=lambda me: [me.kept])
-    assert outcome.payload["error"] == "NotAValue"
-    assert "one of which may hold itself" in outcome.payload["message"]
-    assert world.tell(waiter, "kept").payload["error"] == "NotAValue"
-    assert run(world, waiter, want=lambda me: me.device("d").call(me.kept)).payload["error"] == "NotAValue"
-    assert done(world, waiter, on=lambda me: "on") == "on"
     assert_restores(world, waiter)
