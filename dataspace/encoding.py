@@ -115,14 +115,14 @@ def _varint(number: int) -> bytes:
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
-    while shift < 63:
+    while shift < 70:
         byte = data[at]
         at += 1
         number |= (byte & 127) << shift
-        if byte < 128:
+        if byte < 128 and number < 1 << 64:
             return number, at
-        shift += 7
-    raise BadEncoding("a number of more than 63 bits")
+        shift += 7 if byte > 127 else 70
+    raise BadEncoding("a number of more than 64 bits")
 
 
 _SUSPECT: Final = CELLED | {msgpack.Timestamp}

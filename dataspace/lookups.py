@@ -170,7 +170,7 @@ class Lookups:
     def position(self, uid: bytes, seq: int) -> int | None:
         """The position of the record at `seq` in a session's lineage: at or below a fork it is an ancestor's."""
         passed: set[bytes] = set()
-        at: bytes | None = uid
+        at: bytes | None = uid if seq < LATEST else None
         while at is not None and at not in passed:
             passed.add(at)
             for recent in self._layers():

@@ -127,7 +127,7 @@ def test_timestamps_are_no_values() -> None:
         ("d4 02 31", "a symbol is a letter"),
         ("c7 00 02", "a symbol is a letter"),
         ("c7 00 03", ""),
-        ("c7 0b 03 8080808080808080808001", "a number of more than 63 bits"),
+        ("c7 0b 03 8080808080808080808001", "a number of more than 64 bits"),
         ("d5 04 0101", "bytes left over"),
         ("d5 03 0101", "bytes left over"),
         ("d4 07 00", "bytes left over"),
