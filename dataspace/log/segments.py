@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,7 @@ from dataspace.log.frames import (
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said
+from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, mapped, owed, put_right, said
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
@@ -45,7 +45,7 @@ from dataspace.log.store import (
     check_records,
 )
 from dataspace.log.tail import Tail
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, Verdict, Visit
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
 from dataspace.records import STORE_UID, Record, Salts
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -367,6 +367,21 @@ class SegmentStore:
 
     def read(self, address: int) -> StoredRecord:
         return self._reader.read(address)
+
+    @contextmanager
+    def durable(self) -> Iterator[tuple[list[SegmentBytes], Evidence]]:
+        """All bytes that are durable now, and what is known of them, for who looks at every frame."""
+        mark = self._mark
+        known = Evidence(log_id=self.log_id, seen=(mark.head,), epoch=self.epoch)
+        with mapped(self._layout, alive=True) as segments:
+            yield (
+                [
+                    SegmentBytes(number, data[: mark.offset] if number == mark.segment else data)
+                    for number, data in segments
+                    if number <= mark.segment
+                ],
+                known,
+            )
 
     def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
         return self._reader.scan(start)

@@ -12,6 +12,7 @@ import trio
 
 from actors.directory import Directory
 from dataspace.catalog import Catalog, peek
+from dataspace.log.frames import place
 from dataspace.log.memory import MemoryLog, MemoryStore
 from dataspace.log.segments import SegmentStore
 from dataspace.log.verdicts import Evidence
@@ -296,3 +297,21 @@ def records(host: Host, id: str) -> list[Any]:
         assert address is not None
         found.append(store.read(address).header.kind)
     return found
+
+
+def flip(world: World, host: Host, id: str, seq: int, part: bytes) -> None:
+    """Change one byte of what the record of a session at a seq holds on the disk."""
+    catalog = host._engine.dataspace.catalog
+    row = catalog.session(id)
+    assert row is not None
+    address = catalog.locate(row.uid, seq)
+    assert address is not None
+    assert world.folder is not None
+    segment, offset = place(address)
+    path = world.folder / "log" / f"{segment:08}.seg"
+    data = bytearray(path.read_bytes())
+    at = data.index(part, offset)
+    data[at] ^= 1
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data[at : at + 1])

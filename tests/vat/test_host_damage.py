@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from dataspace.log.frames import place
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
-from tests.vat.hosts import ACTORS, Caller, Counter, World, records, settled
+from tests.vat.hosts import ACTORS, Caller, Counter, World, flip, records, settled
 from vat.actor import Actor, actor
 from vat.collections import List
 from vat.host import Host
@@ -143,24 +142,6 @@ async def test_an_upgrade_that_fails_leaves_the_session_to_the_older_code(either
 
 
 # Damage
-
-
-def flip(world: World, host: Host, id: str, seq: int, part: bytes) -> None:
-    """Change one byte of what the record of a session at a seq holds on the disk."""
-    catalog = host._engine.dataspace.catalog
-    row = catalog.session(id)
-    assert row is not None
-    address = catalog.locate(row.uid, seq)
-    assert address is not None
-    assert world.folder is not None
-    segment, offset = place(address)
-    path = world.folder / "log" / f"{segment:08}.seg"
-    data = bytearray(path.read_bytes())
-    at = data.index(part, offset)
-    data[at] ^= 1
-    with path.open("r+b") as file:
-        file.seek(at)
-        file.write(data[at : at + 1])
 
 
 @pytest.fixture
