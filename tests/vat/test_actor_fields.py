@@ -92,6 +92,12 @@ class Needy(Actor):
     by_key: Map[str, Text]
     tags: Set[str]
 
+    def say(self, *, text: Text) -> None:
+        self.seen.append(text)
+        self.seen.insert(0, text)
+        self.seen.extend([text])
+        self.by_key["k"] = text
+
 
 @pytest.fixture
 def world():
@@ -153,6 +159,17 @@ def test_text_is_kept_beside_the_record_however_short(world, box):
     assert b"tiny" not in record.deeds
     assert world.ask(box, "text") == "tiny"
     assert_restores(world, box)
+
+
+def test_text_is_content_by_name_and_in_collections_too(world):
+    needy = world.spawn(Needy, name="n")
+    world.ask(needy, "say", text="by name")
+    record = needy.records[-1]
+    assert [cell[17:] for cell in record.cells] == [b"by name"]
+    for part in (record.deeds, record.facts):
+        assert b"by name" not in part
+    assert world.ask(needy, "seen") == ["by name"] * 3
+    assert_restores(world, needy)
 
 
 def test_a_long_string_is_stored_once_however_often_it_is_said(world, box):

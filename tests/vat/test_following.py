@@ -68,9 +68,9 @@ def test_a_request_that_loops_is_known_by_its_promise_all_the_while(world, waite
 
     script.update(go=go, end=lambda me: "the end")
     assert world.tell(waiter, "run", "go", request="r1") is None
-    world.settle(waiter, "go")
     again = world.reload(waiter)
-    world.settle(again, "go")
+    for _ in range(3):
+        world.settle(again, "go")
     assert world.tell(again, "run", "go", request="r1") is None
     answers = again.answers
     world.settle(again, "end")

@@ -128,6 +128,21 @@ def test_a_promise_that_is_kept_after_it_was_settled_is_kept(world, waiter):
     assert world.ask(waiter, "kept") == "v", "a field that is a promise reads as what came of it"
 
 
+def test_a_promise_that_is_kept_only_after_it_was_settled_is_kept(world, waiter):
+    promises = []
+
+    def go(me):
+        promises.append(me.ref.note("v"))
+        promises[0].then(me.run)
+
+    def keep(me):
+        me.kept = promises[0]
+
+    done(world, waiter, go=go, v=keep)
+    assert world.ask(waiter, "kept") == "v"
+    assert_restores(world, waiter)
+
+
 def test_a_read_of_a_field_waits_for_its_promise_without_a_record(world, waiter):
     def go(me):
         me.kept = me.device("d").call()

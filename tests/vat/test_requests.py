@@ -156,6 +156,18 @@ def test_a_read_is_read_anew(world, desk):
     assert world.ask(desk, "look", request="r1") == 1
 
 
+def test_the_record_of_a_fork_answers_the_request_for_it(world, desk):
+    call = Call(1, "fork", asker=Asker("local", "test", "r1"), digest=b"d")
+    desk.keep(desk.vat.forked(call, b"c" * 16, "child", desk.vat.seq))
+    again = world.reload(desk)
+    got = []
+    step = again.vat.repeated(Call(1, "fork", asker=Asker("local", "test", "r1"), digest=b"d", reply=got.append))
+    [(reply, outcome)] = step.replies
+    reply(outcome)
+    assert got == [Outcome(True, Ref(b"c" * 16, 1))]
+    assert_restores(world, desk)
+
+
 def test_what_was_carried_out_beside_the_actors_is_answered_by_the_same_rules(world, desk):
     call = Call(1, "snapshot", asker=world_asker("r1"), digest=b"d")
     assert desk.vat.repeated(call) is None
