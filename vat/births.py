@@ -116,7 +116,7 @@ class Births:
             stored = self._loader.lineage(vat.uid).at(here)
             hash, pending = stored.header.hash, read_deeds(stored.body().deeds).pending
         uid = self._powers.entropy(16)
-        name = self._claim(f"{vat.id[:180]}-{uid.hex()[:8]}" if into is None else into)
+        name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
         try:
             born = self._born(vat, call.asker, uid, name, here, hash, pending)
             step = Step(None) if resident.damage is not None else vat.forked(call, uid, name, here)
@@ -131,7 +131,7 @@ class Births:
         """A fork's first record: `(forked c #:from s #:at seq #:hash …)`."""
         type = parent.heap.state(ROOT_ACTOR).type
         draft = Draft(uid, at + 1, Kind.FORKED, max(self._powers.clock(), parent.heap.time))
-        said: dict[str, Any] = {"id": id, "type": type, "parent": parent.uid, "seq": at, "hash": hash}
+        said: dict[str, Any] = {"id": id, "type": type, "parent": parent.uid, "seq": at}
         draft.message = FrozenDict({**said, "by": asker.by, "via": asker.via})
         draft.pending = pending
         stated = draft.operation(Op.STATED, 0)

@@ -115,7 +115,7 @@ class Chain:
     def forked(self, call: Call, child: bytes, into: str, at: int) -> Step:
         """The parent's record of a fork: `(fork s #:into c #:at seq)`. Answers the call's request id, if it has one."""
         draft = self._draft(Kind.FORK)
-        draft.message = FrozenDict({"into": into, "child": child, "at": at, "by": call.asker.by, "via": call.asker.via})
+        draft.message = FrozenDict({"child": child})  # whose first record says who asked
         self._state(draft, "fork", {"into": into, "at": at})
         key = request_key(call.asker)
         if key is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+import trio.testing
 
 from actors.directory import Directory
 from dataspace.catalog import Catalog, peek
