@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -25,15 +25,14 @@ from vat.actor import Actor
 from vat.births import SESSION_ID, BadSessionId, IdInUse
 from vat.carrying import child_ref
 from vat.crank import UNIVERSAL
-from vat.effects import Key, Wanted
 from vat.engine import Engine, NotRunning
-from vat.errors import exception_of, failure_of
+from vat.errors import exception_of
 from vat.heap import ROOT_ACTOR
 from vat.loading import gone
-from vat.messages import Asker, Call, Ended, Outcome
+from vat.messages import Asker, Call
 from vat.outside import HostRef, Snapshot, bound, unbound
-from vat.pending import open_effects
 from vat.refs import DIRECTORY, Ref
+from vat.resolving import EffectStatus, NoSuchEffect, Resolving
 from vat.types import ActorType
 from vat.vat import Step, Vat, request_digest
 from vat.verifying import Report, verify
@@ -62,33 +61,13 @@ class SnapshotMismatch(KeeveError):
         )
 
 
-class NoSuchEffect(KeeveError, LookupError):
-    """No effect of that id is open."""
-
-    usage = True
-
-    def __init__(self, id: str) -> None:
-        super().__init__(f"no effect {id!r} is open: look at the list of effects; it may be settled already")
-
-
-@attrs.frozen
-class EffectStatus:
-    """An effect that has no outcome yet. `state` is `running` (or about to) or `unknown`."""
-
-    id: str
-    session: str
-    device: str
-    method: str
-    args: Sequence[Any]
-    state: Literal["running", "unknown"]
-
-
 class Host:
     """A store and its sessions. Made by `keeve.open_host`; all of it is for the trio thread that opened it."""
 
     def __init__(self, engine: Engine, asker: Asker | None = None) -> None:
         self._engine = engine
         self._asker = asker or Asker()
+        self._resolving = Resolving(engine)
 
     def asking(self, by: str, via: str = "python") -> Host:
         """The same host, asked by another principal: its refs, sessions and requests name it."""
@@ -335,11 +314,7 @@ class Host:
 
     def effects(self) -> list[EffectStatus]:
         """The effects without an outcome that this host has taken up: running ones, and those of unknown outcome."""
-        errands = self._engine.errands
-        return [
-            *(_status(wanted, "running") for wanted in errands.running()),
-            *(_status(wanted, "unknown") for wanted in errands.held.values()),
-        ]
+        return self._resolving.effects()
 
     async def resolve(
         self, id: str, *, value: Any = None, error: BaseException | None = None, again: bool = False
@@ -349,50 +324,18 @@ class Host:
         Raises `NoSuchEffect` or `NotAValue`. Durable when it returns.
         """
         self._must_write()
-        errands = self._engine.errands
-        held = next((wanted.key for wanted in errands.held.values() if wanted.id == id), None)
-        if again and held is not None:
-            errands.again(held)
-            return
-        key = self._dormant(id) if held is None and not again else held
-        if key is None:
-            raise NoSuchEffect(id)
-        if error is not None:
-            outcome = Outcome(False, freeze(failure_of(error)))
-        else:
-            outcome = Outcome(True, freeze(unbound(value), None, "value"))
-        ended = Ended(key[1], outcome)
-        await self._engine.done(key[0], lambda vat: (vat.take(ended),))
-        errands.held.pop(key, None)
-
-    def _dormant(self, id: str) -> Key | None:
-        """An effect that nobody carries out here: its session is not in memory, or was told to leave it."""
-        engine = self._engine
-        if any(wanted.id == id for wanted in engine.errands.running()):
-            return None
-        every = open_effects(engine.dataspace.catalog, engine.store.read, engine.loader.cache)
-        return next(((each.uid, each.number) for each in every if each.id == id), None)
+        await self._resolving.resolve(id, value=value, error=error, again=again)
 
     def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
         """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...), until
         the function that this gives is called. It is called in the trio thread and must not raise."""
-
-        def told(wanted: Wanted, value: Value) -> None:
-            hear(wanted.session, f"{wanted.device}.{wanted.method}", value)
-
-        hearing = self._engine.errands.hearing
-        hearing.append(told)
-        return lambda: hearing.remove(told)
+        return self._resolving.on_progress(hear)
 
     def _must_write(self) -> None:
         if self._engine.store.readonly:
             raise StoreReadOnly("this host", "it was opened with readonly=True")
         if not self._engine.running:
             raise NotRunning
-
-
-def _status(wanted: Wanted, state: Literal["running", "unknown"]) -> EffectStatus:
-    return EffectStatus(wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, state)
 
 
 def _busy(vat: Vat) -> str:

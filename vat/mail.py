@@ -67,6 +67,7 @@ class Mail:
         """Bring a message whose record is durable."""
         sender = resident.uid
         if sender in self._stuck.get(uid, ()):
+            self._post(uid, WAKE)  # if it can be loaded by now, it gets this one behind those that wait
             return
         resident.unacknowledged.add(number)
         vat = resident.vat

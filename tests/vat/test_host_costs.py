@@ -51,8 +51,8 @@ class Costs:
                 self.counts["records"] += 1
                 yield stored
 
-        store.read = counted_read  # type: ignore[method-assign]
-        store.scan = counted_scan  # type: ignore[method-assign]
+        store.read = counted_read
+        store.scan = counted_scan
         for name in ("_writer", "_reader"):
             getattr(catalog._tables, name).exec_trace = self._query
 
@@ -148,7 +148,7 @@ async def test_a_stop_and_a_start_cost_the_same_whatever_the_history() -> None:
                     for _ in range(20):
                         nursery.start_soon(s.add)
         store, catalog = world.store()
-        world.store = lambda readonly=False: (store, catalog)  # type: ignore[method-assign,misc]
+        world.store = lambda readonly=False: (store, catalog)
         catalog.flush()
         async with world.host() as host:
             return await Costs(host).of((await host.get("s")).add)

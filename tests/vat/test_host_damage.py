@@ -58,7 +58,7 @@ async def test_pending_work_of_a_session_that_cannot_be_loaded_does_not_keep_a_h
     async with either.host(dies=True) as host:
         s, c = await host.spawn(Counter, "s1"), await host.spawn(Caller, "c")
         await host.spawn(Counter, "other")
-        host._engine.mail.carry = lambda *what: None  # type: ignore[method-assign]
+        host._engine.mail.carry = lambda *what: None
         await c.burst(s, "add", 2)
     either.actors = (Counter,)
     async with either.host() as host:

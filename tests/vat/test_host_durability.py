@@ -150,11 +150,11 @@ def failing(host: Host, error: Exception) -> Iterator[None]:
     def fail(batch: Any) -> None:
         raise error
 
-    store.append = fail  # type: ignore[method-assign]
+    store.append = fail
     try:
         yield
     finally:
-        del store.append  # type: ignore[attr-defined]
+        del store.append
 
 
 async def test_what_was_queued_behind_a_batch_fails_with_it(world: World) -> None:
@@ -216,7 +216,7 @@ async def test_both_records_of_a_fork_are_one_commit(either: World) -> None:
             batches.append([record.kind for record in batch])
             append(batch)
 
-        store.append = note  # type: ignore[method-assign]
+        store.append = note
         host._engine.commits.writer._batch_bytes = 1
         await s.fork()
         assert batches == [[Kind.FORK, Kind.FORKED]]
@@ -237,7 +237,7 @@ async def test_a_failed_sync_stops_writing_for_good_and_every_caller_is_told(wor
             attempts += 1
             append(batch)
 
-        store.append = count  # type: ignore[method-assign]
+        store.append = count
         for ref in (s, other, s):
             with pytest.raises(StoreFailed, match="open it again"):
                 await ref.add()

@@ -65,7 +65,7 @@ async def test_an_effect_that_may_run_again_does(either: World) -> None:
 async def test_an_effect_that_had_not_started_is_run_by_the_next_host(either: World) -> None:
     async with either.host(dies=True) as host:
         s = await host.spawn(Worker, "s1")
-        host._engine.errands.want = lambda vat, number: None  # type: ignore[method-assign]  # it dies just before
+        host._engine.errands.want = lambda vat, number: None  # it dies just before
         await wanted(host, s, "once", 1)
     assert either.tool.calls == []
     async with either.host() as host:
@@ -174,7 +174,7 @@ async def test_a_device_is_not_called_before_it_is_durable_that_it_starts(world:
                 raise DiskFull("log", "no space", True)
             append(batch)
 
-        store.append = sometimes  # type: ignore[method-assign]
+        store.append = sometimes
         with pytest.raises(DiskFull):  # the record that it starts fails once
             await s.work("once", 1)
         assert world.tool.calls == []

@@ -69,7 +69,7 @@ async def test_messages_arrive_once_and_in_order_whatever_batch_fails(world: Wor
                 raise DiskFull("log", "no space", True)
             append(batch)
 
-        store.append = sometimes  # type: ignore[method-assign]
+        store.append = sometimes
         for _ in range(10):
             try:
                 await c.burst(s, "add", 10, sent)
@@ -78,7 +78,7 @@ async def test_messages_arrive_once_and_in_order_whatever_batch_fails(world: Wor
             else:
                 sent += 10
             await trio.lowlevel.checkpoint()
-        store.append = append  # type: ignore[method-assign]
+        store.append = append
         for _ in range(10):
             await trio.sleep(1)
             await settled(host)
@@ -125,7 +125,7 @@ async def test_messages_for_what_is_not_there_are_answered(either: World) -> Non
 async def test_a_message_that_was_on_its_way_to_a_deleted_session_is_answered(either: World) -> None:
     async with either.host(dies=True) as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
-        host._engine.mail.carry = lambda *what: None  # type: ignore[method-assign]  # it dies before any arrives
+        host._engine.mail.carry = lambda *what: None  # it dies before any arrives
         await c.burst(s, "add", 2)
         with pytest.raises(Busy, match="messages"):
             await host.delete("c")
@@ -157,7 +157,7 @@ async def test_what_waits_for_a_deleted_session_breaks_after_a_death_too(either:
         w, c = await host.spawn(Worker, "w"), await host.spawn(Caller, "c")
         nursery.start_soon(c.send, w, "ask", "once", 1)
         await settled(host)
-        host._engine.mail.bury = lambda vat: None  # type: ignore[method-assign]  # it dies before anybody is told
+        host._engine.mail.bury = lambda vat: None  # it dies before anybody is told
         await host.delete("w", force=True)
         nursery.cancel_scope.cancel()
     async with either.host() as host:
@@ -240,7 +240,7 @@ async def test_a_conversation_of_vats_is_the_same_with_and_without_deaths(either
         async with world.host() as host:
             await settled(host)
             s, c = await host.get("s"), await host.get("c")
-            return list(await s.seen), list(await c.answers)  # type: ignore[return-value]
+            return list(await s.seen), list(await c.answers)
 
     assert await play(either, 4) == await play(World(), 1)
 

@@ -202,7 +202,7 @@ async def test_a_subscription_does_not_read_again_what_did_not_concern_it(either
             reads += 1
             return read(address)
 
-        store.read = count  # type: ignore[method-assign]
+        store.read = count
         await (await host.get("w")).heard
         await settled(host)
         assert reads < 20

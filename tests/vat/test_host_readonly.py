@@ -87,10 +87,10 @@ async def test_a_reader_takes_up_no_work(either: World) -> None:
         w, c = await host.spawn(Worker, "w"), await host.spawn(Caller, "c")
         nursery.start_soon(w.work, "again", 1)
         await settled(host)
-        host._engine.mail.carry = lambda *what: None  # type: ignore[method-assign]
+        host._engine.mail.carry = lambda *what: None
         await c.burst(w, "ask", 1)
         post = host._engine.turns.post
-        host._engine.turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None  # type: ignore[method-assign]
+        host._engine.turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None
         await w.fork(into="twin")  # it does not come to let go of what is its parent's
         nursery.cancel_scope.cancel()
     calls = list(either.tool.calls)

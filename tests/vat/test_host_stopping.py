@@ -286,8 +286,8 @@ async def test_a_host_that_is_started_again_and_again_ends_as_one_that_is_not(wo
 
     store, chance = MemoryStore(world.log, now=world.clock, salts=world.random.randbytes), random.Random(3)
     catalog = Catalog(None, store)  # it outlives the hosts here, or each start would scan the log
-    world.store = lambda readonly=False: (store, catalog)  # type: ignore[method-assign,misc]
-    store.close = catalog.close = lambda: None  # type: ignore[method-assign]
+    world.store = lambda readonly=False: (store, catalog)
+    store.close = catalog.close = lambda: None
     async with world.host() as host:
         await setup(host)
     for life in range(lives):
