@@ -29,7 +29,7 @@ crash: .venv/installed-dev
 	KEEVE_CRASH=full $(PYTEST) -m crash -rP -n $(WORKERS) --maxprocesses 4
 
 bench: .venv/installed-dev
-	$(BIN)/python benchmarks/core.py
+	$(BIN)/python -m benchmarks.core
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 
+import hypothesis
 import pytest
 
 from keeve.testing import folder_for_stores
@@ -19,6 +20,10 @@ pytest_plugins = ["keeve.testing.plugin"]
 def _stores_under_tmp_path_are_for_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder_for_stores(tmp_path_factory.getbasetemp())
 
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile("keeve", deadline=None)
+hypothesis.settings.load_profile("keeve")
 
 os.environ.setdefault("KEEVE_SEED", str(random.SystemRandom().randrange(1 << 32)))
 

@@ -27,8 +27,8 @@ import apsw
 import attrs
 import trio
 import trio.lowlevel
-from actors.session import Session
 
+from actors.session import Session
 from benchmarks.floor import against_floor, floor
 from keeve.api import open_host
 from vat.actor import Actor, actor
