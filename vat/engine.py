@@ -35,6 +35,7 @@ from vat.care import Care
 from vat.commits import Commits
 from vat.errands import Errands
 from vat.errors import exception_of, failure_of
+from vat.following import Following
 from vat.loading import Loader, gone
 from vat.mail import WAKE, Mail
 from vat.messages import Call, Outcome
@@ -112,6 +113,7 @@ class Engine:
         )
         self.waking = Waking(self._wake, lambda: self.turns.busy, settings.retry)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
+        self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False
         self._takes_up = settings.takes_up != "nothing" and not store.readonly
         self._carries = True
@@ -130,7 +132,7 @@ class Engine:
                     self.running = True
                     nursery.start_soon(self.commits.writer.run)
                     nursery.start_soon(self.dataspace.run)
-                    nursery.start_soon(self._follow if self.store.readonly else self.waking.run)
+                    nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)
                     await nursery.start(self._outside)
                     if self.settings.takes_up == "all" and self._takes_up:
@@ -232,7 +234,7 @@ class Engine:
         if not self.running:
             raise NotRunning
         if self.store.readonly:
-            self.refresh()
+            self.following.refresh()
         return Waiter()
 
     def observe_with(self, pattern: Pattern | str, handler: Any, **how: Any) -> Observer:
@@ -340,21 +342,3 @@ class Engine:
             log.warning("session %s has work pending and cannot be loaded: %s", uid.hex(), error)
 
         self.turns.post(uid, Job(None, failed, work))
-
-    # Reading what another process writes.
-
-    def refresh(self) -> None:
-        """Learn what the owner of a store that is open for reading has written."""
-        head = self.dataspace.catalog.head.position
-        if self.store.refresh().position == head:
-            return
-        self.dataspace.catch_up()
-        for resident in self.residents:
-            row = self.dataspace.catalog.by_uid(resident.uid)
-            if resident.vat is not None and (row is None or row.deleted or row.seq != resident.vat.seq):
-                self.residents.drop(resident)
-
-    async def _follow(self) -> None:
-        while True:
-            await trio.sleep(self.settings.follow)
-            self.refresh()

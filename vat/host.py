@@ -140,7 +140,7 @@ class Host:
 
     def _row(self, id: str) -> Row:
         if self._engine.store.readonly:
-            self._engine.refresh()
+            self._engine.following.refresh()
         row = self._engine.dataspace.catalog.session(id) if isinstance(id, str) else None
         if row is None:
             raise NoSuchSession(str(id))

@@ -9,10 +9,13 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.log.store import StoreReadOnly
+from dataspace.log.store import StoreMoved, StoreReadOnly
 from tests.vat.hosts import Caller, Counter, Worker, World, settled
+from vat.actor import Actor, actor
+from vat.following import Outrun
 from vat.host import Host
 from vat.outside import HostRef
+from vat.types import read
 
 Both = tuple[Host, Host]
 
@@ -117,3 +120,54 @@ async def test_a_call_that_was_answered_before_is_answered_by_a_reader_too(both:
     owner, reader = both
     assert await (await owner.get("s")).add("x", request="r") == 6
     assert await (await reader.get("s")).add("x", request="r") == 6
+
+
+async def test_a_reader_whose_store_was_replaced_says_so_and_goes_on_reading_what_it_knows(both: Both) -> None:
+    _, reader = both
+    s = await reader.get("s")
+    assert await s.count == 5
+    store = reader._engine.store
+
+    def moved() -> Any:
+        raise StoreMoved("store", "another store is there now")
+
+    store.refresh = moved
+    with pytest.raises(StoreMoved):
+        await s.count
+    await trio.sleep(0.05)  # the look by itself ends nothing else
+    assert [row.id for row in reader.sessions()] == ["s"]
+
+
+async def test_who_waits_for_a_promise_in_a_reader_is_told_when_the_owner_goes_on(either: World) -> None:
+    @actor("test.promising", version=1)
+    class Promising(Actor):
+        promise: Any = None
+
+        def begin(self) -> None:
+            self.promise = self.device("tool").again(1)
+
+        @read
+        def answer(self) -> Any:
+            return self.promise
+
+    either.actors = (Promising, Counter)
+    either.tool.open = False
+    async with either.host() as owner:
+        s = await owner.spawn(Promising, "s")
+        await s.begin()
+        async with either.host(readonly=True, follow=0.01) as reader:
+            seen = await reader.get("s")
+            outcomes: list[str] = []
+
+            async def ask() -> None:
+                try:
+                    outcomes.append(await seen.answer())
+                except Outrun:
+                    outcomes.append("outrun")
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await trio.testing.wait_all_tasks_blocked()
+                either.tool.gate.set()
+            assert outcomes == ["outrun"]
+            assert await seen.answer() == "again 1"
