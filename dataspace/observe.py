@@ -93,7 +93,7 @@ class Reader:
         search = self._search(pattern, session, lineage)
         cursor = space.places.at(after)
         head = space.catalog.head.position
-        last = head if upto is None else min(head, upto if isinstance(upto, int) else upto.position)
+        last = head if upto is None else min(head, space.places.end(upto))
         return _query(search, cursor, last)
 
     def observe(
@@ -115,7 +115,7 @@ class Reader:
         search = self._search(pattern, session, lineage)
         cursor = space.places.at(after)
         seen = space.store.head.position
-        last = seen if until == "head" else until.position if isinstance(until, Cursor) else until
+        last = seen if until == "head" else None if until is None else space.places.end(until)
         return Observation(space.places, space.waiting, search, cursor, seen, last, marks)
 
     async def observe_with(
@@ -151,7 +151,7 @@ class Reader:
     ) -> list[Held]:
         """What matches and holds at position `at` (now): asserted there or before and not taken back."""
         head = self._space.catalog.head.position
-        last = head if at is None else min(head, at if isinstance(at, int) else at.position)
+        last = head if at is None else min(head, self._space.places.end(at))
         return list(self._search(pattern, session, lineage).held(last))
 
     def proof(self, event: Event) -> Proof:

@@ -50,6 +50,10 @@ class Places:
             raise CursorChanged(cursor, actual)
         return cursor
 
+    def end(self, upto: int | Cursor) -> int:
+        """The position that is meant as an end. Raises `WrongCursor` as `at` does; a bare position may be yet to come."""
+        return upto if isinstance(upto, int) else self.at(upto).position
+
     def _hash_at(self, position: int) -> bytes:
         if position == 0:
             return ZERO_HASH

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,11 +42,19 @@ def spoken_world() -> World:
 
 
 def refusals(world: World, cursor: Cursor) -> list[KeeveError]:
-    """What `query` and `observe` say to a cursor."""
+    """What everything that takes a cursor says to this one, as a beginning and as an end."""
+    space = world.space
+    asks: list[Callable[[], object]] = [
+        lambda: space.query("(turn . _)", after=cursor),
+        lambda: space.observe("(turn . _)", after=cursor),
+        lambda: space.query("(turn . _)", upto=cursor),
+        lambda: space.observe("(turn . _)", until=cursor),
+        lambda: space.facts("(turn . _)", at=cursor),
+    ]
     found = []
-    for ask in (world.space.query, world.space.observe):
+    for ask in asks:
         with pytest.raises(WrongCursor) as caught:
-            ask("(turn . _)", after=cursor)
+            ask()
         found.append(caught.value)
     return found
 
