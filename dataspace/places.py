@@ -51,7 +51,7 @@ class Places:
         return cursor
 
     def end(self, upto: int | Cursor) -> int:
-        """The position that is meant as an end. Raises `WrongCursor` as `at` does; a bare position may be yet to come."""
+        """The position that is meant as an end; a bare one may be yet to come. Raises `WrongCursor` as `at` does."""
         return upto if isinstance(upto, int) else self.at(upto).position
 
     def _hash_at(self, position: int) -> bytes:
