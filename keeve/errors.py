@@ -58,7 +58,7 @@ from vat.errors import (
     Revoked,
 )
 from vat.guard import TestRunGuard
-from vat.host import BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
+from vat.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
 from vat.outcomes import DeviceFailed, EffectCancelled, EffectError, EffectTimeout, OutcomeUnknown, UnknownDevice
 from vat.refs import NotNear
 from vat.restore import BrokenChain, NoSuchPoint
@@ -76,6 +76,7 @@ __all__ = [
     "BadModelSetting",
     "BadModelURL",
     "BadName",
+    "BadOutcome",
     "BadPattern",
     "BadPolicy",
     "BadSessionId",

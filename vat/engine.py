@@ -279,6 +279,12 @@ class Engine:
         else:
             self.turns.post(resident.uid, job)
 
+    def tended(self, uid: bytes) -> bool:
+        """Whether all that a session waits for is seen to here: it is in memory, or about to be."""
+        resident = self.residents.get(uid)
+        here = resident is not None and resident.vat is not None and resident.damage is None
+        return self._takes_up and (here or self.errands.waits_for(uid))
+
     # What is durable.
 
     def _note(self, records: Sequence[Record]) -> None:

@@ -32,12 +32,22 @@ from vat.loading import gone
 from vat.messages import Asker, Call
 from vat.outside import HostRef, Snapshot, bound, unbound
 from vat.refs import DIRECTORY, Ref
-from vat.resolving import EffectStatus, NoSuchEffect, Resolving
+from vat.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.types import ActorType
 from vat.vat import Step, Vat, request_digest
 from vat.verifying import Report, verify
 
-__all__ = ["SESSION_ID", "BadSessionId", "Busy", "EffectStatus", "Host", "IdInUse", "NoSuchEffect", "SnapshotMismatch"]
+__all__ = [
+    "SESSION_ID",
+    "BadOutcome",
+    "BadSessionId",
+    "Busy",
+    "EffectStatus",
+    "Host",
+    "IdInUse",
+    "NoSuchEffect",
+    "SnapshotMismatch",
+]
 
 A = TypeVar("A", bound=Actor)
 
@@ -313,15 +323,17 @@ class Host:
     # Effects.
 
     def effects(self) -> list[EffectStatus]:
-        """The effects without an outcome that this host has taken up: running ones, and those of unknown outcome."""
+        """The effects that have no outcome yet, of all sessions: those of this host first, then what it leaves alone.
+
+        Costs a restore for each session with pending work that is not in memory.
+        """
         return self._resolving.effects()
 
-    async def resolve(
-        self, id: str, *, value: Any = None, error: BaseException | None = None, again: bool = False
-    ) -> None:
+    async def resolve(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
         """Settle an effect of unknown outcome: with a value, with an error, or by running it `again` (if it is held).
 
-        Raises `NoSuchEffect` or `NotAValue`. Durable when it returns.
+        The error is an exception, or words, which come as `Failed`. Raises `NoSuchEffect`, `BadOutcome` unless exactly
+        one of the three is given, or `NotAValue`. Durable when it returns.
         """
         self._must_write()
         await self._resolving.resolve(id, value=value, error=error, again=again)

@@ -5,8 +5,9 @@ The one rule: what is settled by hand takes the same way into the log as what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
 
 import attrs
 
@@ -14,31 +15,54 @@ from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.effects import Key, Wanted
 from vat.engine import Engine
-from vat.errors import failure_of
+from vat.errors import Failed, failure_of
 from vat.messages import Ended, Outcome
 from vat.outside import unbound
-from vat.pending import open_effects
+from vat.pending import OpenEffect, effects_in, stored_heap
+
+log = logging.getLogger("keeve")
+
+ABSENT: Final[Any] = object()
+"""For what was not given, where None is a value."""
 
 
 class NoSuchEffect(KeeveError, LookupError):
-    """No effect of that id is open."""
+    """No effect of that id waits for an outcome."""
 
-    usage = True
+    usage: ClassVar[bool] = True
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"no effect {id!r} is open: look at the list of effects; it may be settled already")
+        super().__init__(
+            f"no effect {id!r} waits for somebody to settle it: look at the list of effects; "
+            "it may be settled already, or be running"
+        )
+
+
+class BadOutcome(KeeveError, TypeError):
+    """What was given to settle an effect is no outcome; says why."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"resolve() takes exactly one of value=..., error=... and again=True: {problem}")
 
 
 @attrs.frozen
 class EffectStatus:
-    """An effect that has no outcome yet. `state` is `running` (or about to) or `unknown`."""
+    """An effect that has no outcome yet. An argument that is a view may be given as its length in words.
+
+    `state` is `wanted` (nobody carries it out here, and it is not on record that it began), `running` (here, or about
+    to), `started` (it has begun; this host only reads, and cannot tell whether the store's owner runs it) or `unknown`
+    (it had begun when its host ended: see `Host.resolve`).
+    """
 
     id: str
     session: str
     device: str
     method: str
     args: Sequence[Any]
-    state: Literal["running", "unknown"]
+    keywords: Mapping[str, Any]
+    state: Literal["wanted", "running", "started", "unknown"]
 
 
 class Resolving:
@@ -50,36 +74,64 @@ class Resolving:
     def effects(self) -> list[EffectStatus]:
         """See `Host.effects`."""
         errands = self._engine.errands
-        return [
+        here = [
             *(_status(wanted, "running") for wanted in errands.running()),
             *(_status(wanted, "unknown") for wanted in errands.held.values()),
         ]
+        known = {effect.id for effect in here}
+        began: Literal["started", "unknown"] = "started" if self._engine.store.readonly else "unknown"
+        return here + [
+            EffectStatus(
+                each.id,
+                each.session,
+                each.device,
+                each.method,
+                each.args,
+                each.keywords,
+                began if each.started else "wanted",
+            )
+            for each in self._dormant()
+            if each.id not in known
+        ]
 
-    async def resolve(self, id: str, *, value: Any, error: BaseException | None, again: bool) -> None:
-        """See `Host.resolve`."""
-        errands = self._engine.errands
-        held = next((wanted.key for wanted in errands.held.values() if wanted.id == id), None)
-        if again and held is not None:
-            errands.again(held)
-            return
-        key = self._dormant(id) if held is None and not again else held
-        if key is None:
-            raise NoSuchEffect(id)
-        if error is not None:
-            outcome = Outcome(False, freeze(failure_of(error)))
-        else:
-            outcome = Outcome(True, freeze(unbound(value), None, "value"))
-        ended = Ended(key[1], outcome)
-        await self._engine.done(key[0], lambda vat: (vat.take(ended),))
-        errands.held.pop(key, None)
-
-    def _dormant(self, id: str) -> Key | None:
-        """An effect that nobody carries out here: its session is not in memory, or was told to leave it."""
+    async def resolve(self, id: str, *, value: Any, error: Any, again: bool) -> None:
+        """See `Host.resolve`; `ABSENT` is what was not given."""
+        outcome = _outcome(value, error, again)
         engine = self._engine
-        if any(wanted.id == id for wanted in engine.errands.running()):
-            return None
-        every = open_effects(engine.dataspace.catalog, engine.store.read, engine.loader.cache)
-        return next(((each.uid, each.number) for each in every if each.id == id), None)
+        errands = engine.errands
+        held = _key(errands.held.values(), id)
+        if held is None and _key(errands.running(), id) is None:
+            held = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
+        if held is None:
+            raise NoSuchEffect(id)
+        if outcome is not None:
+            ended = Ended(held[1], outcome)
+            await engine.done(held[0], lambda vat: (vat.take(ended),))
+            errands.held.pop(held, None)
+            return
+        if held not in errands.held and engine.settings.hold_unknown:
+            await engine.done(held[0], lambda vat: ())  # in memory it is held, if this host takes anything up
+        if held not in errands.held:
+            raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
+        errands.again(held)
+
+    def _dormant(self) -> Iterator[OpenEffect]:
+        """The effects that nobody carries out here, as the log has them.
+
+        Costs a restore for each session with pending work that is not in memory, and none for the others.
+        """
+        engine = self._engine
+        catalog, read, cache = engine.dataspace.catalog, engine.store.read, engine.loader.cache
+        if engine.store.readonly:
+            engine.following.refresh()
+        for uid in catalog.with_pending():
+            row = catalog.by_uid(uid)
+            if row is None or engine.tended(uid):
+                continue
+            try:
+                yield from effects_in(stored_heap(row, catalog, read, cache), row)
+            except KeeveError as error:
+                log.warning("session %s: its effects cannot be listed: %s", row.id, error)
 
     def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
         """See `Host.on_progress`."""
@@ -93,4 +145,30 @@ class Resolving:
 
 
 def _status(wanted: Wanted, state: Literal["running", "unknown"]) -> EffectStatus:
-    return EffectStatus(wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, state)
+    return EffectStatus(
+        wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, dict(wanted.kwargs), state
+    )
+
+
+def _key(effects: Iterable[Wanted], id: str) -> Key | None:
+    return next((wanted.key for wanted in effects if wanted.id == id), None)
+
+
+def _outcome(value: Any, error: Any, again: bool) -> Outcome | None:
+    """What an effect is settled with; None when it is to run again. Raises `BadOutcome` or `NotAValue`."""
+    given = [
+        name
+        for name, there in (("value", value is not ABSENT), ("error", error is not ABSENT), ("again", again))
+        if there
+    ]
+    if len(given) != 1:
+        raise BadOutcome(f"it was given {' and '.join(given) or 'none of them'}")
+    if again:
+        return None
+    if value is not ABSENT:
+        return Outcome(True, freeze(unbound(value), None, "value"))
+    if isinstance(error, str):
+        error = Failed("Resolved", error)
+    if not isinstance(error, Exception):
+        raise BadOutcome(f"error is an exception, or says in words what went wrong; not a {type(error).__name__}")
+    return Outcome(False, freeze(failure_of(error)))

@@ -241,7 +241,7 @@ def effects(*, common: Common = USUAL) -> int:
     ```
     """
     with reading(common.store) as store:
-        list_effects(store, common.output, common.store)
+        list_effects(store, common.output)
     return 0
 
 

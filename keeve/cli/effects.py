@@ -15,7 +15,6 @@ from typing import Any
 from dataspace.errors import KeeveError
 from keeve.api import open_host
 from keeve.cli.faces import face
-from keeve.cli.machine import owner_of
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there
 from keeve.cli.text import shortened
@@ -46,35 +45,39 @@ class NoOutcome(KeeveError, ValueError):
         super().__init__("an outcome is a value or an error: give either --value (as JSON) or --error (in words)")
 
 
-def effect_face(effect: OpenEffect) -> dict[str, Any]:
-    """An open effect in JSON."""
+def state_of(effect: OpenEffect, owner: int | None) -> str:
+    """How far an open effect is, as `EffectStatus.state` says it; `owner` is the process that has the store."""
+    return ("unknown" if owner is None else "running") if effect.started else "wanted"
+
+
+def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:
+    """An open effect in JSON: the fields of `EffectStatus`."""
     return {
         "id": effect.id,
         "session": effect.session,
         "device": effect.device,
         "method": effect.method,
-        "started": effect.started,
         "args": face(effect.args),
         "keywords": face(effect.keywords),
+        "state": state_of(effect, owner),
     }
 
 
-def list_effects(store: Reading, output: Output, folder: Path) -> None:
+def list_effects(store: Reading, output: Output) -> None:
     """Tell of the effects that have no outcome yet, of all sessions."""
-    owner = owner_of(folder / "lock")
+    owner = store.owner
     effects = list(open_effects(store.catalog, store.store.read, PageCache(8 << 20)))
     if output.as_json:
-        output.document({"owner": owner, "effects": [effect_face(effect) for effect in effects]})
+        output.document({"owner": owner, "effects": [effect_face(effect, owner) for effect in effects]})
         return
     if not effects:
         output.note("no effect waits for an outcome")
         return
-    started = "unknown" if owner is None else "running"
     rows = [
         (
             effect.id,
             effect.session,
-            started if effect.started else "wanted",
+            state_of(effect, owner),
             f"{effect.device}.{effect.method}",
             shortened(json.dumps(face([*effect.args, *effect.keywords.values()]), ensure_ascii=False), 200),
         )

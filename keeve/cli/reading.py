@@ -18,6 +18,7 @@ from dataspace.log.store import NotAStore
 from dataspace.observe import Dataspace, NoSuchSession
 from dataspace.recent import Session
 from keeve.api import open_store
+from keeve.cli.machine import owner_of
 from vat.errors import Deleted
 from vat.guard import guard
 
@@ -25,10 +26,16 @@ from vat.guard import guard
 class Reading:
     """A store that is open for reading, its catalog, its dataspace."""
 
-    def __init__(self, store: SegmentStore, catalog: Catalog) -> None:
+    def __init__(self, folder: Path, store: SegmentStore, catalog: Catalog) -> None:
+        self.folder = folder
         self.store = store
         self.catalog = catalog
         self.space = Dataspace(store, catalog)
+
+    @property
+    def owner(self) -> int | None:
+        """The process that has the store, as `owner_of` tells it."""
+        return owner_of(Layout(self.folder).lock)
 
     def session(self, id: str) -> Session:
         """The session of that id. Raises `NoSuchSession` or `Deleted`."""
@@ -65,7 +72,7 @@ def reading(folder: Path) -> Iterator[Reading]:
     guard(folder)
     store, catalog = open_store(folder, readonly=True)
     try:
-        yield Reading(store, catalog)
+        yield Reading(folder, store, catalog)
     finally:
         catalog.close()
         store.close()

@@ -15,7 +15,7 @@ from dataspace.errors import KeeveError
 from dataspace.events import Event
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.recent import Session
-from keeve.cli.effects import effect_face
+from keeve.cli.effects import effect_face, state_of
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
@@ -59,6 +59,8 @@ class Shown:
     effects: list[OpenEffect]
     snapshots: list[int]
     damage: KeeveError | None
+    owner: int | None
+    """The process that has the store."""
 
     @property
     def face(self) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class Shown:
             "turns": [turn.face for turn in self.turns],
             "forks": [{"session": into, "at": at} for into, at in self.forks],
             "snapshots": self.snapshots,
-            "effects": [effect_face(effect) for effect in self.effects],
+            "effects": [effect_face(effect, self.owner) for effect in self.effects],
             "damage": None if self.damage is None else str(self.damage),
         }
 
@@ -87,7 +89,8 @@ def find_session(store: Reading, id: str) -> Shown:
         except KeeveError as error:
             damages.append(error)
     snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]
-    return Shown(row, store.name(row.parent), turns, forks, effects, snapshots, damages[0] if damages else None)
+    damage = damages[0] if damages else None
+    return Shown(row, store.name(row.parent), turns, forks, effects, snapshots, damage, store.owner)
 
 
 def show_session(store: Reading, output: Output, id: str) -> int:
@@ -120,7 +123,7 @@ def show_session(store: Reading, output: Output, id: str) -> int:
 def _pending(shown: Shown) -> str:
     if not shown.row.pending:
         return "nothing"
-    names = [f"{each.device}.{each.method}" + (" (started)" if each.started else "") for each in shown.effects]
+    names = [f"{each.device}.{each.method} ({state_of(each, shown.owner)})" for each in shown.effects]
     more = shown.row.pending - len(names)
     return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))
 

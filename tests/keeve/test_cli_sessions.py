@@ -98,10 +98,10 @@ def test_a_fork_is_shown_with_both_of_its_ends_and_the_turns_before_it(store: Pa
 async def test_what_is_pending_is_shown_by_the_name_of_the_call(store: Path) -> None:
     await leave_waiting(store)
     said = keeve("show", "c1", "--store", store)
-    assert "pending  tool.call (started)" in said.out
+    assert "pending  tool.call (unknown)" in said.out
     [found] = keeve("show", "c1", "--store", store, "--json").json["effects"]
     assert (found["session"], found["device"], found["method"]) == ("c1", "tool", "call")
-    assert (found["args"], found["started"]) == (["a stone"], True)
+    assert (found["args"], found["state"]) == (["a stone"], "unknown")
     assert "1 pending" in keeve("ls", "--store", store).out
 
 

@@ -12,7 +12,7 @@ from dataspace.log.files import DiskFull
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
 from vat.errors import Deleted
-from vat.host import NoSuchEffect
+from vat.host import BadOutcome, NoSuchEffect
 from vat.outside import HostRef
 from vat.pending import open_effects
 
@@ -157,6 +157,66 @@ async def test_an_effect_of_a_host_that_leaves_work_alone_can_be_resolved(either
         (effect,) = open_effects(engine.dataspace.catalog, engine.store.read, engine.loader.cache)
         await host.resolve(effect.id, value="by hand")
         assert await (await host.get("s1")).results == ["by hand"]
+    assert either.tool.calls == [("once", 1)]
+
+
+@pytest.mark.parametrize(
+    "outcome", [{}, {"value": 1, "error": "no"}, {"value": None, "again": True}, {"error": None}, {"error": 7}]
+)
+async def test_an_outcome_is_one_value_or_one_error_or_another_run(either: World, outcome: dict[str, Any]) -> None:
+    either.settings["hold_unknown"] = True
+    either.tool.open = False
+    async with either.host(dies=True) as host:
+        await wanted(host, await host.spawn(Worker, "s1"), "once", 1)
+    async with either.host() as host:
+        await settled(host)
+        (effect,) = host.effects()
+        with pytest.raises(BadOutcome, match="exactly one of value"):
+            await host.resolve(effect.id, **outcome)
+        assert host.effects() == [effect]
+
+
+async def test_none_is_a_value_and_words_are_an_error(either: World) -> None:
+    either.settings["hold_unknown"] = True
+    either.tool.open = False
+    async with either.host(dies=True) as host:
+        s = await host.spawn(Worker, "s1")
+        for value in (1, 2):
+            await wanted(host, s, "once", value)
+    async with either.host() as host:
+        await settled(host)
+        first, second = host.effects()
+        await host.resolve(first.id, value=None)
+        await host.resolve(second.id, error="the line was down")
+        assert await (await host.get("s1")).results == [None, "Failed"]
+
+
+async def test_open_effects_of_sessions_that_nobody_tends_are_listed(either: World) -> None:
+    either.tool.open = False
+    async with either.host(dies=True) as host:
+        for id in ("s1", "s2"):
+            await wanted(host, await host.spawn(Worker, id), "once", id)
+        host._engine.errands.want = lambda vat, number: None  # it dies before this one has begun
+        await wanted(host, await host.spawn(Worker, "s3"), "once", "s3")
+    async with either.host(takes_up="asked", hold_unknown=True) as host:
+        listed = {effect.session: effect.state for effect in host.effects()}
+        assert listed == {"s1": "unknown", "s2": "unknown", "s3": "wanted"}
+        first, second = (effect.id for effect in host.effects()[:2])
+        await host.resolve(first, value="found out")
+        await host.resolve(second, again=True)
+        await settled(host)
+        assert [(effect.session, effect.state) for effect in host.effects()] == [("s2", "running"), ("s3", "wanted")]
+    assert either.tool.calls == [("once", "s1"), ("once", "s2"), ("once", "s2")]
+
+
+async def test_a_host_that_breaks_what_is_unknown_runs_nothing_again(either: World) -> None:
+    either.tool.open = False
+    async with either.host(dies=True) as host:
+        await wanted(host, await host.spawn(Worker, "s1"), "once", 1)
+    async with either.host(takes_up="asked") as host:
+        (effect,) = host.effects()
+        with pytest.raises(BadOutcome, match='unknown="hold"'):
+            await host.resolve(effect.id, again=True)
     assert either.tool.calls == [("once", 1)]
 
 

@@ -101,7 +101,7 @@ async def test_a_reader_takes_up_no_work(either: World) -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert await (await reader.get("w")).results == []
         assert await (await reader.get("twin")).results == []
-        assert reader.effects() == []
+        assert [effect.state for effect in reader.effects()] == ["wanted"]
         assert either.tool.calls == calls
 
 
@@ -171,3 +171,15 @@ async def test_who_waits_for_a_promise_in_a_reader_is_told_when_the_owner_goes_o
                 either.tool.gate.set()
             assert outcomes == ["outrun"]
             assert await seen.answer() == "again 1"
+
+
+async def test_what_is_open_is_listed_without_knowing_whether_it_runs(either: World) -> None:
+    either.tool.open = False
+    async with either.host(dies=True) as host, trio.open_nursery() as nursery:
+        nursery.start_soon((await host.spawn(Worker, "s1")).work, "once", 1)
+        await settled(host)
+        nursery.cancel_scope.cancel()
+    async with either.host(readonly=True) as reader:
+        (effect,) = reader.effects()
+        assert (effect.session, effect.device, effect.method, list(effect.args)) == ("s1", "tool", "once", [1])
+        assert effect.state == "started"
