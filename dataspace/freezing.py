@@ -35,6 +35,8 @@ MAX_DEPTH: Final = 64
 CELL_BYTES: Final = 256
 """Strings (in UTF-8) and bytes longer than this are kept as cells."""
 
+_UID: Final = 16  # bytes of a session's uid
+
 _SURELY_SHORT: Final = CELL_BYTES // 4  # characters, of 4 bytes at most
 
 _STEP_SHOWN: Final = 60  # characters of a key, in an error's path
@@ -149,32 +151,44 @@ def _valid(text: str) -> str:
 
 
 def _key(key: Any) -> str:
-    if not isinstance(key, str):
+    if not issubclass(type(key), str):
         raise NotAValue("", type(key), f"the keys of a dict are str, and one is {type(key).__name__}")
     return _valid(str.__str__(key))
 
 
 def _unusual(value: Any, cells: CellSink | None, depth: int) -> Value:
-    if isinstance(value, str):
+    # What a thing is, not what it says of itself: a mock or a proxy may say that it is a str.
+    kind = type(value)
+    if issubclass(kind, str):
         plain = str.__str__(value)
-        if cells is not None and isinstance(value, Text):
+        if cells is not None and issubclass(kind, Text):
             return cells.cell(_valid(plain))
         return _string(plain, cells)
-    if isinstance(value, (Ref, Promise)):
+    if issubclass(kind, (Ref, Promise)):
+        _check_reference(value)
         return value if cells is None else cells.reference(value)
-    if isinstance(value, tuple | list):
+    if issubclass(kind, (tuple, list)):
         return _list(value, cells, depth)
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         return _dict(value, cells, depth)
-    if isinstance(value, int):
+    if issubclass(kind, int):
         return int.__int__(value)
-    if isinstance(value, float):
+    if issubclass(kind, float):
         return float.__float__(value)
-    if isinstance(value, bytes):
+    if issubclass(kind, bytes):
         return _freeze(bytes(memoryview(value)), cells, depth)
-    if type(value) is Blob:
+    if kind is Blob:
         return _blob(value, cells)
-    raise NotAValue("", type(value))
+    raise NotAValue("", kind)
+
+
+def _check_reference(value: Ref | Promise) -> None:
+    """Refuse what could be written and never be read again."""
+    number, session = (value.actor, value.session) if isinstance(value, Ref) else (value.id, None)
+    if type(number) is not int or not 0 <= number < 1 << 64:
+        raise NotAValue("", type(value), f"the number in a {type(value).__name__} is an int from 0 to 2**64 - 1")
+    if session is not None and (type(session) is not bytes or len(session) != _UID):
+        raise NotAValue("", type(value), f"the session of a {type(value).__name__} is a uid of {_UID} bytes")
 
 
 def _blob(value: Blob, cells: CellSink | None) -> Blob | CelledBlob:
@@ -195,8 +209,9 @@ class _TooDeep(NotAValue):
 
 
 def _step(key: Any) -> str:
-    if not isinstance(key, str):
+    if not issubclass(type(key), str):
         return ""
+    key = str.__str__(key)
     if key.isidentifier() and len(key) <= _STEP_SHOWN:
         return f".{key}"
     return f"[{key!r}]" if len(key) <= _STEP_SHOWN else f"[{key[:_STEP_SHOWN]!r}…]"

@@ -210,13 +210,14 @@ def term_of(given: Any, path: str, depth: int = 0) -> Term:
         return given
     if given is ...:
         raise BadPattern(f"{path}: `...` leaves the rest open, so it comes last; for one value use ANY")
-    if isinstance(given, (list, tuple, dict)) and depth >= MAX_DEPTH:
+    kind = type(given)  # and not what it says of itself, as a mock would
+    if issubclass(kind, (list, tuple, dict)) and depth >= MAX_DEPTH:
         raise BadPattern(f"{path}: lists and dicts nest more than {MAX_DEPTH} deep, or contain themselves")
-    if isinstance(given, (list, tuple)):
+    if issubclass(kind, (list, tuple)):
         open = bool(given) and given[-1] is ...
         items = given[:-1] if open else given
         return list_term([term_of(item, f"{path}[{at}]", depth + 1) for at, item in enumerate(items)], open)
-    if isinstance(given, dict) and all(isinstance(name, str) or name is ... for name in given):
+    if issubclass(kind, dict) and all(isinstance(name, str) or name is ... for name in given):
         entries = {n: term_of(v, f"{path}.{n}", depth + 1) for n, v in given.items() if n is not ...}
         return dict_term(entries, ... in given)
     return Literal(freeze(given, None, path))

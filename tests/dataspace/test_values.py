@@ -6,6 +6,7 @@ import collections
 import datetime
 import enum
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from value_strategies import containers, same, scalars
 
 from dataspace.errors import KeeveError
+from dataspace.patterns import pattern
 from dataspace.values import (
     ERASED,
     MAX_DEPTH,
@@ -159,6 +161,35 @@ def test_what_is_no_value_is_named_with_its_place(value: Any, message: str) -> N
     with pytest.raises(NotAValue) as caught:
         freeze(value)
     assert str(caught.value).startswith(f"{message} is not a value")
+
+
+@pytest.mark.parametrize("kind", [str, int, float, bytes, list, dict, tuple, Ref, Blob])
+def test_a_mock_that_says_that_it_is_a_value_is_none(kind: type) -> None:
+    """Invariant 41: what a thing is decides, not what it says of itself."""
+    for mock in (Mock(spec=kind), MagicMock(spec=kind)):
+        with pytest.raises(NotAValue, match=r"value\.made\[1\]: (Magic)?Mock is not"):
+            freeze({"made": [1, mock]})
+        with pytest.raises(NotAValue):
+            pattern("turn", mock)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        Ref(None, -1),
+        Ref(None, 1 << 64),
+        Ref(None, True),
+        Ref(None, "1"),  # type: ignore[arg-type]  # as the test says
+        Ref(b"short", 1),
+        Ref("s" * 16, 1),  # type: ignore[arg-type]  # as the test says
+        Promise(-1),
+        Promise(1 << 64),
+    ],
+)
+def test_a_reference_that_could_not_be_read_again_is_no_value(reference: Any) -> None:
+    """Invariant 41: it is refused where it stands, and not when a record of it is written or read."""
+    with pytest.raises(NotAValue, match=r"value\[0\]: the (number|session)"):
+        freeze([reference])
 
 
 def test_the_path_begins_with_what_the_caller_calls_the_value() -> None:
