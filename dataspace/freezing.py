@@ -66,6 +66,9 @@ def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Va
     """
     try:
         return _freeze(value, cells, 1)
+    except _TooDeep as error:
+        # Without what it holds: a container that contains itself, which nobody who shows errors is prepared for.
+        raise NotAValue(path + error.path, error.kind, error.reason) from None
     except NotAValue as error:
         error.path = path + error.path
         raise

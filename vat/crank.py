@@ -23,7 +23,7 @@ from snapshots.handle import Tree
 from snapshots.keyed import MapTree
 from vat.acting import Acting
 from vat.actor import facade
-from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of
+from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, is_interrupt
 from vat.messages import Outcome
 from vat.opcodes import Op
 from vat.operations import To
@@ -135,13 +135,15 @@ class Crank(Acting):
                 args.insert(0, exception_of(heap.read(delivery.failure)))
             keywords = {name: heap.read(value) for name, value in delivery.keywords.items()}
             outcome = self._call(found, actor, delivery.actor, args, keywords)
-        except Exception as error:  # noqa: BLE001  # whatever user code raises fails its delivery
+        except BaseException as error:  # whatever user code raises fails its delivery, `sys.exit()` as well
+            if is_interrupt(error):
+                raise
             self.sound()
             self.rollback(savepoint)
             outcome = self.fail(error)
         self.resolve(outcome, delivery.result)
 
-    def fail(self, error: Exception) -> Outcome:
+    def fail(self, error: BaseException) -> Outcome:
         """Record that a delivery failed; gives what its promise breaks with."""
         outcome = self.failed(error)
         self.failure = error
@@ -158,7 +160,7 @@ class Crank(Acting):
             outcome = self._call(
                 found, actor, to.actor, [read(arg) for arg in kept], {name: read(arg) for name, arg in named.items()}
             )
-        except Exception as error:
+        except BaseException as error:
             self.sound()
             self.rollback(savepoint)
             self.note(Op.UNDONE, to.actor, self.word(method, "a method"), self.failed(error).payload)

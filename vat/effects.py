@@ -26,6 +26,7 @@ import trio
 from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.devices import Effect, Method, methods_of
+from vat.errors import is_interrupt
 from vat.outcomes import (
     EffectCancelled,
     EffectTimeout,
@@ -275,11 +276,9 @@ class EffectRunner:
             with trio.move_on_after(seconds) as timer:
                 value = await method.function(effect, *wanted.args, **wanted.kwargs)
                 returned = True
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a device raises is its outcome
-            error = raised
-        except BaseExceptionGroup as raised:
-            # A nursery of the device's puts the cancellation of all this beside an error of its own.
-            if raised.subgroup(KeyboardInterrupt) is not None:
+        except BaseException as raised:  # whatever a device raises is its outcome
+            # A cancellation as well, if it is none of this job's: that is raised again below.
+            if is_interrupt(raised):
                 raise
             error = raised
         finally:
@@ -290,11 +289,13 @@ class EffectRunner:
             return error if error is not None and not timer.cancel_called else EffectTimeout(job.name, seconds)
         try:
             return Outcome(self._vault.redact_value(freeze(value, path=f"{job.name}()")))
-        except Exception as unfit:  # noqa: BLE001 - a subclass of str or dict may do anything when it is read
+        except BaseException as unfit:  # a subclass of str or dict may do anything when it is read
+            if is_interrupt(unfit):
+                raise
             return unfit
 
 
 def _asked_for(error: BaseException) -> float:
     """Seconds that an error asks to be left alone for."""
     seconds = vars(error).get("retry_after")  # not getattr: a property is code, and may raise
-    return seconds if isinstance(seconds, int | float) and seconds > 0 else 0.0
+    return seconds if (type(seconds) is int or type(seconds) is float) and seconds > 0 else 0.0

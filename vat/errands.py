@@ -15,12 +15,13 @@ from typing import Any
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
 from snapshots.handle import Tree
 from vat.collections import view_of
 from vat.devices import methods_of
 from vat.effects import EffectRunner, Key, Wanted
-from vat.errors import Deleted, failure_of
+from vat.errors import Deleted, failure_of, is_interrupt
 from vat.messages import Ended, Outcome
 from vat.outcomes import Outcome as EffectOutcome
 from vat.residents import Job, Work
@@ -33,8 +34,7 @@ log = logging.getLogger("keeve")
 class Errands:
     """Has effects carried out.
 
-    post: puts a job into a mailbox. done: does a job, and returns when it is durable. later: brings a session into
-    memory when the store writes again.
+    post: puts a job into a mailbox. done: does a job, and returns when it is durable.
     """
 
     def __init__(
@@ -46,11 +46,9 @@ class Errands:
         hold: bool,
         post: Callable[[bytes, Job], None],
         done: Callable[[bytes, Work], Awaitable[None]],
-        later: Callable[[bytes], None],
     ) -> None:
         self._post = post
         self._done = done
-        self._later = later
         self._hold = hold
         self.runner = EffectRunner(
             devices,
@@ -125,9 +123,8 @@ class Errands:
         try:
             await self._done(uid, work)
         except Exception:
-            # The runner lets it go. It is wanted again when its session is in memory the next time.
+            # The runner lets it go. It is wanted again when its session is taken up the next time.
             self._running.pop(wanted.key, None)
-            self._later(uid)
             raise
         wanted.state = "started"
 
@@ -160,9 +157,11 @@ class Errands:
         def failed(error: BaseException) -> None:
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
-            else:
+            elif isinstance(error, RecordTooLarge) and key in self._outcomes:
+                self._outcomes[key] = Outcome(False, freeze(failure_of(error)))
+                self._offer(key)
+            else:  # it is offered again when its session is taken up the next time
                 log.info("session %s: the outcome of an effect waits: %s", uid.hex(), error)
-                self._later(uid)
 
         self._post(uid, Job(None, failed, work))
 
@@ -184,7 +183,12 @@ class Errands:
 
     def _progress(self, wanted: Wanted, value: Value) -> None:
         for hear in list(self.hearing):
-            hear(wanted, value)
+            try:
+                hear(wanted, value)
+            except BaseException as error:  # what the effect does is not undone by who listens to it
+                if is_interrupt(error):
+                    raise
+                log.exception("session %s: a listener failed at progress of %s", wanted.session, wanted.device)
 
 
 def _wanted(vat: Vat, number: int, entry: Sequence[Any]) -> Wanted:

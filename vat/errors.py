@@ -129,10 +129,25 @@ class CrankOverrun(KeeveError, RuntimeError):
         super().__init__(message)
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair."""
+    todo = [error]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, KeyboardInterrupt):
+            return True
+        if isinstance(found, BaseExceptionGroup):
+            todo.extend(BaseExceptionGroup.exceptions.__get__(found))
+    return False
+
+
 _BUILTIN: Final[dict[str, type[Exception]]] = {
     name: kind
     for name, kind in vars(builtins).items()
-    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError)
+    if isinstance(kind, type)
+    and issubclass(kind, Exception)
+    # What cannot be made from a message alone, and what cannot be raised out of a coroutine.
+    and not issubclass(kind, UnicodeError | StopIteration | StopAsyncIteration)
 }
 _revived: dict[str, type[Exception]] = {}
 
@@ -178,12 +193,14 @@ def failure_of(error: BaseException) -> dict[str, Any]:
 
 def _message(error: BaseException) -> str:
     # KeyError's own text is the repr of its argument, which would be quoted again on the way back.
-    lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
-    if isinstance(lone, str) and type(error).__str__ is KeyError.__str__:
-        return lone
     try:
+        lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+        if isinstance(lone, str) and type(error).__str__ is KeyError.__str__:
+            return lone
         return str(error)
-    except Exception as unshowable:  # noqa: BLE001  # a message is the users' code
+    except BaseException as unshowable:  # a message is the users' code
+        if is_interrupt(unshowable):
+            raise
         return f"(its message cannot be shown: {type(unshowable).__name__})"
 
 

@@ -18,9 +18,13 @@ import attrs
 
 from dataspace.errors import KeeveError
 from dataspace.values import Value
+from vat.errors import is_interrupt
 
 LONGEST_TRACE: Final = 16_384
 """Characters of a trace that are kept, the last ones."""
+
+DEEPEST_GROUP: Final = 8
+"""Groups within groups whose errors are told."""
 
 Redact = Callable[[str], str]
 
@@ -118,34 +122,45 @@ def trace_of(error: BaseException, redact: Redact) -> str:
     """Where an error came from, with those that led to it, as text without credentials."""
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception as unshowable:  # noqa: BLE001 - a message is the users' code; there is no trace then
+    except BaseException as unshowable:  # a message is the users' code; there is no trace then
+        if is_interrupt(unshowable):
+            raise
         text = f"{type(error).__name__}, which cannot be shown ({type(unshowable).__name__})"
     return redact(text)[-LONGEST_TRACE:]
 
 
-def fit_for_record(error: BaseException, effect: str, redact: Redact) -> Exception:
+def fit_for_record(error: BaseException, effect: str, redact: Redact, depth: int = 0) -> Exception:
     """The error as it may be recorded and shown: the same one, changed where it quotes a credential.
 
     What is left of it is its class, its arguments, its attributes and its notes. A `DeviceFailed` takes its place
     if it is a group, no `Exception` (`sys.exit()`), cannot be shown, or still quotes a credential.
     """
     kind = redact(type(error).__name__)
-    if isinstance(error, BaseExceptionGroup):
-        inner = "; ".join(str(fit_for_record(each, effect, redact)) or type(each).__name__ for each in error.exceptions)
-        return DeviceFailed(effect, kind, f"{redact(str(error))}: {inner}")
-    error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
+        if isinstance(error, BaseExceptionGroup):
+            return DeviceFailed(effect, kind, redact(str(error)) + _inside(error, effect, redact, depth))
+        error.__traceback__ = error.__cause__ = error.__context__ = None
         error.args = tuple(_without(each, redact) for each in error.args)
         for name, attribute in list(vars(error).items()):
             if (changed := _without(attribute, redact)) is not attribute:
                 setattr(error, name, changed)
         text = str(error)
         clean = redact(text) == text and redact(shown := repr(error)) == shown
-    except Exception as unshowable:  # noqa: BLE001 - messages and attributes are the users' code
+    except BaseException as unshowable:  # messages and attributes are the users' code
+        if is_interrupt(unshowable):
+            raise
         return DeviceFailed(effect, kind, f"its message cannot be shown ({type(unshowable).__name__})")
     if clean and isinstance(error, Exception):
         return error
     return DeviceFailed(effect, kind, redact(text))
+
+
+def _inside(group: BaseExceptionGroup[Any], effect: str, redact: Redact, depth: int) -> str:
+    """The messages of the errors in a group, as far as they are worth telling."""
+    if depth >= DEEPEST_GROUP:
+        return ""
+    fit = [fit_for_record(each, effect, redact, depth + 1) for each in group.exceptions]
+    return ": " + "; ".join(str(each) or type(each).__name__ for each in fit)
 
 
 def _without(part: Any, redact: Redact) -> Any:

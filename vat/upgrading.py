@@ -15,6 +15,7 @@ from typing import Any
 from dataspace.errors import KeeveError
 from vat.collections import View, view_of
 from vat.crank import Crank
+from vat.errors import failure_of, is_interrupt
 from vat.fields import beginning, checked, filling
 from vat.heap import Heap
 from vat.opcodes import Op, Verb
@@ -27,9 +28,10 @@ class UpgradeFailed(KeeveError):
     """A type's `upgrade` raised; the session is as it was, and takes no messages with this code."""
 
     def __init__(self, session: str, name: str, version: int, error: BaseException) -> None:
+        what = f"{type(error).__name__}: {failure_of(error)['message']}"
         super().__init__(
-            f"session {session!r} cannot be brought from version {version} of {name} to the code's: "
-            f"{type(error).__name__}: {error}. The session is untouched; mend {name}'s upgrade(), or run the older code"
+            f"session {session!r} cannot be brought from version {version} of {name} to the code's: {what}. "
+            f"The session is untouched; mend {name}'s upgrade(), or run the older code"
         )
         self.session = session
 
@@ -69,7 +71,9 @@ def upgrade_all(crank: Crank, old: dict[str, int]) -> None:
             version = state.version
             try:
                 _upgrade(crank, actor, described)
-            except Exception as error:
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 crank.sound()
                 raise UpgradeFailed(crank.id, state.type, version, error) from error
 

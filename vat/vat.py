@@ -50,8 +50,8 @@ class Vat(Upkeep):
     def take(self, message: Message) -> Step:
         """Run one message. Raises `RequestConflict`, `NoSuchMethod` and the like to a caller outside, without a trace.
 
-        Everything else that goes wrong is in the step, as a failure. What cannot be read, and what is no `Exception`
-        (a `KeyboardInterrupt`), ends the crank as if it had never been, and is raised.
+        Everything else that goes wrong is in the step, as a failure. What cannot be read, and Ctrl-C, end the crank as
+        if it had never been, and are raised.
         """
         self._fit()
         try:
