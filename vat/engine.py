@@ -109,7 +109,6 @@ class Engine:
             hold=settings.hold_unknown,
             post=self.turns.post,
             done=self.done,
-            later=self._later,
         )
         self.waking = Waking(self._wake, lambda: self.turns.busy, settings.retry)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)

@@ -116,6 +116,9 @@ class Worker(Actor):
     def work(self, method: str, *args: Any) -> Any:
         return getattr(self.device("tool"), method)(*args).then(self.keep, broken=self.lament)
 
+    def use(self, device: str, method: str) -> Any:
+        return getattr(self.device(device), method)().then(self.keep, broken=self.lament)
+
     def ask(self, method: str, *args: Any) -> Any:
         return getattr(self.device("tool"), method)(*args)
 

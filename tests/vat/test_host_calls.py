@@ -9,7 +9,7 @@ import trio.testing
 from dataspace.log.files import DiskFull
 from dataspace.values import FrozenList, NotAValue
 from tests.vat.hosts import Caller, Counter, Worker, World, records, started
-from vat.errors import NoSuchMethod
+from vat.errors import NoSuchMethod, Refused, Revoked
 from vat.host import Host
 from vat.outside import HostRef
 from vat.vat import RequestConflict
@@ -285,3 +285,19 @@ async def test_a_caller_is_told_why_its_call_is_not_durable(world: World) -> Non
         with pytest.raises(DiskFull, match="make space"):
             await s.add()
         assert await s.add() == 1
+
+
+async def test_a_ref_that_was_narrowed_reaches_no_further_from_outside(world: World) -> None:
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s1")
+        adder, reader = await s.narrow("add"), await s.narrow(read_only=True)
+        assert await adder.add() == 1
+        assert await reader.total() == 1
+        for attempt in (adder.total, adder.fork, adder.snapshot, reader.add, reader.fork, reader.snapshot):
+            with pytest.raises(Refused):
+                await attempt()
+        await s.revoke(adder)
+        for attempt in (adder.add, adder.fork):
+            with pytest.raises(Revoked):
+                await attempt()
+        assert len(host.sessions()) == 1

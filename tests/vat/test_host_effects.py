@@ -8,9 +8,11 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
+from vat.devices import effect
 from vat.errors import Deleted
 from vat.host import BadOutcome, NoSuchEffect
 from vat.outside import HostRef
@@ -347,3 +349,19 @@ async def test_an_effect_of_one_session_never_settles_anothers(either: World) ->
                 nursery.start_soon(ref.work, "again", number)
         for number, ref in enumerate(refs):
             assert sorted(await ref.results) == sorted(f"again {number + 8 * n}" for n in range(4))
+
+
+async def test_an_outcome_that_no_record_takes_breaks_its_promise(world: World, monkeypatch: Any) -> None:
+    @effect()
+    async def wordy(effect: Any) -> str:
+        return "x" * 50_000
+
+    async with world.host(devices={"wordy": wordy}) as host:
+        s = await host.spawn(Worker, "s1")
+        monkeypatch.setattr(log_store, "MAX_RECORD", 20_000)
+        with pytest.raises(log_store.RecordTooLarge):
+            await s.use("wordy", "call")
+        await settled(host)
+        assert await s.results == ["RecordTooLarge"]
+        assert host._engine.errands._outcomes == {}
+        assert await s.work("once", 1) == "once 1"

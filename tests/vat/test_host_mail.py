@@ -9,12 +9,16 @@ import trio
 import trio.testing
 
 from dataspace.log.files import DiskFull
+from dataspace.log.store import RecordTooLarge
 from dataspace.records import Kind
 from tests.vat.hosts import ACTORS, Caller, Counter, Worker, World, heap_of, held, let_go, records, settled
 from vat.actor import Actor, actor
+from vat.commits import Commits
 from vat.errors import Deleted
 from vat.host import Busy
 from vat.refs import Ref
+from vat.residents import Job, Resident
+from vat.vat import Step
 
 
 @actor("test.relay", version=1)
@@ -157,6 +161,7 @@ async def test_what_waits_for_a_deleted_session_breaks_after_a_death_too(either:
         w, c = await host.spawn(Worker, "w"), await host.spawn(Caller, "c")
         nursery.start_soon(c.send, w, "ask", "once", 1)
         await settled(host)
+        await c.keep("later")  # and with this record the message has left the outbox
         host._engine.mail.bury = lambda vat: None  # it dies before anybody is told
         await host.delete("w", force=True)
         nursery.cancel_scope.cancel()
@@ -164,7 +169,7 @@ async def test_what_waits_for_a_deleted_session_breaks_after_a_death_too(either:
         c = await host.get("c")
         await c.answers
         await settled(host)
-        assert await c.answers == ["Deleted"]
+        assert await c.answers == ["later", "Deleted"]
 
 
 async def test_the_outbox_is_trimmed_by_the_records_that_come_anyway(world: World) -> None:
@@ -272,3 +277,50 @@ async def test_a_restored_sender_and_receiver_are_as_they_were(either: World) ->
         assert await (await host.get("s")).seen == seen
         assert await (await host.get("c")).answers == answers
         assert heap_of(host, "s") != heap_of(host, "c")
+
+
+async def test_a_message_that_is_refused_holds_up_those_behind_it(world: World, monkeypatch: Any) -> None:
+    async with world.host() as host:
+        s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
+        add, refusals = Commits.add, [False, True]
+
+        def refuse(self: Commits, resident: Resident, step: Step, job: Job) -> bool:
+            if resident.uid == s._uid and step.record is not None and refusals and refusals.pop(0):
+                self._fail(step, job, RecordTooLarge("s", 1, 1))
+                return False
+            return add(self, resident, step, job)
+
+        monkeypatch.setattr(Commits, "add", refuse)
+        await c.burst(s, "add", 4)
+        await settled(host)
+        await s.total()  # it is in memory again, and they are brought again
+        await settled(host)
+        assert await s.seen == ["0", "1", "2", "3"]
+
+
+async def test_what_is_brought_again_is_only_what_is_durable(world: World) -> None:
+    async with world.host() as host:
+        s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
+        mail, residents = host._engine.mail, host._engine.residents
+        with held(host):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(c.burst, s, "add", 3)
+                await trio.testing.wait_all_tasks_blocked()
+                mail._stuck[s._uid].add(c._uid)
+                residents.drop(residents.get(s._uid))
+                for _ in range(3):
+                    assert await s.total() == 0
+                    await trio.testing.wait_all_tasks_blocked()
+                let_go(host)
+        await settled(host)
+        assert await s.seen == ["0", "1", "2"]
+
+
+async def test_what_is_acknowledged_twice_is_forgotten_once(world: World) -> None:
+    async with world.host() as host:
+        s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
+        await c.burst(s, "add", 1)
+        await settled(host)
+        host._engine.mail.acknowledge(c._uid, 1)
+    async with world.host() as host:
+        assert Kind.ACKED not in records(host, "c")

@@ -209,3 +209,28 @@ async def test_a_subscription_does_not_read_again_what_did_not_concern_it(either
         await said(host, "z")
         await settled(host)
         assert await (await host.get("w")).heard == [["s1", "z"]]
+
+
+async def test_an_event_that_could_not_be_recorded_is_not_passed_over_at_a_stop(either: World) -> None:
+    async with either.host(retry=60) as host:
+        await host.spawn(Counter, "s1")
+        w = await host.spawn(Watcher, "w")
+        await w.watch('(test.said "s1" "z")')
+        await said(host, *["a"] * (FAR + 10))
+        await settled(host)
+        store = host._engine.store
+        append = store.append
+
+        def fail(batch: Any) -> None:
+            if any(record.uid == w._uid for record in batch):
+                raise DiskFull("log", "no space", True)
+            append(batch)
+
+        store.append = fail
+        await said(host, "z")
+        await trio.testing.wait_all_tasks_blocked()
+        store.append = append
+        await w.heard
+    async with either.host() as host:
+        await settled(host)
+        assert await (await host.get("w")).heard == [["s1", "z"]]
