@@ -278,6 +278,25 @@ async def test_a_record_that_no_store_takes_fails_alone(world: World, monkeypatc
         assert await other.seen == ["fine"]
 
 
+async def test_what_comes_behind_a_refused_record_waits_for_those_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Counter, "s")
+        monkeypatch.setattr(log_store, "MAX_RECORD", 10_000)
+
+        async def attempt() -> None:
+            with pytest.raises(log_store.RecordTooLarge):
+                await s.add("x" * 20_000)
+
+        with held(host):
+            for what in (lambda: s.add("a"), attempt, lambda: s.add("b")):
+                nursery.start_soon(what)
+                await trio.testing.wait_all_tasks_blocked()
+        await settled(host)
+        assert await s.seen == ["a", "b"]
+
+
 async def test_a_snapshot_whose_batch_failed_is_made_again(either: World) -> None:
     async with either.host(first_snapshot=4) as host:
         s = await host.spawn(Counter, "s")

@@ -180,13 +180,14 @@ def test_ctrl_c_ends_a_crank_that_never_would(world: World) -> None:
     assert trio.run(again) == 2
 
 
+@pytest.mark.parametrize("sessions", [1, 5])  # a record that is committed in line, and some from the writer's task
 @pytest.mark.parametrize("at", ["enqueue", "note", "release", "post"])
-def test_ctrl_c_in_the_engine_waits_for_a_good_moment(world: World, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_the_engine_waits_for_a_good_moment(world: World, at: str, sessions: int) -> None:
     seen: list[str] = []
 
     async def main() -> None:
         async with world.host() as host:
-            s = await host.spawn(Counter, "s")
+            refs = [await host.spawn(Counter, str(number)) for number in range(sessions)]
             engine = host._engine
             place, name = {
                 "enqueue": (engine.commits.writer, "enqueue"),
@@ -204,12 +205,15 @@ def test_ctrl_c_in_the_engine_waits_for_a_good_moment(world: World, at: str, mon
 
             setattr(place, name, interrupted)
             try:
-                await s.add("once")
-                await trio.lowlevel.checkpoint()  # where it is delivered, if the call was quicker
-            except KeyboardInterrupt:
+                async with trio.open_nursery() as nursery:
+                    for ref in refs:
+                        nursery.start_soon(ref.add, "once")
+                await trio.lowlevel.checkpoint()  # where it is delivered, if the calls were quicker
+            except* KeyboardInterrupt:
                 seen.append("caught")
-            assert await s.add("again") == 2  # the host goes on as if nothing had been
-            assert await s.seen == ["once", "again"]
+            await settled(host)
+            for ref in refs:  # the host goes on as if nothing had been
+                assert await ref.add("again") == len(await ref.seen)
 
     trio.run(main)
     assert seen == [at, "caught"]
