@@ -14,7 +14,6 @@ from typing import Final, Literal, TypeAlias
 import trio
 
 from dataspace.cursor import Cursor
-from dataspace.errors import KeeveError
 from dataspace.events import CaughtUp, Event, Unreadable
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.places import Places
@@ -52,7 +51,7 @@ class Observation:
         self._until = until
         self._marks = marks
         self._passed = 0
-        self._failed: KeeveError | None = None
+        self._failed: Exception | None = None
         self._parked: Parked | None = None
         self._turn = 0
         self._steps = self._read_on()
@@ -82,8 +81,8 @@ class Observation:
                 await trio.lowlevel.checkpoint()
             try:
                 item = next(self._steps, None)
-            except KeeveError as error:
-                self._failed = error
+            except Exception as error:
+                self._failed = error  # of whatever kind: the loop is over, and its end is not that of the log
                 raise
             if item is None:
                 raise StopAsyncIteration
@@ -116,12 +115,14 @@ class Observation:
             for position in search.places(after - (inside is not None), last):
                 try:
                     said = search.said(position)
+                    # Here, since what it takes back may be what cannot be read.
+                    events = search.events(said, inside if position == after else None)
                 except SessionDamaged as error:
                     if not self._marks:
                         raise
                     yield search.unreadable(position, error)
                     continue
-                yield from search.events(said, inside if position == after else None)
+                yield from events
                 self._cursor = Cursor(head.log_id, position, said.hash)
                 considered += 1
                 if considered % TURN == 0:

@@ -211,12 +211,12 @@ def counting(calls: list[int], function: Any) -> Any:
     return counted
 
 
-def damage_from(monkeypatch: pytest.MonkeyPatch, uid: bytes, seq: int) -> None:
-    """Make the bodies of a session unreadable, from a seq on."""
+def damage_from(monkeypatch: pytest.MonkeyPatch, uid: bytes, seq: int, upto: int = 1 << 60) -> None:
+    """Make the bodies of a session unreadable, from a seq on, up to and with another."""
     body = MemoryStored.body
 
     def read(self: MemoryStored) -> Body:
-        if self.header.uid == uid and self.header.seq >= seq:
+        if self.header.uid == uid and seq <= self.header.seq <= upto:
             raise SessionDamaged.of(uid, Damage(seq, self.address, self.address, "its body is not its own"))
         return body(self)
 
