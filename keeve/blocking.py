@@ -17,11 +17,12 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import trio
 
-from dataspace.values import FrozenDict, FrozenList
+from dataspace.errors import KeeveError
+from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve import api
 from vat.actor import Actor
 from vat.asking import NotRunning
@@ -31,6 +32,19 @@ from vat.types import ActorType
 
 A = TypeVar("A", bound=Actor)
 T = TypeVar("T")
+
+
+class OwnThread(KeeveError, RuntimeError):
+    """A call was made in the thread that would have to answer it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this was called in the host's own thread (by an actor, a device or a listener), which would wait for "
+            "itself: an actor sends and goes on with the promise; a device calls in a thread, trio.to_thread.run_sync(...)"
+        )
+
 
 _MANY = 64
 """Events that are fetched in one go."""
@@ -77,13 +91,15 @@ class Host:
         self._token: trio.lowlevel.TrioToken | None = None
         self._nursery: trio.Nursery | None = None
         self._closing = trio.Event()
+        self._abandoned = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
         self._thread.start()
         try:
             self._host = self._opened.result()
-        except BaseException:
-            self._thread.join()
+        except BaseException:  # opening failed, or Ctrl-C came in the middle of it
+            self._abandoned = True
+            self._end()
             raise
 
     def _run(self, path: Any, options: Mapping[str, Any]) -> None:
@@ -105,12 +121,15 @@ class Host:
             self._token = trio.lowlevel.current_trio_token()
             self._nursery = nursery
             self._opened.set_result(host)
+            if self._abandoned:
+                return
             await self._closing.wait()
             self._nursery = None
             nursery.cancel_scope.cancel()
 
     def _do(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> Any:
         """Have something done in the host's thread, and wait for it. Ctrl-C abandons the wait."""
+        self._elsewhere()
         future: Future[Any] = Future()
 
         async def do() -> None:
@@ -222,9 +241,9 @@ class Host:
 
     # Effects.
 
-    def effects(self) -> Any:
-        """The effects without an outcome."""
-        return self._now(self._host.effects)
+    def effects(self, session: str | None = None) -> Any:
+        """The effects of a session, or of all, that have no outcome yet."""
+        return self._now(self._host.effects, session)
 
     def resolve(self, id: str, **outcome: Any) -> None:
         """Settle an effect of unknown outcome."""
@@ -239,13 +258,21 @@ class Host:
 
     def close(self) -> None:
         """Stop in order: everything accepted is durable when this returns. Does nothing the second time."""
+        self._elsewhere()
+        self._end()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _end(self) -> None:
         if self._token is not None and self._thread.is_alive():
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._closing.set)
         self._thread.join()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+
+    def _elsewhere(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise OwnThread
 
     def __enter__(self) -> Host:
         return self
@@ -259,14 +286,17 @@ def open_host(path: Any, **options: Any) -> Host:
     return Host(path, options)
 
 
-def _plain(value: Any) -> Any:
-    """An argument as the trio host takes it."""
+def _plain(value: Any, within: tuple[int, ...] = ()) -> Any:
+    """An argument as the trio host takes it. `within` are the containers that it is in: a cycle is left as it is."""
     if isinstance(value, BlockingRef):
         return value._ref
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+    if isinstance(value, Mapping | list | tuple):
+        if id(value) in within or len(within) > MAX_DEPTH:
+            return value
+        inside = (*within, id(value))
+        if isinstance(value, Mapping):
+            return {key: _plain(item, inside) for key, item in value.items()}
+        return [_plain(item, inside) for item in value]
     return value
 
 

@@ -13,8 +13,6 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, TypeVar
 
-import attrs
-
 from dataspace.errors import KeeveError
 from dataspace.log.store import StoreReadOnly
 from dataspace.observe import NoSuchSession, Reader
@@ -80,7 +78,13 @@ class Host:
         self._resolving = Resolving(engine)
 
     def asking(self, by: str, via: str = "python") -> Host:
-        """The same host, asked by another principal: its refs, sessions and requests name it."""
+        """The same host, asked by another principal: its refs, sessions and requests name it.
+
+        Raises `ValueError` for a name that cannot be kept apart from others: it is printable text.
+        """
+        for name in (by, via):
+            if not (isinstance(name, str) and name.isprintable()):
+                raise ValueError(f"{name!r} cannot be the name of who asks: use printable text")
         return Host(self._engine, Asker(by, via))
 
     # Sessions.
@@ -101,12 +105,13 @@ class Host:
         engine = self._engine
         described = engine.types.add(cls)
         given = {name: freeze(unbound(value), None, name) for name, value in fields.items()}
+        asker = self._asker.requesting(request)
         uid = engine.entropy(16)
         key: tuple[str, bytes] | None = None
         if request is not None:
             key = (f"{self._asker.by}\0{request}", digest_of([described.name, id, given]))
             uid = sha256(b"keeve request 1\n" + engine.store.log_id + key[0].encode()).digest()[:16]
-        await self._spawn(cls, id, uid, given, self._asker._replace(request=request), key)
+        await self._spawn(cls, id, uid, given, asker, key)
         return self._ref(uid)
 
     async def spawn_named(
@@ -160,6 +165,8 @@ class Host:
 
     def sessions(self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False) -> list[Row]:
         """At most `limit` sessions in the order of their ids, from after `after` on: a page of the list."""
+        if not (isinstance(prefix, str) and isinstance(after, str) and isinstance(limit, int)):
+            raise TypeError("a page of the list is asked for by prefix and after, two texts, and limit, a number")
         return self._engine.dataspace.catalog.sessions(prefix, after=after, limit=limit, deleted=deleted)
 
     def listed(self, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:
@@ -175,8 +182,7 @@ class Host:
         Raises `SnapshotMismatch` when the snapshot's record is not in the chain as it says, `NoSuchSession`, `Deleted`.
         To go back to a point in time is `fork(at=...)`.
         """
-        if not isinstance(snapshot, Snapshot):
-            snapshot = Snapshot(*(snapshot[field.name] for field in attrs.fields(Snapshot)))
+        snapshot = Snapshot.of(snapshot)
         row = self._row(snapshot.session)
         address = self._engine.dataspace.catalog.locate(row.uid, snapshot.seq)
         if address is None:
@@ -322,12 +328,12 @@ class Host:
 
     # Effects.
 
-    def effects(self) -> list[EffectStatus]:
-        """The effects that have no outcome yet, of all sessions: those of this host first, then what it leaves alone.
+    def effects(self, session: str | None = None) -> list[EffectStatus]:
+        """The effects of a session, or of all, that have no outcome yet: first those of this host, then what it leaves.
 
         Costs a restore for each session with pending work that is not in memory.
         """
-        return self._resolving.effects()
+        return self._resolving.effects(session)
 
     async def resolve(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
         """Settle an effect of unknown outcome: with a value, with an error, or by running it `again` (if it is held).

@@ -71,13 +71,15 @@ class Resolving:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def effects(self) -> list[EffectStatus]:
+    def effects(self, session: str | None) -> list[EffectStatus]:
         """See `Host.effects`."""
         errands = self._engine.errands
         here = [
             *(_status(wanted, "running") for wanted in errands.running()),
             *(_status(wanted, "unknown") for wanted in errands.held.values()),
         ]
+        if session is not None:
+            here = [effect for effect in here if effect.session == session]
         known = {effect.id for effect in here}
         began: Literal["started", "unknown"] = "started" if self._engine.store.readonly else "unknown"
         return here + [
@@ -90,7 +92,7 @@ class Resolving:
                 each.keywords,
                 began if each.started else "wanted",
             )
-            for each in self._dormant()
+            for each in self._dormant(session)
             if each.id not in known
         ]
 
@@ -115,7 +117,7 @@ class Resolving:
             raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
         errands.again(held)
 
-    def _dormant(self) -> Iterator[OpenEffect]:
+    def _dormant(self, session: str | None = None) -> Iterator[OpenEffect]:
         """The effects that nobody carries out here, as the log has them.
 
         Costs a restore for each session with pending work that is not in memory, and none for the others.
@@ -126,7 +128,7 @@ class Resolving:
             engine.following.refresh()
         for uid in catalog.with_pending():
             row = catalog.by_uid(uid)
-            if row is None or engine.tended(uid):
+            if row is None or session not in (None, row.id) or engine.tended(uid):
                 continue
             try:
                 yield from effects_in(stored_heap(row, catalog, read, cache), row)

@@ -1,4 +1,4 @@
-"""The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `verify`, `doctor`.
+"""The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `delete`, `verify`, `doctor`.
 
 A command ends with 0; with 2 when it was asked for what cannot be (a `KeeveError` whose `usage` is true, or words that
 are no command), with 1 when what was asked is fine and failed, with 130 when Ctrl-C ended it, with 141 when nobody
@@ -19,6 +19,7 @@ from traceback import format_exception
 from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
+from keeve.cli.advice import advised
 from keeve.cli.app import app as commands
 from keeve.cli.text import plain
 
@@ -64,7 +65,7 @@ def run(tokens: Sequence[str]) -> int:
         if DEBUG in tokens:
             print(plain("".join(format_exception(error))), file=sys.stderr)
         if isinstance(error, KeeveError):
-            return _refuse(str(error), USAGE if error.usage else FAILED)
+            return _refuse(advised(str(error)), USAGE if error.usage else FAILED)
         where = f"{error.filename}: " if error.filename else ""
         return _refuse(f"{where}{error.strerror or error}", FAILED)
 

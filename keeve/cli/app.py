@@ -17,6 +17,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from keeve.cli.chat import chat as hold_conversation
+from keeve.cli.delete import delete_session
 from keeve.cli.doctor import doctor as examine
 from keeve.cli.effects import list_effects, resolve_effect
 from keeve.cli.fork import fork_session
@@ -76,8 +77,30 @@ class Common:
 USUAL = Common()
 
 
+@Parameter(name="*")
+@attrs.frozen
+class Writing(Common):
+    """What the commands take that run sessions.
+
+    Parameters
+    ----------
+    actors
+        Your actor types, as module or module:Class; may be given several times.
+    """
+
+    actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None
+
+    @property
+    def own(self) -> list[str]:
+        """The actor types, by name."""
+        return self.actors or []
+
+
+RUNNING = Writing()
+
+
 @app.command
-def chat(session: str | None = None, /, *, common: Common = USUAL) -> int:
+def chat(session: str | None = None, /, *, common: Writing = RUNNING) -> int:
     """Talk to a session. It is made if it is not there; without a name, a new one is.
 
     The model is the one that the environment names (KEEVE_MODEL, KEEVE_MODEL_URL, KEEVE_MODEL_KEY), or else an echo.
@@ -94,7 +117,7 @@ def chat(session: str | None = None, /, *, common: Common = USUAL) -> int:
     session
         The id of the session.
     """
-    return hold_conversation(common.store, common.output, session, os.environ, default=DEFAULT)
+    return hold_conversation(common.store, common.output, session, os.environ, default=DEFAULT, actors=common.own)
 
 
 @app.command
@@ -207,14 +230,15 @@ def fork(
     /,
     *,
     at: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    turn: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     into: str | None = None,
-    common: Common = USUAL,
+    common: Writing = RUNNING,
 ) -> int:
-    """Make a new session from another, as it is now or was at a seq. Says the new one's id.
+    """Make a new session from another, as it is now, or was after a turn or at a seq. Says the new one's id.
 
     ```
     keeve fork s1
-    keeve fork s1 --at 12 --into s1-before-the-mistake
+    keeve fork s1 --turn 3 --into s1-before-the-mistake
     ```
 
     Parameters
@@ -223,10 +247,14 @@ def fork(
         The id of the session to fork.
     at
         The seq of the last record that both have in common; `keeve show` tells the seqs of the turns.
+    turn
+        The number of the last turn that both have in common.
     into
         The id of the new session.
     """
-    trio.run(partial(fork_session, common.store, common.output, session, at=at, into=into))
+    trio.run(
+        partial(fork_session, common.store, common.output, session, at=at, turn=turn, into=into, actors=common.own)
+    )
     return 0
 
 
@@ -246,7 +274,7 @@ def effects(*, common: Common = USUAL) -> int:
 
 
 @app.command
-def resolve(effect: str, /, *, value: str | None = None, error: str | None = None, common: Common = USUAL) -> int:
+def resolve(effect: str, /, *, value: str | None = None, error: str | None = None, common: Writing = RUNNING) -> int:
     """Settle a call whose outcome nobody knows, with what you have found out.
 
     ```
@@ -257,13 +285,33 @@ def resolve(effect: str, /, *, value: str | None = None, error: str | None = Non
     Parameters
     ----------
     effect
-        The id of the effect, as `keeve effects` tells it.
+        The id of the effect, as `keeve effects` tells it, or the beginning of it.
     value
         What it returned, as JSON.
     error
         Why it failed, in words.
     """
-    trio.run(partial(resolve_effect, common.store, common.output, effect, value=value, error=error))
+    trio.run(partial(resolve_effect, common.store, common.output, effect, value=value, error=error, actors=common.own))
+    return 0
+
+
+@app.command
+def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Writing = RUNNING) -> int:
+    """Delete a session, for ever. Its id never comes back; forks of it stay whole.
+
+    ```
+    keeve delete s1
+    keeve delete s1 --force
+    ```
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    force
+        Abandon the work that it has under way.
+    """
+    trio.run(partial(delete_session, common.store, common.output, session, force=force, actors=common.own))
     return 0
 
 

@@ -12,7 +12,9 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +25,33 @@ from dataspace.observe import NoSuchSession
 from keeve import blocking
 from keeve.cli.faces import face
 from keeve.cli.output import Output
+from keeve.cli.own import named_types
 from keeve.cli.prompt import PROMPT, at_a_terminal, piped, typed
 from keeve.cli.sessions import words
-from keeve.cli.text import Cleaner, plain
-from keeve.cli.turns import Turn, turns_of
+from keeve.cli.text import Cleaner, counted, plain
+from keeve.cli.turns import Turn, tell, turns_of
 from vat.engine import Settings
 from vat.errors import Failed
-from vat.host import SESSION_ID, BadSessionId
+from vat.host import SESSION_ID, BadSessionId, EffectStatus
+from vat.outcomes import OutcomeUnknown
 from vat.vault import Vault
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
 
 
-def chat(folder: Path, output: Output, id: str | None, environ: Mapping[str, str], *, default: Path) -> int:
+def chat(
+    folder: Path,
+    output: Output,
+    id: str | None,
+    environ: Mapping[str, str],
+    *,
+    default: Path,
+    actors: Sequence[str] = (),
+) -> int:
     """Hold a conversation with session `id`, which is made if it is not there; with a new one if it is None.
+
+    What has an outcome that nobody knows is kept as it is until something is said.
 
     Gives 0, 1 when a turn failed and nobody was there to see to it, or 130 when that was ended by Ctrl-C.
     """
@@ -46,8 +60,10 @@ def chat(folder: Path, output: Output, id: str | None, environ: Mapping[str, str
     model = model_from_environment(environ)
     with blocking.open_host(
         folder,
+        actors=named_types(actors),
         devices={"model": model.device},
         vault=Vault(model.credentials),
+        unknown="hold",
         settings=Settings(takes_up="asked"),
         via="cli",
     ) as host:
@@ -80,6 +96,12 @@ class Conversation:
         self._wanted = id
         self._model = model
         self._session: Any = None
+        self._open: list[Turn] = []
+        """Turns that were under way when this began."""
+        self._head = 0
+        """The position of the session's newest record then."""
+        self._shown = 0
+        """The number of the earlier turn whose input was shown last."""
         self.id: str | None = None
         """The session's id, once there is one."""
         if id is not None:
@@ -98,10 +120,11 @@ class Conversation:
         output.note(f"{name} with {self._model.description}. Ctrl-D ends.")
         turns = self._earlier()
         self._show_last(turns)
+        said = typed(turn.input for turn in turns if isinstance(turn.input, str))
         try:
-            for line in typed(turn.input for turn in turns if isinstance(turn.input, str)):
+            for line in chain((None,), said):
                 try:
-                    self._show(line)
+                    self._go_on() if line is None else self._show(line)
                 except KeyboardInterrupt:
                     self._interrupt()
                     output.note("(interrupted)")
@@ -115,7 +138,9 @@ class Conversation:
 
     def line_by_line(self) -> int:
         """Answer the lines of the standard input; the first turn that fails ends it."""
+        self._earlier()
         try:
+            self._go_on()
             for line in piped():
                 self._show(line)
         except KeyboardInterrupt:
@@ -127,16 +152,23 @@ class Conversation:
 
     def _show(self, line: str) -> None:
         """Have a line answered, and show the answer; with --json as one line for each turn."""
-        output = self._output
         session = self._there()
+        if self._open:
+            self._let_go()
+            self._go_on()
+        self._show_answer(line, lambda: _answer(session, line))
+
+    def _show_answer(self, input: Any, ask: Callable[[], Any]) -> None:
+        """Show what an input comes to, as it comes where a terminal is."""
+        output = self._output
         if output.as_json:
-            output.document({"session": self.id, "input": face(line), "output": face(_answer(session, line))})
+            output.document({"session": self.id, "input": face(input), "output": face(ask())})
             return
         stream = Stream(output, self.id or "")
         stop = self._host.on_progress(stream.hear) if output.terminal else None
         shown = ""
         try:
-            answer = words(_answer(session, line))
+            answer = words(ask())
         finally:
             if stop is not None:
                 stop()
@@ -156,6 +188,52 @@ class Conversation:
     def _interrupt(self) -> None:
         if self._session is not None:
             self._session.interrupt()
+        del self._open[:1]
+
+    # Turns that were under way.
+
+    def _go_on(self) -> None:
+        """Have them go on, and show what each comes to; those that wait for what nobody knows are told of."""
+        if not self._open:
+            return
+        self._session.interrupt(turn=0)  # ends nothing; brings the session into memory, or says why it takes no input
+        unknown = self._unknown()
+        if unknown:
+            calls = ", ".join(sorted({f"{effect.device}.{effect.method}" for effect in unknown}))
+            self._output.note(
+                f"({counted(len(unknown), 'call')} of unknown outcome ({calls}): see `keeve effects`. Leave and settle "
+                "it with `keeve resolve`; or say something, and the model is told that nobody knows)"
+            )
+            return
+        while self._open:
+            turn = self._open[0]
+            if turn.number != self._shown:
+                self._output.note(f"{PROMPT}{words(turn.input)}")
+            try:
+                self._show_answer(turn.input, partial(self._end_of, turn))
+            except Failed as error:
+                self._output.note(str(error), "red")
+            del self._open[0]
+
+    def _unknown(self) -> list[EffectStatus]:
+        return [effect for effect in self._host.effects(self.id) if effect.state == "unknown"]
+
+    def _let_go(self) -> None:
+        """What the session waits for breaks with `OutcomeUnknown`."""
+        for effect in self._unknown():
+            self._host.resolve(effect.id, error=OutcomeUnknown(f"{effect.device}.{effect.method}", effect.id))
+
+    def _end_of(self, turn: Turn) -> Any:
+        """What a turn comes to that somebody asked for earlier. Raises `Failed`."""
+        pattern = f"(_ {turn.number} . _)"
+        for event in self._host.observe(pattern, after=self._head, session=self.id, until=None):
+            tell(turn, event)
+            if turn.state != "open":
+                break
+        if turn.state != "done":
+            error = turn.error if isinstance(turn.error, Mapping) else {}
+            raise Failed(str(error.get("error", "TurnInterrupted")), str(error.get("message", "")))
+        return turn.output
 
     # What was said before.
 
@@ -166,18 +244,22 @@ class Conversation:
             return []
         after = max(0, row.position - RECENT)
         events = self._host.observe("(_ . _)", after=after, session=row.id, lineage=True)
-        return turns_of(events)
+        turns = turns_of(events)
+        self._open = [turn for turn in turns if turn.state == "open"]
+        self._head = row.position
+        return turns
 
     def _show_last(self, turns: list[Turn]) -> None:
         """The last exchange, so that who comes back sees where it was."""
         if not turns:
             return
-        last = turns[-1]
+        last = self._open[0] if self._open else turns[-1]
+        self._shown = last.number
         self._output.note(f"{PROMPT}{words(last.input)}")
         if last.state == "done":
             self._output.note(words(last.output))
         elif last.state == "open":
-            self._output.note("(this turn is under way; what you say now is answered after it)")
+            self._output.note("(this turn is under way)")
         else:
             self._output.note(f"({last.state})")
 

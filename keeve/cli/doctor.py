@@ -19,6 +19,7 @@ import apsw.sqlite_extra
 import attrs
 
 from actors.models import model_from_environment
+from actors.session import Session
 from dataspace.catalog import peek
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
@@ -33,8 +34,12 @@ from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, moment, shortened, size
 from snapshots.cache import PageCache
 from vat.pending import open_effects
+from vat.types import Types
 
 MIB: Final = 1 << 20
+
+KNOWN: Final = frozenset(described.name for described in Types([Session]))
+"""The actor types that commands run without being told."""
 
 OK, NOTE, WARN, BAD = "ok", "note", "warn", "bad"
 
@@ -266,7 +271,8 @@ def work(read: Reading, owner: int | None) -> Iterator[Sign]:
         return
     for effect in unknown[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
-        yield Sign("effects", WARN, seen, f"find out, then: keeve resolve {effect.id} --value '...'")
+        own = "" if read.type_of(effect.uid) in KNOWN else " --actors MODULE"
+        yield Sign("effects", WARN, seen, f"find out, then: keeve resolve {effect.id} --value '...'{own}")
     if len(unknown) > 10:
         yield Sign("effects", WARN, f"and {len(unknown) - 10} more", "keeve effects lists them")
 

@@ -9,6 +9,7 @@ The one rule: `resolve` settles what it was told to and takes up nothing else.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from dataspace.errors import KeeveError
 from keeve.api import open_host
 from keeve.cli.faces import face
 from keeve.cli.output import Output
+from keeve.cli.own import named_types
 from keeve.cli.reading import Reading, must_be_there
 from keeve.cli.text import shortened
 from snapshots.cache import PageCache
 from vat.engine import Settings
 from vat.errors import Failed
+from vat.host import EffectStatus, NoSuchEffect
 from vat.pending import OpenEffect, open_effects
 
 ALONE = Settings(takes_up="nothing")
@@ -43,6 +46,15 @@ class NoOutcome(KeeveError, ValueError):
 
     def __init__(self) -> None:
         super().__init__("an outcome is a value or an error: give either --value (as JSON) or --error (in words)")
+
+
+class ManyEffects(KeeveError, LookupError):
+    """The ids of several open effects begin so."""
+
+    usage = True
+
+    def __init__(self, prefix: str, ids: Sequence[str]) -> None:
+        super().__init__(f"{len(ids)} open effects begin with {prefix!r}: {', '.join(ids[:5])}; give more of it")
 
 
 def state_of(effect: OpenEffect, owner: int | None) -> str:
@@ -86,11 +98,13 @@ def list_effects(store: Reading, output: Output) -> None:
     output.table(("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), rows)
 
 
-async def resolve_effect(folder: Path, output: Output, id: str, *, value: str | None, error: str | None) -> None:
-    """Settle an effect with a value (JSON) or an error.
+async def resolve_effect(
+    folder: Path, output: Output, prefix: str, *, value: str | None, error: str | None, actors: Sequence[str]
+) -> None:
+    """Settle the one effect whose id begins with `prefix`, with a value (JSON) or an error.
 
-    Raises `NoOutcome`, `NotJSONText`, `NotAValue`, `NoSuchEffect`, `StoreOwned`; `UnknownActorType` for the effect of a
-    session whose code is not here: that goes on with the outcome at once.
+    Raises `NoOutcome`, `NotJSONText`, `NotAValue`, `NoSuchEffect`, `ManyEffects`, `StoreOwned`, `NoSuchActors`;
+    `UnknownActorType` for the effect of a session whose code is not here: that takes the outcome at once.
     """
     outcome: dict[str, Any]
     if (value is None) == (error is None):
@@ -100,12 +114,24 @@ async def resolve_effect(folder: Path, output: Output, id: str, *, value: str | 
     else:
         outcome = {"value": parsed("--value", value or "")}
     must_be_there(folder)
-    async with open_host(folder, settings=ALONE, via="cli") as host:
-        await host.resolve(id, **outcome)
+    async with open_host(folder, actors=named_types(actors), settings=ALONE, via="cli") as host:
+        effect = _begins_with(prefix, host.effects())
+        await host.resolve(effect.id, **outcome)
     if output.as_json:
-        output.document({"id": id, "settled": "error" if error is not None else "value"})
+        settled = "error" if error is not None else "value"
+        output.document({"id": effect.id, "session": effect.session, "settled": settled})
     else:
-        output.say(f"settled {id}")
+        output.say(f"settled {effect.id}")
+        output.note(f"the next host that opens this store goes on with {effect.session}")
+
+
+def _begins_with(prefix: str, effects: Sequence[EffectStatus]) -> EffectStatus:
+    found = [effect for effect in effects if prefix and effect.id.startswith(prefix)]
+    if not found:
+        raise NoSuchEffect(prefix)
+    if len(found) > 1:
+        raise ManyEffects(prefix, [effect.id for effect in found])
+    return found[0]
 
 
 def parsed(option: str, text: str) -> Any:

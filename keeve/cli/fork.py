@@ -5,19 +5,52 @@ The one rule: nothing else happens to the store. The parent's pending work stays
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from dataspace.errors import KeeveError
 from keeve.api import open_host
 from keeve.cli.effects import ALONE
 from keeve.cli.output import Output
-from keeve.cli.reading import must_be_there, reading
+from keeve.cli.own import named_types
+from keeve.cli.reading import Reading, must_be_there, reading
+from keeve.cli.turns import turns_of
 from vat.outside import place
 
 
-async def fork_session(folder: Path, output: Output, id: str, *, at: int | None, into: str | None) -> None:
-    """Fork a session at a seq (its head). Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, `IdInUse`, `StoreOwned`."""
+class NoSuchTurn(KeeveError, LookupError):
+    """A session has no turn of that number that is over."""
+
+    usage = True
+
+    def __init__(self, id: str, turn: int, over: list[int]) -> None:
+        there = f"those that are over are {over[0]} to {over[-1]}" if over else "none is over"
+        super().__init__(f"turn {turn} of session {id!r} is not over, or not there ({there}): keeve show {id}")
+
+
+class TwoPlaces(KeeveError, ValueError):
+    """Both `--at` and `--turn` were given."""
+
+    usage = True
+
+    def __init__(self) -> None:
+        super().__init__("a fork has one place: give either --at (a seq) or --turn (which turn is its last one)")
+
+
+async def fork_session(
+    folder: Path, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, actors: Sequence[str]
+) -> None:
+    """Fork a session at a seq (its head), or after a turn.
+
+    Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, `NoSuchTurn`, `TwoPlaces`, `IdInUse`, `StoreOwned`.
+    """
+    if at is not None and turn is not None:
+        raise TwoPlaces
     must_be_there(folder)
-    async with open_host(folder, settings=ALONE, via="cli") as host:
+    if turn is not None:
+        with reading(folder) as store:
+            at = _end_of(store, id, turn)
+    async with open_host(folder, actors=named_types(actors), settings=ALONE, via="cli") as host:
         parent = await host.get(id)
         uid, _ = place(await parent.fork(at=at, into=into))
     with reading(folder) as store:
@@ -27,3 +60,14 @@ async def fork_session(folder: Path, output: Output, id: str, *, at: int | None,
             output.document({"session": row.id, "uid": uid.hex(), "from": id, "at": row.parent_seq})
         else:
             output.say(row.id)
+
+
+def _end_of(store: Reading, id: str, number: int) -> int:
+    """The seq of the record with which a turn was over."""
+    uid = store.session(id).uid
+    over = {
+        turn.number: turn.end for turn in turns_of(store.space.query("(_ . _)", session=uid, lineage=True)) if turn.end
+    }
+    if number not in over:
+        raise NoSuchTurn(id, number, sorted(over))
+    return over[number]

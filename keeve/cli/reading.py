@@ -52,6 +52,11 @@ class Reading:
             yield from page
             after = page[-1].id
 
+    def type_of(self, uid: bytes) -> str | None:
+        """The actor type of the session with that uid."""
+        row = self.catalog.by_uid(uid)
+        return None if row is None else row.type
+
     def name(self, uid: bytes | None) -> str | None:
         """The id of the session with that uid."""
         row = None if uid is None else self.catalog.by_uid(uid)

@@ -129,7 +129,9 @@ def _pending(shown: Shown) -> str:
 
 
 def _show_turn(output: Output, turn: Turn) -> None:
-    output.say(f"turn {turn.number}  {turn.state}, {moment(turn.began)}, seq {turn.seq}", "dim")
+    seqs = f"seq {turn.seq}" if turn.end in (0, turn.seq) else f"seq {turn.seq}–{turn.end}"
+    ended = turn.state if turn.limit is None else f"{turn.state} at the limit of {turn.limit}"
+    output.say(f"turn {turn.number}  {ended}, {moment(turn.began)}, {seqs}", "dim")
     output.say(f"  > {shortened(words(turn.input), 400)}")
     if turn.calls:
         unknown = f", {turn.unknown} of unknown outcome" if turn.unknown else ""

@@ -35,6 +35,10 @@ class Turn:
     request: Any = None
     state: str = "open"
     ended: int = 0
+    end: int = 0
+    """The seq of the record with which it was over."""
+    limit: Any = None
+    """The limit that ended it early."""
     output: Any = None
     error: Any = None
     usage: Any = None
@@ -51,6 +55,7 @@ class Turn:
         return {
             "turn": self.number,
             "seq": self.seq,
+            "end": self.end or None,
             "state": self.state,
             "began": instant(self.began),
             "ended": instant(self.ended) if self.ended else None,
@@ -58,6 +63,7 @@ class Turn:
             "output": face(self.output),
             "error": face(self.error),
             "usage": face(self.usage),
+            "limit": face(self.limit),
             "by": face(self.by),
             "via": face(self.via),
             "request": face(self.request),
@@ -88,11 +94,12 @@ def turns_of(events: Iterable[Event]) -> list[Turn]:
                 said.get("request"),
             )
         elif number in turns:
-            _tell(turns[number], event)
+            tell(turns[number], event)
     return list(turns.values())
 
 
-def _tell(turn: Turn, event: Event) -> None:
+def tell(turn: Turn, event: Event) -> None:
+    """Add to a turn what a fact says of it."""
     fact = event.value
     if fact.label == "model-output":
         turn.answers += 1
@@ -103,6 +110,8 @@ def _tell(turn: Turn, event: Event) -> None:
     elif fact.label in _ENDS:
         turn.state = _ENDS[fact.label]
         turn.ended = event.time
+        turn.end = event.seq
+        turn.limit = fact.keywords.get("limit")
         turn.output = fact.keywords.get("output")
         turn.error = fact.keywords.get("error")
         turn.usage = fact.keywords.get("usage")

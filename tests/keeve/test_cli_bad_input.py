@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,12 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from actors.session import Session
+from actors.session import BadSetting, Session
+from dataspace.log.store import NotAStore
+from dataspace.observe import NoSuchSession
 from keeve import open_host
 from keeve.cli import run
+from keeve.cli.advice import advised
 from keeve.testing import folder_for_stores
 from tests.cli_runner import Said, environment, keeve, keeve_process
 from tests.cli_worlds import leave_waiting
+from vat.host import Busy, IdInUse, NoSuchEffect
+from vat.types import UnknownActorType
 
 
 @pytest.fixture
@@ -51,7 +57,7 @@ def refused(said: Said, code: int, *parts: str) -> None:
 @pytest.mark.parametrize("words", [("show", "nobody"), ("fork", "nobody"), ("log", "(_ . _)", "--session", "nobody")])
 def test_an_unknown_session_is_refused(store: Path, words: tuple[str, ...]) -> None:
     before = contents(store)
-    refused(keeve(*words, "--store", store), 2, "there is no session 'nobody'", "list of sessions")
+    refused(keeve(*words, "--store", store), 2, "there is no session 'nobody'", "keeve ls")
     assert contents(store) == before
 
 
@@ -196,7 +202,7 @@ def test_a_file_in_the_place_of_a_store_is_refused(tmp_path: Path, words: tuple[
 
 @pytest.mark.parametrize("words", EVERY[1:])
 def test_a_store_that_is_not_there_is_not_made_by_looking_for_it(tmp_path: Path, words: tuple[str, ...]) -> None:
-    refused(keeve(*words, "--store", tmp_path / "absent"), 2, "is not a store", "name a store")
+    refused(keeve(*words, "--store", tmp_path / "absent"), 2, "has no store in it yet", "keeve chat makes one")
     assert not (tmp_path / "absent").exists()
 
 
@@ -318,3 +324,20 @@ async def test_the_sessions_of_a_host_are_of_the_type_that_the_command_line_know
     async with open_host(store) as host:
         await host.spawn(Session, "from-code")
     assert keeve("chat", "from-code", "--store", store, input="hello\n").out == "hello\n"
+
+
+def test_a_folder_without_a_store_is_told_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    for command in (["ls"], ["delete", "s1"]):
+        said = keeve(*command, "--store", tmp_path)
+        refused(said, 2, f"{tmp_path} has no store in it yet: keeve chat makes one, and --store names another folder")
+
+
+def test_the_advice_of_the_command_line_stands_for_what_errors_say() -> None:
+    told = [
+        *(str(error) for error in (NoSuchSession("s"), NoSuchEffect("e"), IdInUse("s"), Busy("s", "x"))),
+        *(str(NotAStore("x", f"there is nothing in it {when}")) for when in ("yet", "to read")),
+        *(str(error) for error in (UnknownActorType("a.b"), BadSetting("mode", "is odd"))),
+    ]
+    for message in told:
+        assert advised(message) != message
+        assert not re.search(r"host\.|open_host|spawn\(", advised(message))

@@ -140,3 +140,22 @@ def test_an_outcome_is_a_value_or_an_error(store: Path, words: tuple[str, ...]) 
     assert "--value" in said.err
     assert "--error" in said.err
     assert not store.exists()
+
+
+def test_a_fork_after_a_turn_has_that_turn_whole_and_none_after_it(store: Path) -> None:
+    chat(store, "s1", "hello", "again", "and on")
+    turns = keeve("show", "s1", "--store", store, "--json").json["turns"]
+    said = keeve("fork", "s1", "--turn", "2", "--into", "s2", "--store", store, "--json")
+    assert said.json["at"] == turns[1]["end"] == turns[2]["seq"] - 1
+    assert f"seq {turns[1]['seq']}–{turns[1]['end']}\n" in keeve("show", "s1", "--store", store).out
+    assert inputs(store, "s2") == ["hello", "again"]
+    assert keeve("chat", "s2", "--store", store, input="elsewhere\n").out == "elsewhere\n"
+
+
+async def test_a_turn_that_is_not_over_is_no_place_for_a_fork(store: Path) -> None:
+    await leave_a_turn_waiting(store, "mailer")
+    for turn in ("1", "7"):
+        said = keeve("fork", "mailer", "--turn", turn, "--store", store)
+        assert (said.code, f"turn {turn} of session 'mailer' is not over" in said.err) == (2, True)
+    said = keeve("fork", "mailer", "--turn", "1", "--at", "1", "--store", store)
+    assert (said.code, "either --at" in said.err) == (2, True)

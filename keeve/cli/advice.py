@@ -1,0 +1,39 @@
+"""What errors say to do, in the words of the command line.
+
+An error says what to do to who writes Python. Somebody who typed a command cannot do that, and is told the command.
+
+The one rule: a phrase stands for a phrase. What is wrong, and where, is said as the error says it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_COMMANDS: Final = (
+    (r"look at the list of sessions", "keeve ls lists those that are there"),
+    (r"look at the list of effects", "keeve effects lists those that are open"),
+    (r"get it with host\.get\(.*\), or choose", "choose"),
+    (
+        r"is not a store: there is nothing in it (yet|to read); name a store, or an empty or new folder",
+        "has no store in it yet: keeve chat makes one, and --store names another folder",
+    ),
+    (r"delete it with force", "delete it with --force"),
+    (
+        r"Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
+        "Name the module that has its class with --actors module (or KEEVE_ACTORS)",
+    ),
+    (r"spawn\(Session, \w+=\.\.\.\) or configure\((\w+)=\.\.\.\) sets it", r"the session's configure(\1=...) sets it"),
+)
+"""What is said to who writes Python, and what to who types commands."""
+
+
+def advised(message: str) -> str:
+    """An error's message, for who has typed a command.
+
+    >>> advised("session 's1' is busy (1 effect): wait for it, or delete it with force")
+    "session 's1' is busy (1 effect): wait for it, or delete it with --force"
+    """
+    for said, instead in _COMMANDS:
+        message = re.sub(said, instead, message)
+    return message
