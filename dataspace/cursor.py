@@ -24,7 +24,7 @@ class BadCursor(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: object) -> None:
         self.text = text
         super().__init__(f"{text!r} is no cursor: use one that an event carried, such as `log id:position:hash` in hex")
 

@@ -18,3 +18,15 @@ class KeeveError(Exception):
     """
 
     usage: ClassVar[bool] = False
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair."""
+    todo = [error]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, KeyboardInterrupt):
+            return True
+        if isinstance(found, BaseExceptionGroup):
+            todo.extend(BaseExceptionGroup.exceptions.__get__(found))
+    return False

@@ -60,6 +60,15 @@ def _steady(
     return asked
 
 
+MOST: Final = 1 << 31
+"""Rows, the most that are asked for at once: SQLite's numbers have an end."""
+
+
+def _written(text: str) -> str:
+    """A text as SQLite can take it: with U+FFFD for lone surrogates, which are in no id."""
+    return text.encode(errors="surrogatepass").decode(errors="replace")
+
+
 class Lookups:
     """The questions of a `Catalog`, over its tables and what is not in them yet."""
 
@@ -103,7 +112,7 @@ class Lookups:
             uid = recent.ids.get(id)
             if uid is not None:
                 return self.by_uid(uid)
-        found = self._tables.named(id) if id else None
+        found = self._tables.named(id) if id and isinstance(id, str) and _written(id) == id else None
         return self.by_uid(found.uid) if found else None
 
     def sessions(self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False) -> list[Session]:
@@ -111,6 +120,7 @@ class Lookups:
 
         Deleted ones only when asked for. About 20 µs for each, however many there are.
         """
+        prefix, after, limit = _written(prefix), _written(after), min(limit, MOST)
         found: list[Session] = []
         while len(found) < limit:
             page = self._page(prefix, after, limit)

@@ -17,12 +17,12 @@ import trio
 
 from dataspace.catalog import Catalog
 from dataspace.cursor import Cursor
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from dataspace.events import Event, Held, NotProven, Opened, Proof
 from dataspace.log.store import Store
 from dataspace.narrow import EVERYTHING, View
 from dataspace.observation import Observation
-from dataspace.patterns import Pattern, parse
+from dataspace.patterns import BadPattern, Pattern, parse
 from dataspace.places import After, Places, Until
 from dataspace.recall import Notable, noted
 from dataspace.records import SALT, part_digest
@@ -137,7 +137,10 @@ class Reader:
                 done = handler(event)
                 if isawaitable(done):
                     await done
-            except Exception as error:
+            except BaseException as error:  # a handler is the users' code
+                if is_interrupt(error):
+                    raise
+                await trio.lowlevel.checkpoint_if_cancelled()
                 raise ObserverFailed(before, event.position) from error
             before = event.cursor
 
@@ -259,4 +262,8 @@ def _query(search: Search, cursor: Cursor, upto: int) -> Iterator[Event]:
 
 
 def _pattern(pattern: str | Pattern) -> Pattern:
-    return parse(pattern) if isinstance(pattern, str) else pattern
+    if isinstance(pattern, str):
+        return parse(pattern)
+    if not isinstance(pattern, Pattern):
+        raise BadPattern(f"a pattern is a text, or made by pattern(...), not {pattern!r}")
+    return pattern

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from dataspace.catalog import Catalog
-from dataspace.cursor import Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog
+from dataspace.cursor import BadCursor, Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog
 from dataspace.log.store import Store
 from dataspace.records import ZERO_HASH
 
@@ -38,10 +38,12 @@ class Places:
             return Cursor.start(log_id)
         if after == "head":
             return Cursor(log_id, *head)
+        if not isinstance(after, Cursor | int):
+            raise BadCursor(after)
         cursor = after if isinstance(after, Cursor) else Cursor(log_id, after, b"")
         if cursor.log_id != log_id:
             raise CursorOfAnotherLog(cursor, log_id)
-        if cursor.position > head.position:
+        if not 0 <= cursor.position <= head.position:
             raise CursorAhead(cursor, head.position)
         actual = self._hash_at(cursor.position)
         if isinstance(after, int):

@@ -357,19 +357,21 @@ def view_of(heap: Heap, tree: Any) -> ListView[Any] | MapView[Any, Any] | SetVie
     return view
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """A value with the collections and views in it copied, and actors as their refs; the very same without any."""
+def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
+    """A value with the collections and views in it copied, and actors as their refs; the very same without any.
+
+    `within` are the containers that it is in: one which contains itself is left as it is.
+    """
     if isinstance(value, _Handle | View):
         return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # one of the kinds
     if hasattr(type(value), "__keeve_root__"):
         return value.ref
     changed: Any
-    if depth > MAX_DEPTH:
+    if not isinstance(value, dict | list | tuple) or id(value) in within or len(within) > MAX_DEPTH:
         return value
+    inside = (*within, id(value))
     if isinstance(value, dict):
-        changed = {key: plain(item, depth + 1) for key, item in value.items()}
+        changed = {key: plain(item, inside) for key, item in value.items()}
         return value if all(changed[key] is item for key, item in value.items()) else changed
-    if isinstance(value, list | tuple):
-        changed = [plain(item, depth + 1) for item in value]
-        return value if all(map(lambda new, old: new is old, changed, value)) else changed
-    return value
+    changed = [plain(item, inside) for item in value]
+    return value if all(map(lambda new, old: new is old, changed, value)) else changed

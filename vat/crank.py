@@ -18,12 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dataspace import values
+from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from snapshots.handle import Tree
 from snapshots.keyed import MapTree
 from vat.acting import Acting
 from vat.actor import facade
-from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, is_interrupt
+from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of
 from vat.messages import Outcome
 from vat.opcodes import Op
 from vat.operations import To

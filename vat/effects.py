@@ -23,10 +23,9 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 import trio
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Value, freeze
 from vat.devices import Effect, Method, methods_of
-from vat.errors import is_interrupt
 from vat.outcomes import (
     EffectCancelled,
     EffectTimeout,

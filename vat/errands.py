@@ -14,14 +14,14 @@ from typing import Any
 
 import attrs
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
 from snapshots.handle import Tree
 from vat.collections import view_of
 from vat.devices import methods_of
 from vat.effects import EffectRunner, Key, Wanted
-from vat.errors import Deleted, failure_of, is_interrupt
+from vat.errors import Deleted, failure_of
 from vat.messages import Ended, Outcome
 from vat.outcomes import Outcome as EffectOutcome
 from vat.residents import Job, Work

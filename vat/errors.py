@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 
 _LONGEST: Final = 10_000
 """Characters of a message that are kept."""
@@ -127,18 +127,6 @@ class CrankOverrun(KeeveError, RuntimeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair."""
-    todo = [error]
-    while todo:
-        found = todo.pop()
-        if isinstance(found, KeyboardInterrupt):
-            return True
-        if isinstance(found, BaseExceptionGroup):
-            todo.extend(BaseExceptionGroup.exceptions.__get__(found))
-    return False
 
 
 _BUILTIN: Final[dict[str, type[Exception]]] = {

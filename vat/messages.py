@@ -10,12 +10,26 @@ gone after a restart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from dataspace.values import CELLED, Blob, Cell, CelledBlob, FrozenDict, FrozenList, Text, Value
+from dataspace.errors import KeeveError
+from dataspace.values import CELLED, Blob, Cell, CelledBlob, FrozenDict, FrozenList, Text, Value, freeze
 from vat.heap import Memory
+
+LONGEST_REQUEST: Final = 1000
+"""Characters of a request id."""
+
+
+class BadRequestId(KeeveError, ValueError):
+    """A request id that none can be."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, request: object) -> None:
+        shown = f"{request!r:.60}"
+        super().__init__(f"{shown} cannot be a request id: use 1 to {LONGEST_REQUEST} characters of valid Unicode")
 
 
 class Asker(NamedTuple):
@@ -24,6 +38,14 @@ class Asker(NamedTuple):
     by: str = "local"
     via: str = "python"
     request: str | None = None
+
+    def requesting(self, request: str | None) -> Asker:
+        """The same principal, with a request id. Raises `BadRequestId`."""
+        if request is None:
+            return self._replace(request=None)
+        if not isinstance(request, str) or not 0 < len(request) <= LONGEST_REQUEST or freeze(request) != request:
+            raise BadRequestId(request)
+        return self._replace(request=request)
 
 
 class Outcome(NamedTuple):

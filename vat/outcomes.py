@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import attrs
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Value
-from vat.errors import is_interrupt
 
 LONGEST_TRACE: Final = 16_384
 """Characters of a trace that are kept, the last ones."""

@@ -12,8 +12,9 @@ from collections.abc import Generator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
+from attrs.validators import instance_of
 
-from dataspace.values import FrozenDict, FrozenList, Value
+from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
 from vat.messages import Asker
 from vat.refs import Ref
 
@@ -27,10 +28,20 @@ class Snapshot:
     Stays good as long as the session does. `Host.restore` takes it.
     """
 
-    session: str
-    seq: int
-    root: str
-    hash: str
+    session: str = attrs.field(validator=instance_of(str))
+    seq: int = attrs.field(validator=instance_of(int))
+    root: str = attrs.field(validator=instance_of(str))
+    hash: str = attrs.field(validator=instance_of(str))
+
+    @classmethod
+    def of(cls, value: Any) -> Snapshot:
+        """The snapshot that a value is, such as JSON gives back. Raises `TypeError` for what is none."""
+        try:
+            return value if isinstance(value, Snapshot) else cls(**value)
+        except TypeError:
+            raise TypeError(
+                f"{value!r:.200} is no snapshot: give what snapshot() gave, or a dict of its fields"
+            ) from None
 
 
 class Calls(Protocol):
@@ -83,7 +94,7 @@ class Member:
 
     async def __call__(self, *args: Any, request: str | None = None, **keywords: Any) -> Any:
         ref = self._ref
-        asker = ref._asker if request is None else ref._asker._replace(request=request)
+        asker = ref._asker if request is None else ref._asker.requesting(request)
         return await ref._host.call(ref._uid, ref._actor, self._name, args, keywords, asker)
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -112,17 +123,23 @@ def bound(value: Value, host: Calls, asker: Asker) -> Any:
     return value
 
 
-def unbound(value: Any) -> Any:
-    """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse."""
+def unbound(value: Any, within: tuple[int, ...] = ()) -> Any:
+    """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse.
+
+    `within` are the containers that it is in, so that one which contains itself comes to an end.
+    """
     kind = type(value)
     if kind in _SCALARS:
         return value
     if isinstance(value, HostRef):
         return Ref(value._uid, value._actor)
-    if isinstance(value, Mapping):
-        return {key: unbound(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [unbound(item) for item in value]
+    if isinstance(value, Mapping | list | tuple):
+        if id(value) in within or len(within) > MAX_DEPTH:
+            return value
+        inside = (*within, id(value))
+        if isinstance(value, Mapping):
+            return {key: unbound(item, inside) for key, item in value.items()}
+        return [unbound(item, inside) for item in value]
     return value
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from vat.collections import View, view_of
 from vat.crank import Crank
-from vat.errors import failure_of, is_interrupt
+from vat.errors import failure_of
 from vat.fields import beginning, checked, filling
 from vat.heap import Heap
 from vat.opcodes import Op, Verb

@@ -8,9 +8,10 @@ import pytest
 from clerks import Clerk, run, script
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
+from dataspace.errors import is_interrupt
 from dataspace.values import NotAValue
 from vat import crank as cranks
-from vat.errors import CrankOverrun, Failed, NoSuchActor, NoSuchMethod, is_interrupt
+from vat.errors import CrankOverrun, Failed, NoSuchActor, NoSuchMethod
 from vat.messages import Call
 from vat.opcodes import Op
 from vat.refs import near

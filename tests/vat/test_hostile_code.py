@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import trio
 
+from dataspace.errors import is_interrupt
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.effect_host import error_of
 from vat.actor import Actor, actor
 from vat.devices import effect
-from vat.errors import Failed, is_interrupt
+from vat.errors import Failed
 from vat.outcomes import DeviceFailed
 from vat.refs import near
 from vat.upgrading import UpgradeFailed

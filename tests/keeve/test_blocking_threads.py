@@ -1,0 +1,125 @@
+"""`keeve.blocking`: calls from threads, from the host's own one, after the end, and Ctrl-C while it opens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from dataspace.values import NotAValue
+from keeve import Actor, actor, blocking, effect
+from keeve.blocking import OwnThread
+from keeve.testing import folder_for_stores
+from vat.asking import NotRunning
+
+
+@actor("threads.counter", version=1)
+class Counter(Actor):
+    count: int = 0
+
+    def add(self, *values: Any) -> int:
+        self.count += 1
+        return self.count
+
+    def call(self, name: str) -> None:
+        here[name]()
+
+    def ask(self, name: str) -> Any:
+        return self.device("d").call_back(name)
+
+
+class Device:
+    @effect
+    async def call_back(self, effect: Any, name: str) -> str:
+        effect.progress("at it")
+        return str(here[name]())
+
+
+here: dict[str, Any] = {}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return folder_for_stores(tmp_path) / "store"
+
+
+@pytest.fixture
+def host(folder):
+    with blocking.open_host(folder, actors=[Counter], devices={"d": Device()}) as host:
+        here.update(count=lambda: host.get("s").count, add=lambda: host.get("s").add(), close=host.close)
+        yield host
+
+
+@pytest.mark.parametrize("what", ["count", "add", "close"])
+@pytest.mark.parametrize("method", ["call", "ask"])
+def test_a_call_from_the_hosts_own_thread_is_refused_and_does_not_wait_for_itself(host, method, what):
+    s = host.spawn(Counter, "s")
+    with pytest.raises(OwnThread, match="the host's own thread"):
+        getattr(s, method)(what)
+    assert s.add() == 1
+
+
+def test_a_listener_that_calls_the_host_breaks_no_effect(host):
+    s = host.spawn(Counter, "s")
+    host.on_progress(lambda *_: s.add())
+    here["nothing"] = lambda: "done"
+    assert s.ask("nothing") == "done"
+    assert s.count == 0
+
+
+def test_what_contains_itself_is_refused_by_name_and_at_once(host):
+    s = host.spawn(Counter, "s")
+    items: list[Any] = []
+    items += [items, items]
+    with pytest.raises(NotAValue, match=r"^add\(\): argument 1.*list that contains itself"):
+        s.add(items)
+    named: dict[str, Any] = {}
+    named["me"] = named["too"] = named
+    with pytest.raises(NotAValue, match="dict that contains itself"):
+        host.spawn(Counter, "t", count=named)
+    assert s.add() == 1
+
+
+def test_threads_that_call_when_the_host_ends_are_all_told(folder):
+    host = blocking.open_host(folder, actors=[Counter])
+    s = host.spawn(Counter, "s")
+    done, told = [], []
+
+    def call() -> None:
+        try:
+            while True:
+                done.append(s.add())
+        except NotRunning:
+            told.append(1)
+
+    threads = [threading.Thread(target=call, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while len(done) < 20:
+        time.sleep(0.001)
+    host.close()
+    for thread in threads:
+        thread.join(10)
+    assert len(told) == len(threads)
+    with blocking.open_host(folder, actors=[Counter]) as host:
+        assert host.get("s").count >= len(done)
+
+
+def test_ctrl_c_while_a_host_opens_ends_it(folder):
+    begun = threading.Event()
+
+    def slow(size: int) -> bytes:
+        if not begun.is_set():
+            begun.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+        return os.urandom(size)
+
+    with pytest.raises(KeyboardInterrupt):
+        blocking.open_host(folder, entropy=slow)
+    assert "keeve host" not in [thread.name for thread in threading.enumerate()]
+    blocking.open_host(folder).close()

@@ -1,0 +1,117 @@
+"""What callers give a host that it cannot take: each has an answer that says so, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dataspace.cursor import BadCursor, WrongCursor
+from dataspace.observe import NoSuchSession, ObserverFailed
+from dataspace.patterns import BadPattern
+from dataspace.values import NotAValue
+from keeve.testing.hosts import memory_host
+from tests.vat.hosts import Counter
+from vat.actor import Actor, actor
+from vat.collections import List
+from vat.host import Host
+from vat.messages import BadRequestId
+
+SURROGATE = "s\ud800"
+
+
+@actor("arguments.keeper", version=1)
+class Keeper(Actor):
+    items: List[Any]
+    value: Any = None
+
+    def cycle(self) -> None:
+        items: list[Any] = [1, self.items]
+        items += [items, items]
+        self.value = items
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Host]:
+    async with memory_host(actors=[Counter, Keeper]) as host:
+        await host.spawn(Counter, "s")
+        yield host
+
+
+@pytest.mark.parametrize("request_id", ["", 5, SURROGATE, "x" * 1001, ["r"]])
+async def test_what_is_no_request_id_is_refused(host: Host, request_id: Any) -> None:
+    s = await host.get("s")
+    with pytest.raises(BadRequestId):
+        await s.add(request=request_id)
+    with pytest.raises(BadRequestId):
+        await host.spawn(Counter, "t", request=request_id)
+    assert await s.count == 0
+    assert [row.id for row in host.sessions()] == ["s"]
+    assert await s.add(request="x" * 1000) == await s.add(request="x" * 1000) == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", SURROGATE, 5])
+async def test_a_name_of_who_asks_that_could_be_taken_for_another_is_refused(host: Host, name: Any) -> None:
+    """Invariant 30: the requests of `a` and of `a\\0b` must never be one."""
+    with pytest.raises(ValueError, match="cannot be the name"):
+        host.asking(name)
+
+
+@pytest.mark.parametrize("id", [SURROGATE, "", 5, None, ["s"], "s" * 100_000])
+async def test_an_id_that_no_session_can_have_names_none(host: Host, id: Any) -> None:
+    for ask in (host.get, host.restore_latest, host.delete):
+        with pytest.raises(NoSuchSession):
+            await ask(id)
+    with pytest.raises(NoSuchSession):
+        host.observe("(a)", session=SURROGATE)
+
+
+async def test_a_page_of_the_list_takes_any_text_and_any_number(host: Host) -> None:
+    assert host.sessions(SURROGATE) == []
+    assert host.sessions(after=SURROGATE) == []
+    assert len(host.sessions(limit=1 << 80)) == 1
+    assert host.sessions(limit=-1) == []
+    for wrong in ({"prefix": 5}, {"after": None}, {"limit": "1"}, {"limit": 1.5}):
+        with pytest.raises(TypeError, match="a page of the list"):
+            host.sessions(**wrong)
+
+
+@pytest.mark.parametrize(
+    "snapshot", [{}, 5, None, "s", {"session": "s", "seq": "1", "root": "", "hash": ""}, {"session": "s", "more": 1}]
+)
+async def test_what_is_no_snapshot_is_refused(host: Host, snapshot: Any) -> None:
+    with pytest.raises(TypeError, match="is no snapshot"):
+        await host.restore(snapshot)
+
+
+async def test_places_that_there_are_not_are_refused(host: Host) -> None:
+    for wrong in ("x", None, [], 1.5):
+        with pytest.raises(BadCursor):
+            host.observe("(a)", after=wrong)
+        with pytest.raises(BadCursor):
+            host.facts("(a)", at=wrong or "y")
+    with pytest.raises(WrongCursor):
+        host.observe("(a)", after=-1)
+
+
+@pytest.mark.parametrize("pattern", [None, 5, ["a"], object()])
+async def test_what_is_no_pattern_is_refused(host: Host, pattern: Any) -> None:
+    for ask in (host.observe, host.facts, host.query):
+        with pytest.raises(BadPattern):
+            ask(pattern)
+
+
+async def test_a_handler_that_exits_stops_its_observer_alone(host: Host) -> None:
+    def leave(event: Any) -> None:
+        raise SystemExit
+
+    observer = host.observe("(spawn . _)", leave)
+    with pytest.raises(ObserverFailed):
+        await observer.wait()
+    assert await (await host.get("s")).add() == 1
+
+
+async def test_a_cycle_with_a_collection_in_it_is_refused_at_once(host: Host) -> None:
+    with pytest.raises(NotAValue):
+        await (await host.spawn(Keeper, "k")).cycle()
