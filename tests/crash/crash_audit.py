@@ -15,9 +15,9 @@ from typing import Any
 
 import attrs
 
-from dataspace.drafts import read_deeds
+from dataspace.drafts import Assertion, read_deeds, read_statements
 from dataspace.errors import KeeveError
-from dataspace.log.store import Store
+from dataspace.log.store import Store, Stored
 from dataspace.lookups import Leg, Snapshot
 from dataspace.records import STORE_UID, Kind
 from keeve.api import open_store
@@ -120,7 +120,7 @@ def audit(store: Store, index: Index, *, heaps: bool = True) -> Audit:
         if header.kind == Kind.DELETE:
             chain.deleted = True
         if header.kind == Kind.FORK:
-            found.forks[said["child"]] = (header.uid, said["at"])
+            found.forks[said["child"]] = (header.uid, _forked_at(stored))
         for operation in deeds.operations:
             _note(found, effects, header.uid, header.position, operation)
     for chain in found.chains.values():
@@ -131,6 +131,14 @@ def audit(store: Store, index: Index, *, heaps: bool = True) -> Audit:
                 answer = None if promise is not None else (succeeded, plain(heap, payload))
                 found.requests[chain.uid, key.partition("\0")[2]] = answer
     return found
+
+
+def _forked_at(stored: Stored) -> int:
+    """The seq that a fork's record states."""
+    (fork,) = read_statements(stored.body().facts, lambda cell: stored.cell(cell.number))
+    assert isinstance(fork, Assertion)
+    at: int = fork.fact.keywords["at"]
+    return at
 
 
 def _note(found: Audit, effects: dict[Any, str], uid: bytes, position: int, operation: Any) -> None:

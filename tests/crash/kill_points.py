@@ -18,7 +18,7 @@ from dataspace.records import Kind
 
 EXIT: Final = 137
 
-BATCHES: Final = ("spawn", "crank", "started", "snapshot")
+BATCHES: Final = ("created", "spawn", "crank", "started", "snapshot")
 STEPS: Final = ("before it is written", "torn", "not synced", "durable, nobody told")
 POINTS: Final = (
     *(f"{batch}: {step}" for batch in BATCHES for step in STEPS),
@@ -40,6 +40,7 @@ POINTS: Final = (
 """The points, by name."""
 
 _SPECIAL: Final = {
+    Kind.CREATED: "created",
     Kind.RECOVERED: "recovered",
     Kind.SPAWN: "spawn",
     Kind.SNAPSHOT: "snapshot",

@@ -77,7 +77,7 @@ def fails(tmp_path: Path, reference: Reference, error: int, at: int, times: int)
 def test_an_error_at_any_operation_is_shown_and_loses_nothing(tmp_path: Path, reference: Reference, error: int) -> None:
     """Invariants 5, 6, 11 and 12."""
     shown = 0
-    for at in range(1, len(reference.calls) + 1, 1 if FULL else 3):
+    for at in range(1, len(reference.calls) + 1, 1 if FULL else 4):
         shown += len(fails(tmp_path / "case", reference, error, at, 1).shown)
     assert shown > 10
 
@@ -85,7 +85,7 @@ def test_an_error_at_any_operation_is_shown_and_loses_nothing(tmp_path: Path, re
 @pytest.mark.parametrize("times", [3, 10, 40])
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, reference: Reference, times: int) -> None:
     """Invariant 11: work goes on when there is space."""
-    for at in range(8, len(reference.calls) + 1, 4 if FULL else 29):
+    for at in range(8, len(reference.calls) + 1, 4 if FULL else 43):
         fails(tmp_path / "case", reference, errno.ENOSPC, at, times)
 
 

@@ -13,8 +13,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,13 +29,13 @@ from dataspace.log.verify import Verification
 from keeve.api import open_host, open_store
 from tests.crash.crash_audit import audit
 from tests.crash.crash_suites import FULL
-from tests.crash.kill_points import EXIT, POINTS
+from tests.crash.kill_points import POINTS
+from tests.crash.nursery import Nursery
 from tests.crash.transcript_life import SEGMENT_BYTES, Life, Outside, read_transcript
 
 pytestmark = pytest.mark.crash
 
-ROOT = Path(__file__).parents[2]
-TRANSCRIPTS = ROOT.parent / "shared" / "data" / "transcripts"
+TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("*.jsonl"))
 SEED = int(os.environ.get("KEEVE_SEED", random.randrange(1 << 32)))
 
@@ -50,19 +48,16 @@ needs_transcripts = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[subprocess.Popen[str]]:
+def nursery() -> Iterator[Nursery]:
     """The program that leads lives."""
-    command = [sys.executable, "-m", "tests.crash.transcript_life"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+    with Nursery("tests.crash.transcript_life") as program:
         yield program
-        assert program.stdin is not None
-        program.stdin.close()
 
 
 class Play:
     """A transcript on its way through several processes."""
 
-    def __init__(self, nursery: subprocess.Popen[str], folder: Path, name: str, messages: int) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, name: str, messages: int) -> None:
         self._nursery = nursery
         self._spare = folder / "spare"
         folder.mkdir(parents=True)
@@ -77,17 +72,12 @@ class Play:
         """Whether the turn is over."""
         return self.outside.ended.exists()
 
-    def lead(self, **how: Any) -> int:
-        """Lead one life; gives its exit code."""
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        self._nursery.stdin.write(json.dumps(attrs.asdict(attrs.evolve(self.life, **how))) + "\n")
-        self._nursery.stdin.flush()
-        code = int(self._nursery.stdout.readline())
-        assert code in (0, EXIT, -9), f"the process ended with {code}"
-        if code:
+    def lead(self, *, after: float = 0, **how: Any) -> bool:
+        """Lead one life. Whether it was killed."""
+        killed = self._nursery.lead(attrs.asdict(attrs.evolve(self.life, **how)), after)
+        if killed:
             self._look()
-        return code
+        return killed
 
     def _look(self) -> None:
         """Note what is unknown now."""
@@ -134,7 +124,7 @@ class Play:
 
 
 def play_until_all_points_were_hit(
-    nursery: subprocess.Popen[str], tmp_path: Path, name: str, messages: int, chance: random.Random
+    nursery: Nursery, tmp_path: Path, name: str, messages: int, chance: random.Random
 ) -> Counter[str]:
     """Play a transcript, again and again, until each point was hit at least once. Gives how often."""
     hits: Counter[str] = Counter()
@@ -145,12 +135,12 @@ def play_until_all_points_were_hit(
         while not play.over:
             point, nth = next_kill(play, wanted, chance)
             if point == "SIGKILL":
-                code = play.lead(after=chance.uniform(0.01, 0.25))
+                killed = play.lead(after=chance.uniform(0.01, 0.25))
             elif point == "any operation":
-                code = play.lead(at=f"{chance.randrange(1, 60)}:{chance.randrange(0, 2000)}")
+                killed = play.lead(at=f"{chance.randrange(1, 60)}:{chance.randrange(0, 2000)}")
             else:
-                code = play.lead(point=point, nth=nth)
-            if code:
+                killed = play.lead(point=point, nth=nth)
+            if killed:
                 hits[point] += 1
                 if point in wanted:
                     wanted.remove(point)
@@ -173,7 +163,7 @@ def next_kill(play: Play, wanted: list[str], chance: random.Random) -> tuple[str
         kind = point.partition(":")[0]
         if kind in BEFORE and died != BEFORE[kind]:
             return BEFORE[kind], 1
-        if kind == "spawn" and died:
+        if kind in ("created", "spawn") and died:
             continue
         return point, chance.randrange(1, 6) if kind in ("crank", "started", "model", "tool") else 1
     return chance.choice(["SIGKILL", "any operation", *POINTS]), chance.randrange(1, 30)
@@ -181,9 +171,7 @@ def next_kill(play: Play, wanted: list[str], chance: random.Random) -> tuple[str
 
 @needs_transcripts
 @pytest.mark.parametrize(("name", "messages"), SAMPLE)
-def test_a_transcript_is_played_whatever_dies(
-    tmp_path: Path, nursery: subprocess.Popen[str], name: str, messages: int
-) -> None:
+def test_a_transcript_is_played_whatever_dies(tmp_path: Path, nursery: Nursery, name: str, messages: int) -> None:
     """Invariants 6, 7, 10, 13, 14, 17 and 27."""
     print(f"KEEVE_SEED={SEED}")
     total: Counter[str] = Counter()

@@ -1,7 +1,6 @@
 """A process that plays a transcript through a `Session`, and may be told to die on the way.
 
-Run as a program it is a nursery of such processes: it reads lives as JSON lines, forks one for each (so that nothing is
-imported twice), waits for it, and writes how it ended. It can also kill it from outside, after a while.
+Run as a program it is a nursery of such processes (`tests.crash.nursery`).
 
 What is outside the store (`Outside`) is synced line by line: which tools ran, what was found unknown, at which point
 the process died.
@@ -13,11 +12,6 @@ request ids.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
-import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +25,7 @@ from dataspace import catalog, tables
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
 from tests.crash.kill_points import Killer, PointFiles, append_line
+from tests.crash.nursery import serve
 from vat.devices import Effect, effect
 from vat.engine import Settings
 
@@ -43,7 +38,7 @@ BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": 
 class Life:
     """One process: where it works, what it plays, and how it is to die.
 
-    point, nth: the named point, and the time of reaching it. at: the file operation. after: seconds until SIGKILL.
+    point, nth: the named point, and the time of reaching it. at: the file operation.
     """
 
     folder: str
@@ -53,7 +48,6 @@ class Life:
     point: str = ""
     nth: int = 1
     at: str = ""
-    after: float = 0
 
 
 class Outside:
@@ -169,29 +163,5 @@ async def settle_unknown(host: Any, outputs: Mapping[str, str], outside: Outside
         await trio.sleep(0.002)
 
 
-def lead(life: Life) -> None:
-    """Be that process, in a fork: does not return."""
-    try:
-        trio.run(play, life)
-    except BaseException:  # noqa: BLE001  # whatever it is, the nursery's caller must see it
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
-
-
-def main() -> None:
-    """The nursery."""
-    for line in sys.stdin:
-        life = Life(**json.loads(line))
-        pid = os.fork()
-        if not pid:
-            lead(life)
-        if life.after:
-            time.sleep(life.after)
-            os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(lambda said: trio.run(play, Life(**said)))
