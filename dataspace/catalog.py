@@ -18,7 +18,7 @@ from typing import Final
 
 import apsw
 
-from dataspace.connections import connect, remove, rows
+from dataspace.connections import FAILED, connect, remove, rows
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
 from dataspace.log.marks import START, ChainHead, Head, Mark
@@ -27,7 +27,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.lookups import Lookups
 from dataspace.recall import Notable, Recall, noted
 from dataspace.recent import Recent
-from dataspace.tables import FORMAT, READING, Tables, about
+from dataspace.tables import FORMAT, READING, Tables, about, ours
 
 RUN: Final = 1024
 """Records that are noted before they are worth a transaction."""
@@ -63,7 +63,7 @@ class Flush:
         try:
             with self._writing:
                 self.tables.write(self.recent)
-        except apsw.Error as error:
+        except FAILED as error:
             self.error = error
 
 
@@ -80,13 +80,16 @@ class Catalog(Lookups):
         self._path = None if store.readonly else path
         self._writing = threading.RLock()
         self._wait = RUN
+        self._making = False
         self.recall = Recall(store, self.locate)
         tables = self._found(path) or self._fresh()
         super().__init__(tables)
         try:
             self._begin_at(tables.head())
             self.catch_up()
-        except apsw.Error:
+        except KeeveError:
+            raise
+        except FAILED:
             self.rebuild(store.head.position)
 
     def close(self) -> None:
@@ -173,6 +176,8 @@ class Catalog(Lookups):
             self._stored = flush.recent.head.position
             self._flushing = None
             return True
+        if self._making:
+            raise flush.error
         if isinstance(flush.error, _PASSING):
             # A full disk will pass. Until then the memory has what the file has not.
             self._wait = len(self._recent) + RUN
@@ -196,17 +201,30 @@ class Catalog(Lookups):
         """
         upto = self.head.position if upto is None else upto
         with self._writing:
-            with suppress(apsw.Error):
-                self._tables.close()
-            self._tables = self._fresh()
             try:
-                self._begin_at(START)
-                self.catch_up(upto)
+                self._make(upto)
             except apsw.Error:
                 self._path = None
-                self._tables = self._fresh()
-                self._begin_at(START)
-                self.catch_up(upto)
+                self._make(upto)
+
+    def leave_file(self) -> None:
+        self._path = None
+        self.rebuild()
+
+    def wait_for_writer(self) -> None:
+        with self._writing:
+            pass
+
+    def _make(self, upto: int) -> None:
+        with suppress(apsw.Error):
+            self._tables.close()
+        self._tables = self._fresh()
+        self._begin_at(START)
+        self._making = True
+        try:
+            self.catch_up(upto)
+        finally:
+            self._making = False
 
     def _begin_at(self, head: Head) -> None:
         self._recent = Recent(head)
@@ -216,16 +234,18 @@ class Catalog(Lookups):
 
     def _found(self, path: Path | None) -> Tables | None:
         """The catalog that lies at `path`, if it is one of this log."""
-        if path is None or not path.exists():
+        if path is None:
             return None
         tables = None
         try:
+            if not path.exists():
+                return None
             tables = Tables(None if self._store.readonly else path, self._store.log_id)
             if self._store.readonly:
                 tables.copy_from(path)
             if self._fits(tables):
                 return tables
-        except (apsw.Error, OSError):
+        except (*FAILED, OSError):
             pass
         if tables is not None:
             tables.close()
@@ -251,7 +271,7 @@ class Catalog(Lookups):
             try:
                 remove(self._path)
                 return Tables(self._path, self._store.log_id)
-            except _NO_FILE:
+            except (OSError, apsw.Error):
                 self._path = None
         return Tables(None, self._store.log_id)
 
@@ -273,7 +293,10 @@ class Peek:
             found = rows(self._db, "SELECT seq, hash FROM sessions WHERE uid = ?", (uid,))
         except apsw.Error:
             return None
-        return found[0] if found else None
+        match found:
+            case [(int(seq), bytes(digest))]:
+                return seq, digest
+        return None
 
     def close(self) -> None:
         """Close the file."""
@@ -282,17 +305,17 @@ class Peek:
 
 def peek(path: Path) -> Peek | None:
     """Open the catalog file at `path` for recovery; None when it is missing, damaged or has no mark."""
-    if not path.exists():
-        return None
     db = None
     try:
+        if not path.exists():
+            return None
         db = connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
-        match about(db):
+        match about(db) if ours(db) else ():
             case [form, bytes(log_id), int(position), bytes(digest), int(segment), int(offset), bytes(commit)] if (
                 form == FORMAT
             ):
                 return Peek(db, log_id, Mark(segment, offset, position, digest, commit))
-    except apsw.Error:
+    except (apsw.Error, OSError):
         pass
     if db is not None:
         db.close()

@@ -9,12 +9,18 @@ The one rule: a connection is used by one thread at a time.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import apsw
 import apsw.sqlite_extra
+
+FAILED: Final = (apsw.Error, ArithmeticError, LookupError, TypeError, ValueError)
+"""What reading a file may raise that is damaged, or that somebody else has written: SQLite's errors, and Python's
+where something else stands in a row than we put there."""
 
 
 def connect(
@@ -26,6 +32,14 @@ def connect(
     """
     if path is None:
         return apsw.Connection(":memory:")
+    for one in (path, _journal(path)):
+        if one.exists() and not one.is_file():
+            raise apsw.CantOpenError(f"{one} is not a plain file")  # SQLite would wait for a pipe
+    if flags & apsw.SQLITE_OPEN_CREATE:
+        # As private as the log. Only where there is none: to open a file that SQLite has open, and to close it
+        # again, would give up its locks.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     db = apsw.Connection(str(path), flags, _checked_vfs())
     try:
         if _checked_vfs() is not None:
@@ -58,5 +72,9 @@ def _checked_vfs() -> str | None:
 
 def remove(path: Path) -> None:
     """Remove a catalog file and what SQLite keeps beside it. What is not there is no matter."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for one in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm"), _journal(path)):
+        one.unlink(missing_ok=True)
+
+
+def _journal(path: Path) -> Path:
+    return path.with_name(path.name + "-journal")

@@ -16,6 +16,8 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import apsw
 
+from dataspace.connections import FAILED
+from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 from dataspace.recall import UNREADABLE
 from dataspace.recent import Recent, Session, Taken, unique
@@ -47,15 +49,25 @@ class Snapshot(NamedTuple):
 def _steady(
     ask: Callable[Concatenate[Lookups, _P], _Answer],
 ) -> Callable[Concatenate[Lookups, _P], _Answer]:
-    """A question that, when SQLite fails, is asked again of a catalog made anew."""
+    """A question that, when SQLite fails, is asked again of a catalog made anew: of a file, then of one in memory."""
 
     @wraps(ask)
     def asked(self: Lookups, /, *arguments: _P.args, **options: _P.kwargs) -> _Answer:
         try:
             return ask(self, *arguments, **options)
-        except apsw.Error:
+        except KeeveError:
+            raise
+        except apsw.BusyError:
+            self.wait_for_writer()
+        except FAILED:
             self.rebuild()
+        try:
             return ask(self, *arguments, **options)
+        except KeeveError:
+            raise
+        except FAILED:
+            self.leave_file()
+        return ask(self, *arguments, **options)
 
     return asked
 
@@ -85,6 +97,14 @@ class Lookups:
 
     def rebuild(self) -> None:
         """Make the catalog anew: SQLite has failed."""
+        raise NotImplementedError
+
+    def leave_file(self) -> None:
+        """Make the catalog anew, in memory: SQLite has failed again."""
+        raise NotImplementedError
+
+    def wait_for_writer(self) -> None:
+        """Wait until nobody here writes the file."""
         raise NotImplementedError
 
     def _layers(self) -> list[Recent]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +35,8 @@ from dataspace.recall import UNREADABLE
 from dataspace.recent import Recent, Session, Taken, Thread, between
 
 FORMAT: Final = f"keeve catalog 1 {sys.byteorder}"
-READING: Final = 60_000
-"""Milliseconds that a question waits for the end of a transaction, which takes a few."""
+READING: Final = 2_000
+"""Milliseconds that a question waits for the end of a transaction, which takes a few. Whoever asks holds up all."""
 WRITING: Final = 100
 """Milliseconds that a transaction waits for those who read; then it is tried again later."""
 ROWS: Final = 8
@@ -59,6 +60,7 @@ CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT, seq INT,
     PRIMARY KEY(position, operation, taker)) WITHOUT ROWID;
 CREATE TABLE snapshots(session INT, seq INT, covers INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;
 """
+_OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 _SESSION: Final = (
     "uid, id, type, seq, position, hash, parent, parent_seq, pending, deleted, created, updated FROM sessions"
 )
@@ -191,7 +193,7 @@ class Tables:
 
     def fits(self) -> bool:
         """Whether the tables are of this log, and of the version that is written here."""
-        return about(self._reader)[:2] == (FORMAT, self._log_id)
+        return ours(self._reader) and about(self._reader)[:2] == (FORMAT, self._log_id)
 
     def head(self) -> Head:
         """The head that the tables have reached."""
@@ -341,6 +343,21 @@ class Tables:
             labels = frozenset(row[0] for row in rows(self._reader, sql, (shape,)))
             _remember(self._shapes, shape, labels)
         return labels
+
+
+def ours(db: apsw.Connection) -> bool:
+    """Whether a file has these tables and nothing else: a view or a trigger would be run by whoever asks."""
+    return rows(db, _OBJECTS) == _objects()
+
+
+@cache
+def _objects() -> list[Any]:
+    db = apsw.Connection(":memory:")
+    try:
+        db.execute(_SCHEMA)
+        return rows(db, _OBJECTS)
+    finally:
+        db.close()
 
 
 def about(db: apsw.Connection) -> tuple[Any, ...]:
