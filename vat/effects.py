@@ -26,6 +26,7 @@ import trio
 from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Value, freeze
 from vat.devices import Effect, Method, methods_of
+from vat.errors import place_of
 from vat.outcomes import (
     EffectCancelled,
     EffectTimeout,
@@ -250,8 +251,9 @@ class EffectRunner:
             error = alone(found)
             pause = max(policy.pause(attempt, self._random()), _asked_for(error))
             if attempt >= policy.attempts or not isinstance(error, policy.retry_on) or pause > PATIENCE:
-                trace = trace_of(found, self._vault.redact)
-                return Outcome(error=fit_for_record(error, job.name, self._vault.redact), trace=trace)
+                redact = self._vault.redact
+                trace, at = trace_of(found, redact), redact(place_of(error))
+                return Outcome(error=fit_for_record(error, job.name, redact), trace=trace, at=at)
             await trio.sleep(pause)
             attempt += 1
 

@@ -130,11 +130,14 @@ class Errands:
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
         if outcome.trace:
-            log.info("session %s: %s.%s failed\n%s", wanted.session, wanted.device, wanted.method, outcome.trace)
+            # A `KeeveError` says in its message what is wrong; of any other the message may say little.
+            level = logging.INFO if isinstance(outcome.error, KeeveError) else logging.WARNING
+            log.log(level, "session %s: %s.%s failed\n%s", wanted.session, wanted.device, wanted.method, outcome.trace)
         if outcome.error is None:
             self._outcomes[wanted.key] = Outcome(True, outcome.value)
         else:
-            self._outcomes[wanted.key] = Outcome(False, freeze(failure_of(outcome.error)))
+            at = {"at": outcome.at} if outcome.at else {}
+            self._outcomes[wanted.key] = Outcome(False, freeze({**failure_of(outcome.error), **at}))
         self._running.pop(wanted.key, None)
         self._offer(wanted.key)
 

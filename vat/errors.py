@@ -16,7 +16,7 @@ import builtins
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from sysconfig import get_path
 from typing import Any, ClassVar, Final
 
 from dataspace.errors import KeeveError, is_interrupt
@@ -173,7 +173,7 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         failure: dict[str, Any] = {"error": error.kind, "message": error.message[:_LONGEST]}
     else:
         failure = {"error": type(error).__name__, "message": _message(error)[:_LONGEST]}
-    at = _place(error.__traceback__)
+    at = place_of(error)
     if at:
         failure["at"] = at
     return failure
@@ -212,14 +212,24 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
 
 _PROJECT: Final = str(Path(__file__).parent.parent)
 _OURS: Final = tuple(f"{_PROJECT}{os.sep}{package}{os.sep}" for package in ("vat", "snapshots", "dataspace"))
+_LIBRARIES: Final = tuple({f"{get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def _place(trace: TracebackType | None) -> str:
-    """`at file.py:12 in method`, of the innermost frame that is not of the runtime."""
-    place = ""
+def place_of(error: BaseException) -> str:
+    """`at file.py:12 in method`: where the user's code was, when it raised or called what did; "" if it was not there.
+
+    That is the innermost frame that is neither of the runtime nor of a library; if there is none, the innermost one of
+    a library.
+    """
+    own = foreign = ""
+    trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith(_OURS):
             place = f"at {Path(code.co_filename).name}:{trace.tb_lineno} in {code.co_name}"
+            if code.co_filename.startswith(_LIBRARIES):
+                foreign = place
+            else:
+                own = place
         trace = trace.tb_next
-    return place
+    return own or foreign

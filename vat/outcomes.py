@@ -32,12 +32,14 @@ Redact = Callable[[str], str]
 class Outcome:
     """What came of an effect: its `value` (frozen), or, when that is not `None`, the `error`.
 
-    `trace` is where an error came from, as text without credentials: for the host's log, never for a record.
+    `at` is the place in the user's code where an error was raised, for who gets it; `trace` is where it came from, as
+    text for the host's log, never for a record. Neither has credentials in it.
     """
 
     value: Value = None
     error: Exception | None = None
     trace: str = attrs.field(default="", eq=False, repr=False)
+    at: str = attrs.field(default="", eq=False, repr=False)
 
 
 class EffectError(KeeveError):

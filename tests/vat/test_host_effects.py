@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -365,3 +366,21 @@ async def test_an_outcome_that_no_record_takes_breaks_its_promise(world: World, 
         assert await s.results == ["RecordTooLarge"]
         assert host._engine.errands._outcomes == {}
         assert await s.work("once", 1) == "once 1"
+
+
+async def test_an_error_of_a_device_says_where_it_was_raised_live_and_after_a_restart(
+    either: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with either.host() as host:
+        s = await host.spawn(Worker, "s1")
+        for _ in range(2):
+            with pytest.raises(ValueError, match="the tool is broken") as caught:
+                await s.ask("once", "bad", request="r1")
+            assert re.fullmatch(r"in session 's1' at hosts\.py:\d+ in _do", caught.value.__notes__[0])
+    async with either.host() as host:
+        with pytest.raises(ValueError, match="the tool is broken") as again:
+            await (await host.get("s1")).ask("once", "bad", request="r1")
+    assert again.value.__notes__ == caught.value.__notes__
+    (logged,) = (record for record in caplog.records if "tool.once failed" in record.getMessage())
+    assert logged.levelname == "WARNING"
+    assert "Traceback" in logged.getMessage()
