@@ -73,8 +73,7 @@ class Ownership:
         `now` is the time in microseconds. Raises `StoreOwned` in a forked child, `StoreMoved` or
         `StaleOwner`. Takes a few µs.
         """
-        if os.getpid() != self._process:
-            raise StoreOwned(self._folder, self._process)
+        self.check_process()
         fd = self._fd
         assert fd is not None
         try:
@@ -95,6 +94,11 @@ class Ownership:
         if os.pread(fd, _LENGTH, 0) != self._claim:
             claim = _read(fd)
             raise StaleOwner(self._folder, self.epoch, claim and claim[0])
+
+    def check_process(self) -> None:
+        """Raise `StoreOwned` in a forked child."""
+        if os.getpid() != self._process:
+            raise StoreOwned(self._folder, self._process)
 
     def release(self) -> None:
         """Let another owner in. A second call does nothing."""

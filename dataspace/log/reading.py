@@ -56,12 +56,13 @@ class Reader:
         self._files: OrderedDict[int, int] = OrderedDict()
         self._lengths: dict[int, int] = {}
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._closed = False
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
         """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,
         and `StoreClosed`."""
-        with self._lock:
+        with self._held():
             fd = self._files.get(segment)
             if fd is None:
                 fd = self._open(segment)
@@ -73,6 +74,12 @@ class Reader:
                 return os.pread(fd, length, offset)
             except OSError as error:
                 raise ReadFailed.of(str(self._layout.segment(segment)), error) from error
+
+    def _held(self) -> threading.Lock:
+        """The lock of this process. A forked child has the one that a thread of its parent may have held then."""
+        if os.getpid() != self._process:
+            self._lock, self._process = threading.Lock(), os.getpid()
+        return self._lock
 
     def _open(self, segment: int) -> int:
         if self._closed:
@@ -91,13 +98,13 @@ class Reader:
 
     def close(self) -> None:
         """Close the files, for good."""
-        with self._lock:
+        with self._held():
             self._closed = True
             self._close_all()
 
     def renew(self) -> None:
         """Read on from the files that the names lead to now."""
-        with self._lock:
+        with self._held():
             self._lengths.clear()
             self._close_all()
 

@@ -41,6 +41,7 @@ from dataspace.log.store import (
     StoreClosed,
     StoreFailed,
     StoreMoved,
+    StoreOwned,
     StoreReadOnly,
     check_records,
 )
@@ -219,7 +220,7 @@ class SegmentStore:
     # Writing
 
     def append(self, records: Sequence[Record]) -> None:
-        with self._writing:
+        with self._locked():
             tail = self._ready(records)
             if not records:
                 return
@@ -321,7 +322,7 @@ class SegmentStore:
         return begun
 
     def settle(self) -> None:
-        with self._writing:
+        with self._locked():
             self._settle(self._ready(()))
 
     def _settle(self, tail: Tail, *, ahead: bool = True) -> None:
@@ -333,8 +334,20 @@ class SegmentStore:
         self._put(tail, mark.offset, data, end, ahead=ahead)
         self._settled = True
 
+    def _locked(self) -> threading.Lock:
+        """The lock to hold while writing. In a forked child it may be held by a thread that is not there."""
+        if self._owner is not None:
+            self._owner.check_process()
+        return self._writing
+
     def close(self) -> None:
-        with self._writing:
+        try:
+            lock = self._locked()
+        except StoreOwned:
+            self._closed = True
+            self._release()
+            return
+        with lock:
             if self._closed:
                 return
             self._closed = True

@@ -96,6 +96,29 @@ class TestOwnership:
             os.close(reading)
             os.close(writing)
 
+    def test_a_child_forked_while_something_is_written_and_read_does_not_wait(
+        self, folder: Path, store: SegmentStore
+    ) -> None:
+        """The thread that holds the locks is not there in the child to let them go."""
+        chain = Chain()
+        store.append([chain.record("before")])
+
+        def act() -> int:
+            signal.alarm(10)
+            refused = 0
+            for write in (lambda: store.append([chain.record()]), store.settle):
+                try:
+                    write()
+                except StoreOwned:
+                    refused += 1
+            read = texts(store) == ["before"]
+            store.close()
+            return 7 if refused == 2 and read else 8
+
+        with store._writing, store._reader._lock:
+            assert in_a_forked_child(act) == 7
+        store.append([chain.record("after")])
+
     def test_a_dead_owners_store_is_free(self, folder: Path) -> None:
         def act() -> int:
             opened(folder).append([Chain().record()])
