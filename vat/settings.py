@@ -32,7 +32,7 @@ class Settings:
     vats: int = 1000
     cache: int = 32 << 20
     first_snapshot: int = 16
-    snapshot_cranks: int = 256
+    snapshot_cranks: int = 128
     snapshot_bytes: int = 1 << 20
     closing_records: int = 8
     closing: float = 5.0
