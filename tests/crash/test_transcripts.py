@@ -22,11 +22,8 @@ import attrs
 import pytest
 import trio
 
-from dataspace.log.layout import Layout
-from dataspace.log.opening import mapped
-from dataspace.log.verdicts import Evidence
-from dataspace.log.verify import Verification
 from keeve.api import open_host, open_store
+from tests.cli_runner import keeve
 from tests.crash.crash_audit import audit
 from tests.crash.crash_suites import FULL
 from tests.crash.kill_points import POINTS
@@ -108,10 +105,9 @@ class Play:
         assert audit(store, catalog).heaps  # restored from its newest snapshot as from its first record
         catalog.close()
         store.close()
-        with mapped(Layout(Path(self.life.folder))) as segments:
-            check = Verification(segments, Evidence())
-            assert list(check.findings()) == []
-            assert check.counts.pages
+        said = keeve("verify", "--store", self.life.folder, "--json")
+        assert (said.code, said.json["troubles"]) == (0, []), said
+        assert said.json["snapshots"]
 
     async def _messages(self) -> list[str]:
         """The conversation as a host gives it, a line of JSON for each message."""
