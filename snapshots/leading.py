@@ -27,16 +27,19 @@ def leads(node: Node) -> bool:
 def leading(tree: Tree, loader: Loader = nowhere) -> Iterator[Any]:
     """The items, keys and values of a tree, without most of those that lead nowhere.
 
-    Costs what is not written yet, and the written pages that lead on; no other page is loaded.
+    Costs what is not written yet, and the written pages that lead on, each once; no other page is loaded.
     """
+    seen: set[PageRef] = set()
     todo: list[Any] = [tree.root]
     while todo:
         here = todo.pop()
         if here is None:
             continue
         ref = here if type(here) is PageRef else here.ref
-        if ref is not None and not ref.leads:
-            continue
+        if ref is not None:
+            if not ref.leads or ref in seen:
+                continue
+            seen.add(ref)
         node = loader(here) if type(here) is PageRef else here
         if isinstance(node, Branch):
             todo.extend(node.children)

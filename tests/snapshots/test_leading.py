@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataspace.encoding import encode
 from dataspace.values import FrozenDict, FrozenList, Promise, Ref
 from snapshots import ListTree, MapTree, MemoryPages, PageRef, SetTree, leading, write
 
@@ -90,3 +91,15 @@ def test_nothing_that_refers_is_missed(entries, written):
     everything = sorted(refs(held, pages), key=repr)
     assert sorted(refs(tree, pages), key=repr) == everything
     assert sorted(refs(write(tree, pages), pages), key=repr) == everything
+
+
+def test_a_page_that_is_named_again_and_again_is_looked_at_once():
+    """Invariant 42: forty small pages, each naming the one below 32 times, stand for more items than there is time."""
+    pages = MemoryPages()
+    page, count = pages.put(encode([0, [Ref(None, 1)] * 32])), 32
+    for _ in range(40):
+        ends = [count * (at + 1) for at in range(32)]
+        page = pages.put(encode([1, ends, [page.seq] * 32, [page.number] * 32, page.digest * 32, (1 << 32) - 1]))
+        count *= 32
+    assert list(leading(ListTree(page, count), pages.load)) == [Ref(None, 1)] * 32
+    assert pages.loads == 41
