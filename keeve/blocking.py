@@ -26,6 +26,8 @@ from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve import api
 from vat.actor import Actor
 from vat.asking import NotRunning
+from vat.crank import EVERY_REF
+from vat.errors import NotAssignable, no_such_method
 from vat.host import Host as AsyncHost
 from vat.outside import HostRef, Snapshot, place
 from vat.types import ActorType
@@ -54,23 +56,36 @@ class BlockingRef(Generic[A]):
     """A ref whose methods return their results, and whose public fields are attributes."""
 
     __slots__ = ("_host", "_ref", "_type")
+    _host: Host
+    _ref: HostRef[A]
+    _type: ActorType | None
 
     def __init__(self, host: Host, ref: HostRef[A], described: ActorType | None) -> None:
-        self._host = host
-        self._ref = ref
-        self._type = described
+        put = object.__setattr__
+        put(self, "_host", host)
+        put(self, "_ref", ref)
+        put(self, "_type", described)
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ref, name)
-        field = None if self._type is None else self._type.fields.get(name)
-        if field is not None:
-            return self._host._do(member)
+        described = self._type
+        if described is not None:
+            if name in described.fields:
+                return self._host._do(member)
+            if name not in described.methods and name not in EVERY_REF:
+                raise no_such_method(described.name, name, described.public)
 
         def method(*args: Any, **keywords: Any) -> Any:
             plain = [_plain(arg) for arg in args]
             return self._host._do(member, *plain, **{key: _plain(value) for key, value in keywords.items()})
 
         return method
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise NotAssignable(name, () if self._type is None else self._type.methods)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *EVERY_REF, *(() if self._type is None else self._type.public)})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BlockingRef) and other._ref == self._ref

@@ -24,7 +24,7 @@ from snapshots.handle import Tree
 from snapshots.keyed import MapTree
 from vat.acting import Acting
 from vat.actor import facade
-from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of
+from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, no_such_method
 from vat.messages import Outcome
 from vat.opcodes import Op
 from vat.operations import To
@@ -136,11 +136,14 @@ class Crank(Acting):
                 args.insert(0, exception_of(heap.read(delivery.failure)))
             keywords = {name: heap.read(value) for name, value in delivery.keywords.items()}
             outcome = self._call(found, actor, delivery.actor, args, keywords)
+            if self.torn is not None:
+                raise self.torn
         except BaseException as error:  # whatever user code raises fails its delivery, `sys.exit()` as well
             if is_interrupt(error):
                 raise
             self.sound()
             self.rollback(savepoint)
+            self.torn = None
             outcome = self.fail(error)
         self.resolve(outcome, delivery.result)
 
@@ -153,7 +156,7 @@ class Crank(Acting):
 
     def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's."""
-        savepoint, doing = self.savepoint(), self._doing
+        savepoint, doing, torn = self.savepoint(), self._doing, self.torn
         read = self.heap.read
         try:
             found, actor = self.find(to.actor, method)
@@ -162,9 +165,11 @@ class Crank(Acting):
                 found, actor, to.actor, [read(arg) for arg in kept], {name: read(arg) for name, arg in named.items()}
             )
         except BaseException as error:
+            self.torn = error  # until all of it is undone
             self.sound()
             self.rollback(savepoint)
             self.note(Op.UNDONE, to.actor, self.word(method, "a method"), self.failed(error).payload)
+            self.torn = torn
             raise
         finally:
             self._doing = doing
@@ -236,8 +241,7 @@ class Crank(Acting):
         if found is None:
             if name in UNIVERSAL:
                 raise NoSuchMethod(f"{name} is carried out between cranks: send it, ref.{name}(...)")
-            known = sorted([*described.methods, *(field.name for field in described.fields.values() if field.public)])
-            raise NoSuchMethod(f"{described.name} has no method or public field {name!r}; it has {', '.join(known)}")
+            raise no_such_method(described.name, name, described.public)
         if read_only and not (isinstance(found, Field) or found.read or name in BUILT_IN):
             raise Refused(f"this ref to {self.id!r} is read only, and {name!r} is not marked @read")
         return found, target
@@ -334,3 +338,6 @@ BUILT_IN: Final = {
     "revoke": BuiltIn("revoke", _revoke, False),
 }
 """What can be asked through every ref that is not revoked: it only tells who is there, or gives less away."""
+
+EVERY_REF: Final = UNIVERSAL | BUILT_IN.keys()
+"""What every ref to an actor has besides the actor's own."""

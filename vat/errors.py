@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any, ClassVar, Final
@@ -93,6 +93,23 @@ class NoSuchMethod(KeeveError, AttributeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+def no_such_method(type: str, name: str, known: Iterable[str]) -> NoSuchMethod:
+    """The error for a name that an actor of that type does not have."""
+    return NoSuchMethod(f"{type} has no method or public field {name!r}; it has {', '.join(sorted(known))}")
+
+
+class NotAssignable(KeeveError, AttributeError):
+    """Something was assigned to an attribute of a ref; says how its actor is changed."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, name: str, methods: Iterable[str] = ()) -> None:
+        known = sorted(methods)
+        call = f"configure({name}=...)" if "configure" in known else ", ".join(known) or "one of them"
+        super().__init__(f"{name!r} cannot be assigned through a ref: an actor is changed by its methods; call {call}")
+        self.name = name
 
 
 class NoSuchActor(KeeveError, LookupError):

@@ -15,6 +15,7 @@ import attrs
 from attrs.validators import instance_of
 
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
+from vat.errors import NotAssignable
 from vat.messages import Asker
 from vat.refs import Ref
 
@@ -59,17 +60,25 @@ class HostRef(Generic[A]):
     """
 
     __slots__ = ("_actor", "_asker", "_host", "_uid")
+    _host: Calls
+    _uid: bytes
+    _actor: int
+    _asker: Asker
 
     def __init__(self, host: Calls, uid: bytes, actor: int, asker: Asker) -> None:
-        self._host = host
-        self._uid = uid
-        self._actor = actor
-        self._asker = asker
+        put = object.__setattr__
+        put(self, "_host", host)
+        put(self, "_uid", uid)
+        put(self, "_actor", actor)
+        put(self, "_asker", asker)
 
     def __getattr__(self, name: str) -> Member:
         if name.startswith("_"):
             raise AttributeError(f"{name}: only public methods and fields can be reached through a ref")
         return Member(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise NotAssignable(name)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HostRef):

@@ -130,6 +130,11 @@ class ActorType:
     inner: Mapping[str, Method]
     """What only the actor's own reactions reach: names with one underscore before them."""
 
+    @property
+    def public(self) -> list[str]:
+        """The names that a ref reaches: methods and public fields."""
+        return [*self.methods, *(field.name for field in self.fields.values() if field.public)]
+
 
 def read(function: F) -> F:
     """Mark a method that changes nothing: it writes no record, and raises `ReadOnly` when it tries to."""

@@ -65,7 +65,15 @@ async def test_a_credential_is_in_no_error_no_trace_and_no_progress(make):
         host.want(1, "again", quoting(make))
         outcome = await host.outcome()
     error = outcome.error
-    everything = [repr(error), str(error), repr(vars(error)), repr(error.args), type(error).__name__, outcome.trace, outcome.at]
+    everything = [
+        repr(error),
+        str(error),
+        repr(vars(error)),
+        repr(error.args),
+        type(error).__name__,
+        outcome.trace,
+        outcome.at,
+    ]
     assert CANARY not in "".join([*everything, repr(outcome), repr(host.happened)])
     assert "‹credential openai›" in outcome.trace
 
