@@ -119,9 +119,11 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         byte = data[at]
         at += 1
         number |= (byte & 127) << shift
-        if byte < 128 and number < 1 << 64:
+        if byte < 128:
+            if number >> 64:
+                break
             return number, at
-        shift += 7 if byte > 127 else 70
+        shift += 7
     raise BadEncoding("a number of more than 64 bits")
 
 
