@@ -32,6 +32,8 @@ from dataspace.log.ownership import PLAUSIBLE
 _HEAD = struct.Struct("<8s16sQQQQ32s32s")
 _MAGIC = b"KEEVEHED"
 LENGTH = _HEAD.size + 4
+_LOOK = 64
+"""Publications after which it is time to look whether the file is still there."""
 
 
 class Published(NamedTuple):
@@ -75,23 +77,32 @@ class Publisher:
 
     def __init__(self, path: Path, files: Files, log_id: bytes, epoch: int) -> None:
         self._path = path
+        self._name = str(path)
         self._files = files
         self._log_id = log_id
         self._epoch = epoch
         self._fd: int | None = None
         self._inode = 0
+        self._unlooked = 0
 
-    def publish(self, mark: Mark) -> None:
-        """Say that the log is durable up to `mark`. What the disk refuses here is left: the batch is durable."""
+    def publish(self, mark: Mark, *, look: bool = False) -> None:
+        """Say that the log is durable up to `mark`. What the disk refuses here is left: the batch is durable.
+
+        Whether the file is still there is seen with `look`, and otherwise now and then: it costs more than writing.
+        """
         with suppress(WriteFailed):
             fd = self._fd
-            if fd is None or not self._leads_here():
+            self._unlooked += 1
+            if look or self._unlooked >= _LOOK:
+                self._unlooked = 0
+                fd = fd if self._leads_here() else None
+            if fd is None:
                 fd = self._opened()
             self._files.write(fd, 0, pack(self._log_id, self._epoch, mark))
 
     def _leads_here(self) -> bool:
         try:
-            return os.stat(self._path).st_ino == self._inode
+            return os.stat(self._name).st_ino == self._inode
         except OSError:
             return False
 

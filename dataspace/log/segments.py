@@ -283,13 +283,13 @@ class SegmentStore:
         chunks.append(last)
         return b"".join(chunks), Mark(segment, offset + len(last), position, hash, commit)
 
-    def _put(self, tail: Tail, offset: int, data: bytes, end: Mark, *, ahead: bool = True) -> None:
+    def _put(self, tail: Tail, offset: int, data: bytes, end: Mark, *, ahead: bool = True, idle: bool = False) -> None:
         """Make a batch durable, and then known."""
         try:
             tail.put(offset, data, ahead=ahead)
             self._mark = end
             if self._publisher is not None:
-                self._publisher.publish(end)
+                self._publisher.publish(end, look=idle)
         except BaseException as error:
             self._failed(error)
             raise
@@ -331,7 +331,7 @@ class SegmentStore:
         mark = self._mark
         data, commit = commit_frame(mark.position + 1, mark.position, (), mark.commit, mark.segment, mark.offset)
         end = mark._replace(offset=mark.offset + len(data), commit=commit)
-        self._put(tail, mark.offset, data, end, ahead=ahead)
+        self._put(tail, mark.offset, data, end, ahead=ahead, idle=True)
         self._settled = True
 
     def _locked(self) -> threading.Lock:

@@ -197,7 +197,7 @@ class TestOwnership:
         for record in chain.records(5):
             store.append([record])
         monkeypatch.undo()
-        assert set(asked) == {str(folder / "log"), str(folder / "lock"), str(folder / "head")}
+        assert set(asked) == {str(folder / "log"), str(folder / "lock")}
         store.close()
 
 
@@ -274,11 +274,21 @@ class TestReadingBeside:
         elif how == "a folder":
             head.mkdir()
             store.append([chain.record("not published")])
+            store.settle()
             head.rmdir()
         store.append([chain.record("after")])
+        store.settle()
         reader.refresh()
         assert texts(reader)[-1] == "after"
         reader.close()
+        store.close()
+
+    def test_a_lost_head_file_is_made_again_by_an_owner_that_is_never_idle(self, folder: Path) -> None:
+        chain, store = Chain(), opened(folder)
+        (folder / "head").unlink()
+        for record in chain.records(64):
+            store.append([record])
+        assert (folder / "head").exists()
         store.close()
 
     @pytest.mark.parametrize("how", ["gone", "empty", "cut"])
