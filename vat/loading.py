@@ -95,28 +95,35 @@ class Loader:
         said: Mapping[str, Any] = read_deeds(stored.body().deeds).message
         return said
 
-    def trouble(self, uid: bytes, error: KeeveError) -> None:
-        """Something of a session could not be read while it ran: it is loaded without that the next time."""
+    def trouble(self, uid: bytes, error: KeeveError) -> KeeveError | None:
+        """Something of a session could not be read. Gives what to tell, or None when it can be done without.
+
+        A snapshot can: what it says is in the records before it. Who is the first to meet damage is told; from then on
+        the session is loaded up to there.
+        """
+        row = self._catalog.by_uid(uid)
+        session = uid.hex() if row is None else row.id
+        log.warning("session %s: %s", session, error)
         if isinstance(error, BadSnapshotPage):
             self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
-        elif isinstance(error, SessionDamaged):
+            return None
+        if isinstance(error, SessionDamaged):
             known = self._damaged.get(uid)
             if known is None or error.seq < known.seq:
                 self._damaged[uid] = error
+            return SessionDamaged(session, error.seq, error.position, error.what)
+        return error
 
     def _restored(self, row: Row) -> Restored:
-        """As much as can be read of a session. Each damage that is met on the way leaves less to try."""
-        while True:
-            damage = self._damage(row)
-            upto = row.seq if damage is None else min(row.seq, damage.seq - 1)
-            if damage is not None and not upto:
-                raise damage
-            try:
-                return self.restored(row.uid, upto)
-            except SessionDamaged as error:
-                if damage is not None and error.seq >= damage.seq:
-                    raise
-                self.trouble(row.uid, error)
+        """As much as can be read of a session. Raises `SessionDamaged` for damage that nobody knew of."""
+        damage = self._damage(row)
+        upto = row.seq if damage is None else min(row.seq, damage.seq - 1)
+        if damage is not None and not upto:
+            raise damage
+        try:
+            return self.restored(row.uid, upto)
+        except SessionDamaged as error:
+            raise self.trouble(row.uid, error) or error from error
 
     def restored(self, uid: bytes, upto: int) -> Restored:
         """A session's heap as of a seq, from what is stored."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dataspace.errors import KeeveError
+from dataspace.log.files import ReadFailed
 from dataspace.log.store import Stored
 from dataspace.records import content_digest
 from dataspace.values import Cell, Erased
@@ -56,15 +57,18 @@ class VatMemory:
         """What could not be read, whoever caught the error: what was made of it must not be recorded."""
 
     def page(self, ref: PageRef) -> Node:
-        """The node of a page. Raises `BadSnapshotPage`."""
+        """The node of a page. Raises `BadSnapshotPage` or `ReadFailed`."""
         owner = self._records.owner(ref.seq)
         node = self._cache.get(owner, ref)
         if node is None:
             try:
                 data = read_page(self._records, ref)
                 node = decode_node(data, ref=Ref, promise=Promise)
+            except (BadSnapshotPage, ReadFailed) as error:  # what cannot be read now is not bad for that
+                self.trouble = error
+                raise
             except KeeveError as error:
-                self.trouble = error if isinstance(error, BadSnapshotPage) else BadSnapshotPage(ref, str(error))
+                self.trouble = BadSnapshotPage(ref, str(error))
                 raise self.trouble from error
             self._cache.put(owner, ref, node, len(data))
             self.loads += 1

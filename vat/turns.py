@@ -33,7 +33,7 @@ class Turns:
     """The mailboxes, and the task that empties them.
 
     load: brings a resident's vat into memory. after: what a vat does after a job. trouble: something of a session could
-    not be read. evict: a resident may leave memory.
+    not be read; gives what is lost by that, if anything is. evict: a resident may leave memory.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Turns:
         commits: Commits,
         *,
         load: Callable[[Resident], Vat],
-        trouble: Callable[[bytes, KeeveError], None],
+        trouble: Callable[[bytes, KeeveError], KeeveError | None],
         after: Callable[[Resident, Vat], Sequence[Step]],
         evict: Callable[[Resident], None],
     ) -> None:
@@ -176,11 +176,14 @@ class Turns:
             job.failed(error)
 
     def _unreadable(self, resident: Resident, job: Job, error: KeeveError) -> None:
-        """Something could not be read: the vat is loaded again without it, and the job done then."""
-        log.warning("session %s: %s", resident.uid.hex(), error)
-        self._trouble(resident.uid, error)
-        resident.mailbox.appendleft(job)
+        """Something could not be read: the vat is loaded again without it. The job is done then if nothing is lost by
+        that, and fails otherwise."""
+        lost = self._trouble(resident.uid, error)
+        if lost is None:
+            resident.mailbox.appendleft(job)
         self._spoil(resident)
+        if lost is not None and job.failed is not None:
+            job.failed(lost)
 
     def _spoil(self, resident: Resident) -> None:
         """The vat holds what must not be recorded: it is loaded again, as soon as what it did record is durable."""

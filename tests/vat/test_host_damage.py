@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dataspace.log.files import ReadFailed
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
@@ -164,6 +165,9 @@ async def test_a_damaged_session_is_readable_up_to_there_and_others_go_on(disk: 
         (disk.folder / "catalog.sqlite").unlink()
     async with disk.host() as host:
         s = await host.get("s1")
+        if catalog:  # what was judged once is not judged again, so nobody has met it yet
+            with pytest.raises(SessionDamaged, match=r"session s1 is damaged at seq 4"):
+                await s.seen
         assert await s.seen == ["word 0", "word 1"]
         assert await s.total() == 2
         with pytest.raises(SessionDamaged, match=r"session s1 is damaged at seq 4") as caught:
@@ -182,7 +186,8 @@ async def test_a_damaged_session_is_readable_up_to_there_and_others_go_on(disk: 
         await others_go_on(host)
 
 
-async def test_damage_that_is_met_while_running_is_as_good_as_damage_that_recovery_finds(disk: World) -> None:
+async def test_who_meets_damage_first_is_told_and_then_it_is_as_damage_that_recovery_finds(disk: World) -> None:
+    """Invariant 22: A failed read is an error, never an empty history."""
     async with disk.host(vats=1) as host:
         s = await host.spawn(Counter, "s1")
         await host.spawn(Counter, "other")
@@ -191,6 +196,8 @@ async def test_damage_that_is_met_while_running_is_as_good_as_damage_that_recove
         await s.add("short")
         await (await host.get("other")).add()
         flip(disk, host, "s1", 2, b"a long text")
+        with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 2"):
+            await s.seen  # not an empty history: who meets it first is told
         for _ in range(2):
             assert await s.seen == []
             with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 2"):
@@ -273,3 +280,30 @@ async def test_a_store_in_memory_knows_damage_too(world: World) -> None:
         assert await s.seen == ["a"]
         with pytest.raises(SessionDamaged, match="a test says so"):
             await s.add("c")
+
+
+async def test_a_read_that_fails_for_now_is_an_error_and_no_damage(world: World) -> None:
+    """Invariant 22: A failed read is an error, never an empty history."""
+    async with world.host(vats=0) as host:
+        s = await host.spawn(Counter, "s1")
+        await s.add("a long text " * 100)
+        store = host._engine.store
+        read = store.read
+
+        class Failing:
+            def __init__(self, stored: Any) -> None:
+                self.stored = stored
+
+            def cell(self, number: int) -> Any:
+                raise ReadFailed("log", "I/O error")
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.stored, name)
+
+        store.read = lambda address: Failing(read(address))
+        for _ in range(2):
+            with pytest.raises(ReadFailed):
+                await s.seen
+        store.read = read
+        assert await s.add("b") == 2
+        assert len(await s.seen) == 2
