@@ -25,6 +25,7 @@ from vat.sending import Sending
 from vat.stored import listed, mapped
 from vat.transaction import STATED
 from vat.types import ActorType, Field, UnknownActorType, type_of
+from vat.whole import whole
 
 _SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
 
@@ -68,6 +69,7 @@ class Acting(Sending):
 
     # Actors and refs.
 
+    @whole
     def spawn(self, cls: type, fields: Mapping[str, Any]) -> Ref:
         """A new actor of this vat. Raises `UnknownActorType`, `TypeError` or `NotAValue`."""
         described = type_of(cls)
@@ -89,6 +91,7 @@ class Acting(Sending):
                     self.do(Op.CHANGE, actor, name, verb, *args)
         return Ref(None, actor)
 
+    @whole
     def narrow(self, target: int, methods: Sequence[str], read_only: bool) -> Ref:
         """A ref that reaches less of an actor, or of what a narrowed ref reaches; no methods are all of them."""
         names = listed([self.word(name, "a method") for name in methods]) if methods else None
@@ -111,6 +114,7 @@ class Acting(Sending):
 
     # Facts.
 
+    @whole
     def state_fact(self, mode: int, label: str, fields: Sequence[Any], keywords: Mapping[str, Any]) -> Handle:
         """State a fact; `mode` is 0 (for ever), 1 (may be retracted) or 2 (presence). Raises `BadName`, `NotAValue`."""
         self.changes()
@@ -133,6 +137,7 @@ class Acting(Sending):
         draft.stated(at, label, kept, named)
         return Handle(draft.seq, at)
 
+    @whole
     def retract(self, handle: Sequence[int]) -> None:
         """Take a fact back. Raises `Refused` when the handle names none that this session holds."""
         self.changes()
@@ -148,6 +153,7 @@ class Acting(Sending):
 
     # The dataspace.
 
+    @whole
     def observe(self, pattern: str, method: Any, after: str) -> int:
         """Have a method called with each event; gives the subscription's number."""
         actor, name = method_of(method)
@@ -167,6 +173,7 @@ class Acting(Sending):
 
     # Time and chance.
 
+    @whole
     def random(self) -> Random:
         """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded."""
         if self.seed is None:  # nothing was drawn yet, or it was undone

@@ -24,6 +24,7 @@ from vat.refs import NearMethod, Promise
 from vat.stored import listed, mapped
 from vat.transaction import Delivery, Transaction
 from vat.types import Field, Method
+from vat.whole import whole
 
 
 class Promises(Transaction):
@@ -49,6 +50,7 @@ class Promises(Transaction):
         state, payload, *_ = self.entry(promise)
         return Outcome(state == KEPT, payload) if state >= KEPT else None
 
+    @whole
     def react(
         self, promise: values.Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Promise:

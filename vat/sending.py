@@ -25,6 +25,7 @@ from vat.refs import DIRECTORY, Promise, Ref
 from vat.stored import PLAIN, listed, mapped
 from vat.transaction import HERE, OUTWARD, Delivery
 from vat.types import Method
+from vat.whole import whole
 
 UNIVERSAL: Final = frozenset({"snapshot", "fork"})
 """What every vat understands and the host carries out, between cranks."""
@@ -51,6 +52,7 @@ class Sending(Promises):
 
     __slots__ = ()
 
+    @whole
     def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise:
         """An eventual send: near ones are deliveries of this crank, far ones leave when it is durable.
 
@@ -182,6 +184,7 @@ class Sending(Promises):
 
     # Effects.
 
+    @whole
     def want(self, device: str, method: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Promise:
         """An effect: the host carries it out when this crank is durable. Views are allowed as arguments.
 
@@ -225,6 +228,7 @@ class Sending(Promises):
         self.note(Op.WANTED, number, id, device, method, listed(args), mapped(keywords), listed(views), result)
         self.wanted.append(number)
 
+    @whole
     def cancel(self, promise: values.Promise, error: Exception) -> bool:
         """Give up the effect that settles a promise, which breaks with `error`. False when there is none."""
         self.changes()

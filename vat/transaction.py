@@ -26,6 +26,7 @@ from vat.opcodes import Op
 from vat.operations import APPLY
 from vat.refs import Promise, Ref
 from vat.types import Types
+from vat.whole import whole
 
 HERE, OUTWARD, INWARD, STATED = range(4)
 """Where a value goes that is frozen: it stays, it leaves the vat, it has come to it, it is a fact."""
@@ -104,6 +105,7 @@ class Transaction:
         "settling",
         "silent",
         "subscriptions",
+        "torn",
         "types",
         "uid",
         "wanted",
@@ -160,6 +162,8 @@ class Transaction:
         self.subscriptions = False
         """Whether it may have begun or ended subscriptions."""
         self.seed: bytes | None = None
+        self.torn: BaseException | None = None
+        """What cut something off in the middle: the delivery fails with it, whatever user code made of it."""
 
     # From beginning to end.
 
@@ -210,14 +214,22 @@ class Transaction:
         draft = self.draft
         if draft is None:
             raise OutsideCrank(_NO_CRANK)
-        APPLY[operation[0]](self.heap, *operation[1:])
-        draft.operations.append(operation)
+        try:
+            APPLY[operation[0]](self.heap, *operation[1:])
+            draft.operations.append(operation)
+        except BaseException as error:
+            self.torn = error
+            raise
 
     def note(self, *operation: Any) -> None:
         """Apply an operation that belongs to the running of the crank itself, and write it down."""
         if not self.silent:
-            APPLY[operation[0]](self.heap, *operation[1:])
-            self.record.operations.append(operation)
+            try:
+                APPLY[operation[0]](self.heap, *operation[1:])
+                self.record.operations.append(operation)
+            except BaseException as error:
+                self.torn = error
+                raise
 
     def changes(self) -> None:
         """Raise `ReadOnly` or `OutsideCrank` unless something may be changed now."""
@@ -246,7 +258,7 @@ class Transaction:
             return value
         draft = self.record
         if kind is str or kind is Text:  # nothing to undo: it is kept, or refused, as one
-            return freeze(value, draft, path)
+            return self._frozen(value, draft, path)
         undo, mark = self.heap.mark(), draft.mark()
         self._mode = mode
         try:
@@ -257,12 +269,18 @@ class Transaction:
                 if copied is value:
                     raise
                 return freeze(copied, draft, path)
-        except BaseException:
+        except BaseException as error:
+            before, self.torn = self.torn, error
             self.heap.rollback(undo)
             draft.rollback(mark)
+            self.torn = before
             raise
         finally:
             self._mode = HERE
+
+    @whole
+    def _frozen(self, value: str, draft: CrankDraft, path: str) -> Value:
+        return freeze(value, draft, path)
 
     def key(self, value: Any, path: str) -> Value:
         """The stored form of a key, which is never a cell. Raises `NotAValue` for what is no scalar."""
