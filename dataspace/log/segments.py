@@ -240,11 +240,9 @@ class SegmentStore:
             raise self._refusal()
         check_records(records, self.damaged)
         self._owner.check(tail.folder, tail.path, tail.inode, self._now())
-        length = tail.length()
-        if length != tail.size:
-            raise StoreMoved(self._path, f"{tail.path} has {length} bytes and had {tail.size}")
-        if not tail.intact():
-            raise StoreMoved(self._path, f"{tail.path} does not end with what was last written to it")
+        changed = tail.changed()
+        if changed:
+            raise StoreMoved(self._path, changed)
         return tail
 
     def _refusal(self) -> KeeveError:
@@ -344,9 +342,7 @@ class SegmentStore:
         try:
             lock = self._locked()
         except StoreOwned:
-            self._closed = True
-            self._release()
-            return
+            lock = threading.Lock()  # nothing is written in a forked child, and all is given up
         with lock:
             if self._closed:
                 return

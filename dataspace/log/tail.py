@@ -59,14 +59,18 @@ class Tail:
             raise
         return cls(files, path, fd, len(head))
 
-    def length(self) -> int:
-        """The length that the file has now. (Asked without its times, see `Ownership.check`.)"""
-        return os.lseek(self._fd, 0, os.SEEK_END)
+    def changed(self) -> str:
+        """How the file is not as it was left; nothing when it is. (Its times are not asked for, see `Ownership.check`.)
 
-    def intact(self) -> bool:
-        """Whether the file still ends with what was last put there, and not with an older or another copy of it."""
+        A file of the right length that ends with something else is an older or another copy of it.
+        """
+        length = os.lseek(self._fd, 0, os.SEEK_END)
+        if length != self.size:
+            return f"{self.path} has {length} bytes and had {self.size}"
         last = self._last
-        return os.pread(self._fd, len(last), self._end - len(last)) == last
+        if os.pread(self._fd, len(last), self._end - len(last)) != last:
+            return f"{self.path} does not end with what was last written to it"
+        return ""
 
     def put(self, offset: int, data: bytes, *, ahead: bool = True) -> None:
         """Write `data` at `offset`, over zeros or at the end: durable when this returns.

@@ -13,12 +13,10 @@ from segment_folders import content, opened, segment, spoil
 
 from dataspace.drafts import read_deeds
 from dataspace.log.files import DiskFull
-from dataspace.log.frames import COMMIT_SIZE, MAX_HEAD, place, record_head_length
+from dataspace.log.frames import COMMIT_SIZE, place
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import (
-    MAX_PARTS,
     NotAStore,
-    RecordTooLarge,
     StoreClosed,
     StoreFailed,
     StoreReadOnly,
@@ -228,29 +226,6 @@ class TestWriting:
         again = opened(folder, files=files)
         assert texts(again) in (["durable"], ["durable", "unknown"])
         again.close()
-
-    def test_a_record_that_is_too_large_is_refused(self, store: SegmentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dataspace.log.store.MAX_RECORD", 1000)
-        chain = Chain()
-        record = chain.record("x" * 600, cells=["y" * 600])
-        with pytest.raises(RecordTooLarge, match="1"):
-            store.append([record])
-        chain.back(record)
-        store.append([chain.record("x" * 600)])
-
-    def test_what_no_head_has_room_for_is_refused_before_it_is_written(self, folder: Path) -> None:
-        """Invariant 43: a record whose parts could not be found again would take the whole log with it."""
-        assert record_head_length(MAX_PARTS) <= MAX_HEAD
-        store = opened(folder)
-        chain = Chain()
-        record = chain.record(cells=[""])
-        record.cells = list(record.cells) * (MAX_PARTS + 1)
-        with pytest.raises(RecordTooLarge, match=f"{MAX_PARTS + 1} cells"):
-            store.append([record])
-        chain.back(record)
-        store.append([chain.record("smaller")])
-        store.close()
-        assert texts(opened(folder)) == ["smaller"]
 
     def test_a_chain_that_was_not_written_to_lately_is_asked_for(self, folder: Path) -> None:
         chain, heads = Chain(), {}
