@@ -31,6 +31,7 @@ from actors.chat import (
     summed,
     told,
 )
+from actors.tools import Tools
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, Text
 from vat.actor import Actor, Device, actor, state_own
@@ -83,7 +84,10 @@ class Session(Actor):
     mode: "agent", or "chat" to keep it from using tools.
     tools: the tools' schemas, as the model is given them (in OpenAI form).
     options: sent with each request to the model, and recorded with it: keep them small.
-    max_steps: answers of the model in one turn.  max_tokens: its tokens in one turn; 0 is no limit.
+    max_steps: answers of the model in one turn; what the last one calls is not called.
+    max_tokens: the turn is over with the answer with which its tokens are this many; 0 is no limit.
+    A turn that ends at a limit gives the content of its last answer, which is None where that only called tools;
+    `status()` and the fact `turn-done` say which limit it was.
     history: the inputs that were accepted, in order.
     messages: the whole conversation in OpenAI chat form, byte for byte.
     usage: what all turns together have used.
@@ -112,7 +116,15 @@ class Session(Actor):
     _spent: Mapping[str, Any] = FrozenDict()
     """What the running turn has used."""
     _limit: str = ""
-    """The limit that ended the last turn, whose tool calls were not carried out then."""
+    """The limit that the last turn reached; what its last answer called was not carried out then."""
+
+    @classmethod
+    def given(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Raises `BadSetting`. `tools` may be a `Tools`, whose schemas it stands for."""
+        for name, value in fields.items():
+            _check(name, value)
+        tools = fields.get("tools")
+        return {**fields, "tools": tools.schemas} if isinstance(tools, Tools) else fields
 
     # What others may ask.
 
@@ -179,8 +191,14 @@ class Session(Actor):
 
     @read
     def status(self) -> dict[str, Any]:
-        """How far it is: turns accepted and over, and the number of the one that runs, if any."""
-        return {"accepted": len(self.history), "over": self._over, "running": self._running()}
+        """How far it is: how many turns are accepted and how many over, which one runs (None: none), and the limit that
+        the last one that was done has reached (`"steps"`, `"tokens"`, `"mode"`; None: none)."""
+        return {
+            "accepted": len(self.history),
+            "over": self._over,
+            "running": self._running(),
+            "limit": self._limit or None,
+        }
 
     # A turn.
 
@@ -229,7 +247,7 @@ class Session(Actor):
         if usage:
             self._spent = summed(self._spent, usage if isinstance(usage, Mapping) else {})
         calls = message.get("tool_calls")
-        limit = self._reached(step) if calls else ""
+        limit = self._reached(step, bool(calls))
         if calls and not limit:
             return self._call(calls, 0, n, step)
         output = message.get("content")
@@ -240,11 +258,11 @@ class Session(Actor):
         self._close(n)
         return output
 
-    def _reached(self, step: int) -> str:
-        """The limit that keeps the tools from being called."""
-        if self.mode != "agent":
+    def _reached(self, step: int, calls: bool) -> str:
+        """The limit that an answer has reached; what it `calls` is not called then."""
+        if calls and self.mode != "agent":
             return "mode"
-        if step >= self.max_steps:
+        if calls and step >= self.max_steps:
             return "steps"
         tokens = self._spent.get("total_tokens", 0)
         return "tokens" if 0 < self.max_tokens <= (tokens if isinstance(tokens, int | float) else 0) else ""
@@ -315,10 +333,20 @@ class Session(Actor):
         return {"role": "system", "content": marked(self.system)}
 
     def _check_settings(self) -> None:
-        if self.mode not in MODES:
-            raise BadSetting("mode", f"is {self.mode!r} and not one of {', '.join(MODES)}")
-        if self.max_steps < 1:
-            raise BadSetting("max_steps", f"is {self.max_steps}: a turn takes at least one answer")
+        for name in ("mode", "max_steps", "max_tokens", "options"):
+            _check(name, getattr(self, name))
+
+
+def _check(field: str, value: Any) -> None:
+    """Raise `BadSetting` for what a field of a session cannot be."""
+    if field == "mode" and value not in MODES:
+        raise BadSetting("mode", f"is {value!r} and not one of {', '.join(MODES)}")
+    if field == "max_steps" and (type(value) is not int or value < 1):
+        raise BadSetting("max_steps", f"is {value!r}: a turn takes at least one answer, and a whole number of them")
+    if field == "max_tokens" and (type(value) is not int or value < 0):
+        raise BadSetting("max_tokens", f"is {value!r}: it is a number of tokens, or 0 for no limit")
+    if field == "options" and not isinstance(value, Mapping):
+        raise BadSetting("options", f"is a {type(value).__name__}: it is a dict of what is sent with each request")
 
 
 def _named(error: Exception) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataspace.connections import FAILED
 from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 from dataspace.recall import UNREADABLE
-from dataspace.recent import Recent, Session, Taken, unique
+from dataspace.recent import Recent, SessionRow, Taken, unique
 from dataspace.tables import Tables
 
 LATEST: Final = (1 << 63) - 1
@@ -113,7 +113,7 @@ class Lookups:
     # Sessions.
 
     @_steady
-    def by_uid(self, uid: bytes) -> Session | None:
+    def by_uid(self, uid: bytes) -> SessionRow | None:
         """The session with that uid, deleted ones included."""
         thread = self._recent.threads.get(uid)
         if thread is not None and thread.birth is not None:
@@ -126,7 +126,7 @@ class Lookups:
         return found
 
     @_steady
-    def session(self, id: str) -> Session | None:
+    def session(self, id: str) -> SessionRow | None:
         """The session with that id, deleted ones included: an id that was ever used is never free again."""
         for recent in self._layers():
             uid = recent.ids.get(id)
@@ -135,13 +135,15 @@ class Lookups:
         found = self._tables.named(id) if id and isinstance(id, str) and _written(id) == id else None
         return self.by_uid(found.uid) if found else None
 
-    def sessions(self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False) -> list[Session]:
+    def sessions(
+        self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False
+    ) -> list[SessionRow]:
         """At most `limit` sessions in the order of their ids: those that begin with `prefix` and follow `after`.
 
         Deleted ones only when asked for. About 20 µs for each, however many there are.
         """
         prefix, after, limit = _written(prefix), _written(after), min(limit, MOST)
-        found: list[Session] = []
+        found: list[SessionRow] = []
         while len(found) < limit:
             page = self._page(prefix, after, limit)
             found += [row for row in page if row.id.startswith(prefix) and (deleted or not row.deleted)]
@@ -151,7 +153,7 @@ class Lookups:
         return found[:limit]
 
     @_steady
-    def _page(self, prefix: str, after: str, limit: int) -> list[Session]:
+    def _page(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
         rows = self._tables.listed(prefix, after, limit)
         uids = {row.id: row.uid for row in rows}
         last = rows[-1].id if len(rows) == limit else None

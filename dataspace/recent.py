@@ -24,7 +24,7 @@ _NOTHING: Final[tuple[str, ...]] = ()
 _PLAIN: Final = frozenset(Kind) - {Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE, Kind.CREATED}
 
 
-class Session(NamedTuple):
+class SessionRow(NamedTuple):
     """What the catalog knows of a session.
 
     `seq`, `position` and `hash` are its head's; `parent` is the uid that it was forked from at `parent_seq`
@@ -44,6 +44,10 @@ class Session(NamedTuple):
     deleted: int
     created: int
     updated: int
+
+    def __repr__(self) -> str:
+        said = ((name, value.hex() if isinstance(value, bytes) else value) for name, value in self._asdict().items())
+        return f"SessionRow({', '.join(f'{name}={value!r}' for name, value in said)})"
 
 
 class Taken(NamedTuple):
@@ -110,7 +114,7 @@ class Thread:
         self.birth: Birth | None = None
         self.snapshots: list[tuple[int, int]] = []
 
-    def over(self, before: Session | None) -> Session:
+    def over(self, before: SessionRow | None) -> SessionRow:
         """The session as it is after these records, given what it was `before` them."""
         birth = self.birth
         if birth is None and before is not None:
@@ -118,7 +122,7 @@ class Thread:
         elif birth is None:
             birth = nameless(self.uid, self.time)
         deleted = self.deleted or (before.deleted if before else 0)
-        return Session(
+        return SessionRow(
             self.uid,
             birth.id,
             birth.type,

@@ -32,7 +32,7 @@ from dataspace.connections import connect, rows
 from dataspace.log.marks import Head
 from dataspace.packing import item, least, pack, unpack
 from dataspace.recall import UNREADABLE
-from dataspace.recent import Recent, Session, Taken, Thread, between
+from dataspace.recent import Recent, SessionRow, Taken, Thread, between
 
 FORMAT: Final = f"keeve catalog 1 {sys.byteorder}"
 READING: Final = 2_000
@@ -156,7 +156,7 @@ class Tables:
             db.execute("INSERT INTO sessions VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", thread.over(None))
             return db.last_insert_rowid()
         number, *before = found[0]
-        now = thread.over(Session(*before))
+        now = thread.over(SessionRow(*before))
         db.execute(
             "UPDATE sessions SET seq = ?, position = ?, hash = ?, pending = ?, deleted = ?, updated = ? WHERE n = ?",
             (now.seq, now.position, now.hash, now.pending, now.deleted, now.updated, number),
@@ -199,18 +199,18 @@ class Tables:
         """The head that the tables have reached."""
         return Head(*about(self._reader)[2:4])
 
-    def session(self, uid: bytes) -> Session | None:
+    def session(self, uid: bytes) -> SessionRow | None:
         """The session `uid`."""
         return self._one(f"SELECT {_SESSION} WHERE uid = ?", (uid,))
 
-    def named(self, id: str) -> Session | None:
+    def named(self, id: str) -> SessionRow | None:
         """The session `id`."""
         return self._one(f"SELECT {_SESSION} WHERE id = ? ORDER BY n LIMIT 1", (id,))
 
-    def listed(self, prefix: str, after: str, limit: int) -> list[Session]:
+    def listed(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
         """The sessions in the order of their ids, from `prefix` on, those behind `after`."""
         sql = f"SELECT {_SESSION} WHERE id > ? AND id >= ? ORDER BY id LIMIT ?"
-        return [Session(*row) for row in rows(self._reader, sql, (after, prefix, limit))]
+        return [SessionRow(*row) for row in rows(self._reader, sql, (after, prefix, limit))]
 
     def pending(self) -> list[bytes]:
         """The uids of sessions with something pending."""
@@ -283,9 +283,9 @@ class Tables:
         found: list[tuple[int, int]] = rows(self._reader, sql, (self._number(uid), upto, limit))
         return found
 
-    def _one(self, sql: str, bindings: Iterable[Any]) -> Session | None:
+    def _one(self, sql: str, bindings: Iterable[Any]) -> SessionRow | None:
         found = rows(self._reader, sql, tuple(bindings))
-        return Session(*found[0]) if found else None
+        return SessionRow(*found[0]) if found else None
 
     def _postings(self, label: str, after: int, upto: int, held: int) -> list[Any]:
         number = self._labels.get(label)

@@ -26,8 +26,8 @@ from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve import api
 from vat.actor import Actor
 from vat.asking import NotRunning
-from vat.crank import EVERY_REF
 from vat.errors import NotAssignable, no_such_method
+from vat.host import EVERY_REF
 from vat.host import Host as AsyncHost
 from vat.outside import HostRef, Snapshot, place
 from vat.types import ActorType

@@ -15,7 +15,7 @@ from dataspace.drafts import Handle
 from dataspace.facts import BadName, is_word
 from dataspace.values import Value
 from vat.errors import Refused
-from vat.fields import beginning, checked, filling
+from vat.fields import beginning, checked, filling, given
 from vat.opcodes import Op, Verb
 from vat.operations import COLLECTIONS, fact_key
 from vat.promises import method_of
@@ -76,7 +76,7 @@ class Acting(Sending):
         if self.types[described.name].cls is not cls:
             raise UnknownActorType(described.name, (known.name for known in self.types))
         self.changes()
-        return self.settle_in(described, fields)
+        return self.settle_in(described, given(cls, fields))
 
     def settle_in(self, described: ActorType, given: Mapping[str, Any]) -> Ref:
         """A new actor with its first state."""

@@ -8,7 +8,7 @@ The one rule: everything an actor does goes through the crank that runs it; an i
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from dataspace.drafts import Handle
@@ -216,6 +216,15 @@ class Actor:
     def revoke(self, ref: Ref) -> None:
         """Take back a ref that `narrow` gave, or one narrowed from that. Raises `Refused`."""
         self._crank.revoke(self._actor, ref)
+
+    @classmethod
+    def given(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What `spawn` was given, as the fields are to begin: a place to refuse what cannot be meant.
+
+        Called where `spawn` is, before anything is recorded; it must follow from `fields` alone. Whatever it raises,
+        `spawn` raises, and nothing has happened.
+        """
+        return fields
 
     @classmethod
     def upgrade(cls, state: MutableMapping[str, Any], from_version: int) -> None:

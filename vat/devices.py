@@ -147,7 +147,8 @@ def methods_of(device: object) -> dict[str, Method]:
     if inspect.isroutine(device):
         policy = getattr(device, _MARK, None)
         if policy is None:
-            raise NotADevice(_name(device), "mark the function with @effect")
+            wanted = "" if inspect.iscoroutinefunction(device) else "make it an `async def`, and "
+            raise NotADevice(_name(device), f"{wanted}mark the function with @effect")
         return {"call": Method(policy, device)}
     own: Mapping[str, Policy] = getattr(device, "policies", {})
     methods = {}
@@ -155,7 +156,10 @@ def methods_of(device: object) -> dict[str, Method]:
         if not name.startswith("_") and (policy := _declared(device, name)) is not None:
             methods[name] = Method(own.get(name, policy), getattr(device, name))
     if not methods:
-        raise NotADevice(_name(type(device)), "it has no public `async def` marked with @effect; mark one")
+        raise NotADevice(
+            _name(type(device)),
+            "it has no public `async def` marked with @effect; mark one (a plain `def` must become one)",
+        )
     for name in own:
         if name not in methods:
             raise BadPolicy(name, f"{_name(type(device))} has no such method; it has {', '.join(methods)}")

@@ -23,12 +23,19 @@ _GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
 """What a collection can be filled from."""
 
 
+def given(cls: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an actor begins with, as its type takes it (`Actor.given`)."""
+    taken: Mapping[str, Any] = cls.given(fields)
+    return taken
+
+
 def checked(described: ActorType, given: Mapping[str, Any]) -> None:
     """Raise `TypeError` unless `given` are fields of the type, fit for them, and all that it needs."""
     for name, value in given.items():
         field = described.fields.get(name)
         if field is None:
-            raise TypeError(f"{described.name} has no field {name!r}; it has {', '.join(described.fields) or 'none'}")
+            public = [known.name for known in described.fields.values() if known.public]
+            raise TypeError(f"{described.name} has no field {name!r}; it has {', '.join(public) or 'none'}")
         called, wanted = _GIVEN.get(field.shape, ("", object))
         if called and (not isinstance(value, wanted | View) or isinstance(value, str | bytes)):
             raise TypeError(f"{described.name}.{name} begins with a {called}, not with a {type(value).__name__}")

@@ -17,14 +17,15 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import StoreReadOnly
 from dataspace.observe import NoSuchSession, Reader
 from dataspace.patterns import Pattern
-from dataspace.recent import Session as Row
+from dataspace.recent import SessionRow as Row
 from dataspace.values import Value, digest_of, freeze
 from vat.actor import Actor
 from vat.births import SESSION_ID, BadSessionId, IdInUse
 from vat.carrying import child_ref
-from vat.crank import UNIVERSAL
+from vat.crank import EVERY_REF, UNIVERSAL
 from vat.engine import Engine, NotRunning
 from vat.errors import exception_of
+from vat.fields import given as begins_with
 from vat.heap import ROOT_ACTOR
 from vat.loading import gone
 from vat.messages import Asker, Call
@@ -36,6 +37,7 @@ from vat.vat import Step, Vat, request_digest
 from vat.verifying import Report, verify
 
 __all__ = [
+    "EVERY_REF",
     "SESSION_ID",
     "BadOutcome",
     "BadSessionId",
@@ -104,7 +106,7 @@ class Host:
         """
         engine = self._engine
         described = engine.types.add(cls)
-        given = {name: freeze(unbound(value), None, name) for name, value in fields.items()}
+        given = {name: freeze(unbound(value), None, name) for name, value in begins_with(cls, fields).items()}
         asker = self._asker.requesting(request)
         uid = engine.entropy(16)
         key: tuple[str, bytes] | None = None
@@ -119,6 +121,7 @@ class Host:
     ) -> Ref:
         """For the directory: a session of a registered type, under a uid that follows from who asked."""
         cls = self._engine.types[type_name].cls
+        fields = begins_with(cls, fields)
         key = (f"{asker.by}\0{uid.hex()}", digest_of([type_name, id, dict(fields)]))
         await self._spawn(cls, id, uid, fields, asker, key)
         return child_ref(uid)

@@ -18,7 +18,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe import NoSuchSession
-from dataspace.recent import Session as Row
+from dataspace.recent import SessionRow as Row
 from snapshots.cache import PageCache
 from vat.errors import Deleted
 from vat.memory import BadSnapshotPage, VatMemory

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from dataspace.log.store import Stored
-from dataspace.recent import Session
+from dataspace.recent import SessionRow
 from snapshots.cache import PageCache
 from snapshots.handle import Tree
 from vat.heap import Heap
@@ -41,10 +41,10 @@ class Pending(Index, Protocol):
     """What is asked of the catalog."""
 
     def with_pending(self) -> list[bytes]: ...
-    def by_uid(self, uid: bytes) -> Session | None: ...
+    def by_uid(self, uid: bytes) -> SessionRow | None: ...
 
 
-def effects_in(heap: Heap, row: Session) -> Iterator[OpenEffect]:
+def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
     """The open effects of a session whose heap this is, in the order in which they were wanted.
 
     A fork that has done nothing yet has none: what it inherited is its parent's.
@@ -74,6 +74,6 @@ def open_effects(catalog: Pending, read: Callable[[int], Stored], cache: PageCac
             yield from effects_in(stored_heap(row, catalog, read, cache), row)
 
 
-def stored_heap(row: Session, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:
+def stored_heap(row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:
     """A session's heap at its head, from what is stored."""
     return restore(Lineage(row.uid, catalog, read), catalog, cache, row.seq).heap

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dataspace.events import Event
-from dataspace.recent import Session
+from dataspace.recent import SessionRow
 from dataspace.values import Blob, Erased, Promise, Ref, Symbol, render
 from keeve.cli.text import instant
 
@@ -76,7 +76,7 @@ def event_face(event: Event) -> dict[str, Any]:
     }
 
 
-def session_face(row: Session, parent: str | None) -> dict[str, Any]:
+def session_face(row: SessionRow, parent: str | None) -> dict[str, Any]:
     """What the catalog knows of a session; `parent` is the id of the one that it was forked from."""
     return {
         "id": row.id,

@@ -16,7 +16,7 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
 from dataspace.observe import Dataspace, NoSuchSession
-from dataspace.recent import Session
+from dataspace.recent import SessionRow
 from keeve.api import open_store
 from keeve.cli.machine import owner_of
 from vat.errors import Deleted
@@ -37,7 +37,7 @@ class Reading:
         """The process that has the store, as `owner_of` tells it."""
         return owner_of(Layout(self.folder).lock)
 
-    def session(self, id: str) -> Session:
+    def session(self, id: str) -> SessionRow:
         """The session of that id. Raises `NoSuchSession` or `Deleted`."""
         row = self.catalog.session(id)
         if row is None:
@@ -46,7 +46,7 @@ class Reading:
             raise Deleted(f"session {id!r} has been deleted; its id never comes back")
         return row
 
-    def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[Session]:
+    def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
         """All sessions whose ids begin with `prefix`, in order, a page at a time."""
         while page := self.catalog.sessions(prefix, after=after, limit=500, deleted=deleted):
             yield from page

@@ -14,7 +14,7 @@ import attrs
 from dataspace.errors import KeeveError
 from dataspace.events import Event
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.recent import Session
+from dataspace.recent import SessionRow
 from keeve.cli.effects import effect_face, state_of
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
@@ -52,7 +52,7 @@ def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, li
 class Shown:
     """What `show` found. `damage` is why it could not read all of it."""
 
-    row: Session
+    row: SessionRow
     parent: str | None
     turns: list[Turn]
     forks: list[tuple[str, int]]

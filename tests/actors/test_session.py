@@ -183,6 +183,16 @@ def test_a_limit_on_tokens_ends_a_turn_before_its_next_call() -> None:
     assert driven.stated("turn-done")[0].keywords["limit"] == "tokens"
 
 
+def test_a_last_answer_that_uses_too_many_tokens_is_told_of_as_well() -> None:
+    driven = session(Says(says("much", usage={"total_tokens": 101}), says("little")), Does(), max_tokens=100)
+    assert said(driven, "talk") == "much"
+    assert driven.stated("turn-done")[0].keywords["limit"] == "tokens"
+    assert driven.read("status")["limit"] == "tokens"
+    assert said(driven, "again") == "little"
+    assert driven.read("status")["limit"] is None
+    assert driven.read("messages")[2:] == [user("again"), {"role": "assistant", "content": "little"}]
+
+
 def test_a_chat_offers_no_tools_and_calls_none() -> None:
     model, tools = Says(says("let me", calls("a"))), Does()
     driven = session(model, tools, mode="chat")
@@ -222,7 +232,7 @@ def test_the_queue_survives_a_restart_at_every_point() -> None:
         driven.restart()
     assert [done.fields[0] for done in driven.stated("turn-done")] == [1, 2, 3]
     assert said(driven, "four") == "4"
-    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None}
+    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None}
 
 
 def test_a_repeated_request_gives_the_same_turn() -> None:

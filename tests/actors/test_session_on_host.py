@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from actors.models import EchoModel
-from actors.session import UNKNOWN, Session, TurnInterrupted
+from actors.session import UNKNOWN, BadSetting, Session, TurnInterrupted
+from actors.tools import Tools
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.scenes import Does, Says, calls, says, tool, user
@@ -202,3 +203,32 @@ async def test_a_fork_in_the_middle_of_a_turn_does_not_answer_who_asked_its_pare
             gate.open.set()
         assert answers == ["one"]
         assert await twin.turn("two") == "two"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("mode", "talk"),
+        *(("max_steps", value) for value in (0, -1, 2.5, "4", True, None)),
+        *(("max_tokens", value) for value in (-1, "many", None)),
+        ("options", [1]),
+    ],
+)
+async def test_a_setting_that_cannot_be_meant_makes_no_session(field: str, value: Any) -> None:
+    async with memory_host() as host:
+        with pytest.raises(BadSetting, match=field):
+            await host.spawn(Session, "s1", **{field: value})
+        with pytest.raises(BadSetting, match=field):
+            await host.directory.spawn("keeve.session", "s1", {field: value})
+        assert host.sessions() == []
+
+
+async def test_tools_are_given_as_they_are_or_as_their_schemas() -> None:
+    async def look(at: str) -> str:
+        """Looks."""
+        return at
+
+    tools = Tools(look)
+    async with memory_host(devices={"tools": tools}) as host:
+        one, two = await host.spawn(Session, tools=tools), await host.spawn(Session, tools=tools.schemas)
+        assert await one.tools == await two.tools == tools.schemas

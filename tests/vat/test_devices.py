@@ -155,3 +155,13 @@ def test_progress_after_the_end_of_an_attempt_is_heard_by_nobody():
     late.end()
     late.progress("still here")
     assert heard == []
+
+
+@pytest.mark.parametrize(("make_async", "said"), [(False, "make it an `async def`, and mark"), (True, "device: mark")])
+def test_a_function_that_is_no_device_is_told_all_that_it_lacks_at_once(make_async, said):
+    async def later(effect): ...
+
+    def now(effect): ...
+
+    with pytest.raises(NotADevice, match=said):
+        methods_of(later if make_async else now)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import attrs
 import pytest
 import trio
@@ -11,10 +14,12 @@ from dataspace.log.files import DiskFull
 from dataspace.observe import NoSuchSession
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, World, heap_of, records, settled, started
+from vat.actor import Actor, actor
 from vat.births import BadSessionId, IdInUse
 from vat.checking import fingerprint
 from vat.errors import Deleted
 from vat.host import SnapshotMismatch
+from vat.refs import Ref
 from vat.types import UnknownActorType
 
 # Spawning and finding
@@ -209,3 +214,36 @@ async def test_a_restored_heap_is_the_live_one(either: World) -> None:
         assert resident is not None
         assert resident.vat is not None
         assert heap_of(host, "s1") == fingerprint(resident.vat.heap)
+
+
+async def test_what_a_type_makes_of_what_it_is_given_is_what_it_begins_with(either: World) -> None:
+    either.actors = [*either.actors, Picky]
+    async with either.host() as host:
+        assert await (await host.spawn(Picky, "p", size="7")).size == 7
+        with pytest.raises(ValueError, match="no number"):
+            await host.spawn(Picky, "q", size="large")
+        with pytest.raises(TypeError, match=r"it has size, inner$"):
+            await host.spawn(Picky, "q", other=1)
+        p = await host.get("p")
+        assert await (await p.make("8")).size == 8
+        with pytest.raises(ValueError, match="no number"):
+            await p.make("large")
+        assert [row.id for row in host.sessions()] == ["p"]
+
+
+@actor("test.picky", version=1)
+class Picky(Actor):
+    """Takes whole numbers, however they are written."""
+
+    size: int
+    inner: Any = None
+    _own: int = 0
+
+    @classmethod
+    def given(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not str(fields.get("size", 0)).isdecimal():
+            raise ValueError("that is no number")
+        return {**fields, "size": int(fields.get("size", 0))}
+
+    def make(self, size: str) -> Ref:
+        return self.spawn(Picky, size=size)
