@@ -1,13 +1,16 @@
 """The front door: what users import. `docs/` says how each is used; `keeve.errors` has what can be raised.
 
     open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
+    SessionRow, EffectStatus                                what a host lists
     Session, Tools, TurnInterrupted                         a conversation with a model, and its tools
-    ChatModel, EchoModel, ScriptedModel                     models
+    ChatModel, EchoModel, ScriptedModel                     models, and
+    model_from_environment                                  the one that the environment names
     Actor, actor, read, near, Ref, Promise                  what actors are written with
     List, Map, Set, Text, Symbol, Blob, ERASED, NotAValue   what their fields hold
+    freeze                                                  and whether something is a value
     Device, effect, Effect, Policy                          what touches the world
     Vault, Environment, File                                where its credentials are
-    pattern, parse, Pattern, ANY, capture                   what observers ask for
+    pattern, parse, Pattern, ANY, capture, fact             what observers ask for
     Event, Fact, Cursor, CaughtUp                           and what they are given
     KeeveError                                              the root of every error
 
@@ -20,21 +23,22 @@ from keeve import _ours
 
 _ours.check()
 
-from actors.models import ChatModel, EchoModel, ScriptedModel
+from actors.models import ChatModel, EchoModel, ScriptedModel, model_from_environment
 from actors.session import Session, TurnInterrupted
 from actors.tools import Tools
 from dataspace.cursor import Cursor
 from dataspace.errors import KeeveError
 from dataspace.events import CaughtUp, Event
-from dataspace.facts import Fact
+from dataspace.facts import Fact, fact
 from dataspace.patterns import ANY, Pattern, capture, parse, pattern
-from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text
+from dataspace.recent import SessionRow
+from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
 from vat.actor import Actor, Device, actor
 from vat.collections import List, Map, Set
 from vat.devices import Effect, Policy, effect
 from vat.engine import Settings
-from vat.host import Host
+from vat.host import EffectStatus, Host
 from vat.outside import HostRef, Snapshot
 from vat.refs import Promise, Ref, near
 from vat.types import read
@@ -53,6 +57,7 @@ __all__ = [
     "Device",
     "EchoModel",
     "Effect",
+    "EffectStatus",
     "Environment",
     "Event",
     "Fact",
@@ -69,6 +74,7 @@ __all__ = [
     "Ref",
     "ScriptedModel",
     "Session",
+    "SessionRow",
     "Set",
     "Settings",
     "Snapshot",
@@ -80,6 +86,9 @@ __all__ = [
     "actor",
     "capture",
     "effect",
+    "fact",
+    "freeze",
+    "model_from_environment",
     "near",
     "open_host",
     "parse",

@@ -75,6 +75,8 @@ async def open_host(
     guard(folder)
     if unknown not in ("break", "hold"):
         raise ValueError(f'unknown={unknown!r}: it is "break" or "hold"')
+    if not isinstance(settings, Settings | None):
+        raise TypeError(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
     _check(actors, devices or {})
     given = settings or Settings()
     if unknown == "hold":

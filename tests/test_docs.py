@@ -14,7 +14,7 @@ from dataspace.errors import KeeveError
 from docs import fill_rooms
 from keeve import Host, Settings, blocking, errors, open_host
 from tests.pages import ROOT, run
-from tests.test_architecture import modules, texts
+from tests.test_architecture import BELOW, modules, texts
 from vat.actor import RESERVED
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -95,6 +95,31 @@ def test_every_error_that_a_page_names_can_be_imported(name: str) -> None:
     named = set(re.findall(r"`([A-Z]\w+)`", (ROOT / "docs" / name).read_text())) & known
     assert named
     assert named <= set(errors.__all__)
+
+
+PAGES_FOR_USERS = [
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("actors", "command-line", "devices", "hosts", "observers", "patterns", "sessions", "testing")
+    ),
+]
+"""Pages of which a reader may copy every line into a program."""
+
+
+@pytest.mark.parametrize("name", PAGES_FOR_USERS)
+def test_a_page_for_users_imports_from_the_front_door_only(name: str) -> None:
+    imported = re.findall(r"^(?:>>> )?(?:from|import) ([\w.]+)", (ROOT / name).read_text(), re.MULTILINE)
+    assert [module for module in imported if module.partition(".")[0] in {*BELOW} - {"keeve"}] == []
+
+
+def test_the_page_of_hosts_marks_what_is_awaited() -> None:
+    table = (ROOT / "docs" / "hosts.md").read_text().partition("## What a host does\n\n")[2].partition("\n\n")[0]
+    rows = [row.split(" | ")[0] for row in table.splitlines()[2:]]
+    marked = {name: "⏳" in row for row in rows for name in re.findall(r"`(\w+)", row)}
+    assert {name for name, awaited in marked.items() if awaited} == {
+        name for name in marked if inspect.iscoroutinefunction(getattr(Host, name))
+    }
 
 
 def subclasses(cls: type) -> set[type]:

@@ -47,8 +47,9 @@ class TestRunGuard(KeeveError):
         self.store = store
         self.sign = sign
         super().__init__(
-            f"{store} is not a store of tests, and this is a test run ({sign}). Give the test a store under "
-            "its tmp_path, in a folder made by keeve.testing.folder_for_stores(), or put an empty file "
+            f"{store} is not a store of tests, and this is a test run ({sign}). With pytest, "
+            'give the test a store under the fixture store_folder (pytest_plugins = ["keeve.testing.plugin"] in the '
+            "topmost conftest.py); else under keeve.testing.folder_for_stores(path), or put an empty file "
             f"{MARKER} into the folder of a store that tests may use; {SWITCH}=1 in the environment "
             "of whoever starts the tests lets them open any store"
         )

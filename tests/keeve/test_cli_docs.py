@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
@@ -77,3 +79,10 @@ def test_the_help_names_the_commands(words: tuple[str, ...]) -> None:
 
 def test_the_version_is_told() -> None:
     assert re.fullmatch(r"\S+\n", keeve("--version").out)
+
+
+def test_the_package_runs_as_the_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "keeve", "ls", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, "keeve ls" in ran.stdout) == (0, True)

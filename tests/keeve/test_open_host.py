@@ -47,11 +47,19 @@ async def test_an_unknown_outcome_is_held_whatever_else_is_set(store_folder: Pat
         {"devices": {"model": object()}},
         {"devices": {"model": EchoModel}},
         {"unknown": "perhaps"},
+        {"settings": {"vats": 1}},
     ],
 )
 async def test_an_option_that_cannot_be_meant_makes_no_store(store_folder: Path, options: dict[str, Any]) -> None:
     """Invariant 43."""
-    with pytest.raises((KeeveError, ValueError)):
+    with pytest.raises((KeeveError, ValueError, TypeError)):
         async with open_host(store_folder / "s", **options):
             pass
     assert not (store_folder / "s").exists()
+
+
+async def test_settings_that_are_none_are_told_what_they_are(store_folder: Path) -> None:
+    settings: Any = {"vats": 1}
+    with pytest.raises(TypeError, match=r"settings is a dict: give Settings\(vats=100\)"):
+        async with open_host(store_folder / "s", settings=settings):
+            pass
