@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from threading import get_ident
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace import values
@@ -80,6 +81,7 @@ _SHORT: Final = 64
 """Characters of a string that is surely not kept apart."""
 
 _NO_CRANK: Final = "an actor or a collection was used when its crank was over"
+_OTHER_THREAD: Final = "an actor was changed from another thread than the one that its crank runs in"
 
 
 class Transaction:
@@ -105,6 +107,7 @@ class Transaction:
         "settling",
         "silent",
         "subscriptions",
+        "thread",
         "torn",
         "types",
         "uid",
@@ -119,6 +122,8 @@ class Transaction:
         self.id = id
         self.powers = powers
         self.draft: CrankDraft | None = None
+        self.thread = 0
+        """The thread that the crank runs in."""
         self.watched: Mapping[int, Any] = {}
         """The promises that callers outside wait for."""
         self.queue: deque[Delivery] = deque()
@@ -176,6 +181,7 @@ class Transaction:
         draft = CrankDraft(self.uid, seq, Kind.CRANK, max(self.powers.clock(), heap.time))
         draft.crank = self
         self.draft = draft
+        self.thread = get_ident()
         self.previous = previous
         self.asker = asker
         self.silent = self.read_only = silent
@@ -209,11 +215,10 @@ class Transaction:
 
     def do(self, *operation: Any) -> None:
         """Apply an operation that an actor asked for, and write it down. Raises `ReadOnly` or `OutsideCrank`."""
-        if self.read_only:
-            self.changes()
         draft = self.draft
-        if draft is None:
-            raise OutsideCrank(_NO_CRANK)
+        if self.read_only or draft is None or get_ident() != self.thread:
+            self.changes()
+        assert draft is not None
         try:
             APPLY[operation[0]](self.heap, *operation[1:])
             draft.operations.append(operation)
@@ -235,6 +240,8 @@ class Transaction:
         """Raise `ReadOnly` or `OutsideCrank` unless something may be changed now."""
         if self.draft is None:
             raise OutsideCrank(_NO_CRANK)
+        if get_ident() != self.thread:
+            raise OutsideCrank(_OTHER_THREAD)
         if self.read_only:
             raise ReadOnly("this method is marked @read, or was called through a read-only ref, and changes something")
 
