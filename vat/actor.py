@@ -237,7 +237,7 @@ class Actor:
 
 
 RESERVED: Final = frozenset(
-    {name for name in vars(Actor) if not name.startswith("_")} | {"snapshot", "fork", "describe"}
+    {name for name in vars(Actor) if not name.startswith("_")} | {"_crank", "_actor"} | {"snapshot", "fork", "describe"}
 )
 """Names that every actor has; a field or method of the user's cannot take them."""
 

@@ -187,6 +187,10 @@ def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
                 continue
             if name in reserved:
                 raise BadActorType(cls, f"the field {name} has the name of something that every actor has")
+            if name.startswith("__"):
+                raise BadActorType(cls, f"the field {name} has a name of Python's or the runtime's: use another one")
+            if name == "request":
+                raise BadActorType(cls, "spawn(..., request=...) is the id of a request: give the field another name")
             fields[name] = _field(cls, base, name, getattr(kind, "__keeve_shape__", Shape.VALUE), annotation)
     return fields
 

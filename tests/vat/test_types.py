@@ -170,3 +170,15 @@ def test_a_class_that_is_not_decorated_is_no_type():
 
     with pytest.raises(BadActorType, match="decorate it with @actor"):
         Types([Plain])
+
+
+@pytest.mark.parametrize("name", ["_crank", "_actor", "__keeve_type__", "__class__", "__own", "ref", "fork", "request"])
+def test_a_field_with_a_name_that_is_taken_is_refused(name: str) -> None:
+    with pytest.raises(BadActorType, match="name"):
+        actor("types.taken", version=1)(type("Taken", (Actor,), {"__annotations__": {name: int}}))
+
+
+@pytest.mark.parametrize("name", ["_crank", "_actor", "ref", "fork"])
+def test_a_method_with_a_name_that_is_taken_is_refused(name: str) -> None:
+    with pytest.raises(BadActorType, match="name"):
+        actor("types.taken", version=1)(type("Taken", (Actor,), {name: lambda self: None}))
