@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
 from vat.chain import Step, request_key
-from vat.errors import Forked, Refused, exception_of
+from vat.errors import Forked, Refused
 from vat.heap import PENDING
 from vat.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.opcodes import Op
@@ -290,10 +290,6 @@ class Vat(Upkeep):
         Observed: _observed,
         Detach: _detached,
     }
-
-    def error_of(self, outcome: Outcome) -> Exception:
-        """The exception that a failed outcome stands for."""
-        return exception_of(outcome.payload, f"in session {self.id!r}")
 
 
 def _said(call: Call, args: Sequence[Value], keywords: Mapping[str, Value]) -> FrozenDict:
