@@ -23,7 +23,7 @@ from dataspace.values import FrozenDict, Value
 from vat.heap import ROOT_ACTOR, Heap
 from vat.loading import Loader, gone
 from vat.messages import Asker, Call, Outcome
-from vat.operations import Op
+from vat.opcodes import Op
 from vat.residents import NotYet, Residents
 from vat.restore import NoSuchPoint
 from vat.types import Types

@@ -29,7 +29,7 @@ from vat.messages import Outcome
 from vat.opcodes import Op
 from vat.operations import To
 from vat.refs import Promise, Ref, running
-from vat.sending import UNIVERSAL as UNIVERSAL
+from vat.sending import UNIVERSAL
 from vat.stored import listed, mapped
 from vat.transaction import Delivery
 from vat.types import Field, Method

@@ -22,7 +22,7 @@ from dataspace.values import Value, digest_of, freeze
 from vat.actor import Actor
 from vat.births import SESSION_ID, BadSessionId, IdInUse
 from vat.carrying import child_ref
-from vat.crank import EVERY_REF, UNIVERSAL
+from vat.crank import EVERY_REF
 from vat.engine import Engine, NotRunning
 from vat.errors import exception_of
 from vat.fields import given as begins_with
@@ -32,6 +32,7 @@ from vat.messages import Asker, Call
 from vat.outside import HostRef, Snapshot, bound, unbound
 from vat.refs import DIRECTORY, Ref
 from vat.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
+from vat.sending import UNIVERSAL
 from vat.types import ActorType
 from vat.vat import Step, Vat, request_digest
 from vat.verifying import Report, verify

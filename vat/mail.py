@@ -19,12 +19,12 @@ from dataspace.errors import KeeveError
 from dataspace.observe import NoSuchSession
 from dataspace.values import Value
 from vat.carrying import arriving
-from vat.crank import UNIVERSAL
 from vat.errors import Deleted, failure_of
 from vat.loading import gone
 from vat.messages import Call, Outcome, Settled
-from vat.operations import REPLY
+from vat.operations import To
 from vat.residents import Job, Resident, Residents
+from vat.sending import UNIVERSAL
 from vat.vat import Step, Vat
 
 log = logging.getLogger("keeve")
@@ -152,7 +152,7 @@ class Mail:
         """A session has been deleted: what others wait for from it never comes."""
         for _, entry in list(vat.heap.system["promises"].items(loader=vat.heap.page)):
             for reaction in entry[2]:
-                if reaction[0] == REPLY:
+                if reaction[0] == To.REPLY:
                     self._never(reaction[1], reaction[2], vat.uid, gone(vat.id))
 
     def _never(self, uid: bytes, promise: int, receiver: bytes, error: BaseException) -> None:

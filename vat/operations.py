@@ -17,7 +17,7 @@ from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from vat.heap import BROKEN, FOLLOWING, KEPT, PARENTAL, PENDING, Heap, State
-from vat.opcodes import Op as Op
+from vat.opcodes import Op
 from vat.stored import listed
 
 VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
@@ -52,10 +52,6 @@ class To:
     """ref, method, args, keywords, promise"""
     OUTSIDE = 5
     """the caller of this message; never kept"""
-
-
-REPLY: Final = To.REPLY
-"""The kind of the reactions that another vat waits for."""
 
 
 def _set(heap: Heap, actor: int, field: str, value: Any) -> None:

@@ -18,6 +18,7 @@ from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
 from vat.errors import NotAssignable
 from vat.messages import Asker
 from vat.refs import Ref
+from vat.stored import PLAIN
 
 A = TypeVar("A", covariant=True)
 
@@ -113,13 +114,10 @@ class Member:
         return f"{self._ref!r}.{self._name}"
 
 
-_SCALARS = frozenset({str, int, float, bool, type(None), bytes})
-
-
 def bound(value: Value, host: Calls, asker: Asker) -> Any:
     """A value from a vat as code outside gets it: the refs in it bound to the host."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in PLAIN:
         return value
     if kind is Ref:
         return HostRef(host, value.session, value.actor, asker)
@@ -138,7 +136,7 @@ def unbound(value: Any, within: tuple[int, ...] = ()) -> Any:
     `within` are the containers that it is in, so that one which contains itself comes to an end.
     """
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in PLAIN:
         return value
     if isinstance(value, HostRef):
         return Ref(value._uid, value._actor)

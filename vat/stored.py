@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dataspace.values import CELLED, FrozenDict, FrozenList, Value
-from dataspace.values import CelledDict as CelledDict
-from dataspace.values import CelledList as CelledList
+from dataspace.values import CELLED, CelledDict, CelledList, FrozenDict, FrozenList, Value
 
 
 def listed(items: Iterable[Value]) -> FrozenList:
