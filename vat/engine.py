@@ -6,10 +6,11 @@
 
     turns          mailboxes, and the one task that runs vats      loading     a vat from what is stored
     commits        steps on their way to the log                   births      spawns, forks, ids
-    mail           between vats                                    universal   snapshot, fork, describe
+    mail           between vats                                    universal   snapshot, fork
     errands        effects                                         asking      tasks that wait for an answer
     subscriptions  actors that observe                             waking      sessions that something waits for
     care           upgrades, collecting, snapshots                 watchdog    reports what runs long
+    following      what another process writes                     observers   handlers outside of all vats
 
 The one rule: **what is durable in a heap is taken up whenever its vat comes into memory.** So whatever dies, a batch,
 a vat or the host, nothing that waits for the outside has to be remembered anywhere else.
