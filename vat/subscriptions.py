@@ -106,6 +106,8 @@ class Subscriptions:
                         log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
             except KeeveError as error:
                 log.warning("session %s: its subscription %d stopped: %s", uid.hex(), number, error)
+            except Exception:
+                log.exception("session %s: its subscription %d stopped", uid.hex(), number)
             finally:
                 if self._tasks.get((uid, number)) is scope:
                     del self._tasks[uid, number]

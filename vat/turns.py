@@ -145,8 +145,17 @@ class Turns:
                 return
         if vat.deleted:
             resident.paused = True
-        elif not all(self._commits.add(resident, step, Job(None)) for step in self._after(resident, vat)):
+        elif not self._looked_after(resident, vat):
             self._spoil(resident)
+
+    def _looked_after(self, resident: Resident, vat: Vat) -> bool:
+        """What a vat does after a job. False when the vat is of no use any more."""
+        try:
+            steps = self._after(resident, vat)
+        except Exception:
+            log.exception("session %s: what follows a job failed; the session is loaded again", vat.id)
+            return False
+        return all(self._commits.add(resident, step, Job(None)) for step in steps)
 
     def _loaded(self, resident: Resident, job: Job) -> Vat | None:
         """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""

@@ -7,17 +7,22 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from dataspace.errors import is_interrupt
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.effect_host import error_of
+from tests.vat.hosts import Counter, Watcher
+from vat import subscriptions
 from vat.actor import Actor, actor
 from vat.devices import effect
+from vat.engine import Settings
 from vat.errors import Failed
 from vat.outcomes import DeviceFailed
 from vat.refs import near
 from vat.upgrading import UpgradeFailed
+from vat.vat import Vat
 
 
 class Odd(BaseException):
@@ -213,3 +218,33 @@ def test_an_interrupt_is_found_in_groups_of_any_depth() -> None:
     for _ in range(3000):
         deep = BaseExceptionGroup("a", [ValueError(), deep])
     assert is_interrupt(deep)
+
+
+async def test_a_snapshot_for_which_there_is_no_memory_costs_no_session_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Invariant 23: what fails in one session ends no other."""
+
+    def without_memory(vat: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(Vat, "snapshot", without_memory)
+    async with memory_host(actors=[Counter], settings=Settings(first_snapshot=2)) as host:
+        s, t = await host.spawn(Counter, "s"), await host.spawn(Counter, "t")
+        for number in range(1, 6):
+            assert await s.add() == await t.add() == number
+        assert await (await host.restore_latest("s")).count == 5
+
+
+async def test_a_subscription_that_cannot_go_on_stops_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_memory(event: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(subscriptions, "event_value", without_memory)
+    async with memory_host(actors=[Counter, Watcher]) as host:
+        s, w = await host.spawn(Counter, "s"), await host.spawn(Watcher, "w")
+        await w.watch("(test.said . _)")
+        await s.state("something")
+        await trio.testing.wait_all_tasks_blocked()
+        assert await s.add() == 1
+        assert await w.heard == []
