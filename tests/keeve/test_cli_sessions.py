@@ -12,7 +12,7 @@ from keeve import open_host
 from keeve.cli.sessions import words
 from keeve.cli.turns import turns_of
 from tests.cli_runner import keeve
-from tests.cli_worlds import Caller, leave_waiting
+from tests.cli_worlds import Asking, Caller, leave_waiting
 
 
 @pytest.fixture
@@ -148,3 +148,11 @@ def test_turns_need_not_be_those_of_a_session_of_ours() -> None:
 )
 def test_content_is_shown_in_words(content: Any, shown: str) -> None:
     assert words(content) == shown
+
+
+async def test_a_limit_that_a_turn_has_reached_is_shown(store: Path) -> None:
+    async with open_host(store, devices={"model": Asking()}) as host:
+        s = await host.spawn(Session, "s1", max_steps=1)
+        assert await s.turn("send it") is None
+    assert "turn 1  done at the limit of steps, " in keeve("show", "s1", "--store", store).out
+    assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["limit"] == "steps"

@@ -139,7 +139,15 @@ def test_a_store_outside_is_refused_with_what_to_do(outside: Path) -> None:
         guard(outside)
     assert caught.value.store == outside
     assert caught.value.usage
-    for part in (str(outside), "PYTEST", MARKER, f"{SWITCH}=1", "folder_for_stores"):
+    for part in (
+        str(outside),
+        "PYTEST",
+        MARKER,
+        f"{SWITCH}=1",
+        "folder_for_stores",
+        "store_folder",
+        "keeve.testing.plugin",
+    ):
         assert part in str(caught.value)
 
 

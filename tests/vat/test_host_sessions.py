@@ -247,3 +247,10 @@ class Picky(Actor):
 
     def make(self, size: str) -> Ref:
         return self.spawn(Picky, size=size)
+
+
+async def test_a_row_of_the_list_reads_as_people_write_uids(either: World) -> None:
+    async with either.host() as host:
+        await host.spawn(Counter, "s1")
+        (row,) = host.sessions()
+        assert repr(row).startswith(f"SessionRow(uid={row.uid.hex()!r}, id='s1', type='test.counter', seq=1, ")
