@@ -20,8 +20,9 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.records import Kind, Record
 from dataspace.values import FrozenDict, Value
+from vat.errors import gone
 from vat.heap import ROOT_ACTOR, Heap
-from vat.loading import Loader, gone
+from vat.loading import Loader
 from vat.messages import Asker, Call, Outcome
 from vat.opcodes import Op
 from vat.residents import NotYet, Residents

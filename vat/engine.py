@@ -35,9 +35,9 @@ from vat.births import Births
 from vat.care import Care
 from vat.commits import Commits
 from vat.errands import Errands
-from vat.errors import exception_of, failure_of
+from vat.errors import exception_of, failure_of, gone
 from vat.following import Following
-from vat.loading import Loader, gone
+from vat.loading import Loader
 from vat.mail import WAKE, Mail
 from vat.messages import Call, Outcome
 from vat.observers import Observer

@@ -51,6 +51,11 @@ class Deleted(Broken):
     usage: ClassVar[bool] = True
 
 
+def gone(session: str) -> Deleted:
+    """The error for a session that was deleted."""
+    return Deleted(f"session {session!r} has been deleted; its id never comes back")
+
+
 class PromiseCycle(Broken):
     """A promise was told to follow one that follows it."""
 

@@ -24,10 +24,9 @@ from vat.births import SESSION_ID, BadSessionId, IdInUse
 from vat.carrying import child_ref
 from vat.crank import EVERY_REF
 from vat.engine import Engine, NotRunning
-from vat.errors import exception_of
+from vat.errors import exception_of, gone
 from vat.fields import given as begins_with
 from vat.heap import ROOT_ACTOR
-from vat.loading import gone
 from vat.messages import Asker, Call
 from vat.outside import HostRef, Snapshot, bound, unbound
 from vat.refs import DIRECTORY, Ref

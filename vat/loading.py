@@ -20,7 +20,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe import NoSuchSession
 from dataspace.recent import SessionRow as Row
 from snapshots.cache import PageCache
-from vat.errors import Deleted
+from vat.errors import gone
 from vat.memory import BadSnapshotPage, VatMemory
 from vat.residents import Resident
 from vat.restore import Lineage, Restored, restore
@@ -136,8 +136,3 @@ class Loader:
         if found is not None and (met is None or found.seq < met.seq):
             return SessionDamaged(row.id, found.seq, found.position, found.what)
         return None if met is None else SessionDamaged(row.id, met.seq, met.position, met.what)
-
-
-def gone(session: str) -> Deleted:
-    """The error for a session that was deleted."""
-    return Deleted(f"session {session!r} has been deleted; its id never comes back")

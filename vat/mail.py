@@ -19,8 +19,7 @@ from dataspace.errors import KeeveError
 from dataspace.observe import NoSuchSession
 from dataspace.values import Value
 from vat.carrying import arriving
-from vat.errors import Deleted, failure_of
-from vat.loading import gone
+from vat.errors import Deleted, failure_of, gone
 from vat.messages import Call, Outcome, Settled
 from vat.operations import To
 from vat.residents import Job, Resident, Residents

@@ -14,7 +14,7 @@ from dataspace.values import FrozenDict, FrozenList
 from vat.chain import Chain, Step
 from vat.collecting import unreached, worthwhile
 from vat.crank import Crank
-from vat.errors import Deleted, Reentered
+from vat.errors import Reentered, gone
 from vat.heap import Heap
 from vat.messages import Asker, Outcome
 from vat.opcodes import Op
@@ -118,7 +118,7 @@ class Upkeep(Chain):
 
     def _free(self) -> None:
         if self.deleted:
-            raise Deleted(f"session {self.id!r} has been deleted; its id never comes back")
+            raise gone(self.id)
         if self.busy:
             raise Reentered(f"{self.id!r} is in the middle of a crank, and takes its next message after it")
 

@@ -19,7 +19,7 @@ from dataspace.observe import Dataspace, NoSuchSession
 from dataspace.recent import SessionRow
 from keeve.api import open_store
 from keeve.cli.machine import owner_of
-from vat.errors import Deleted
+from vat.errors import gone
 from vat.guard import guard
 
 
@@ -43,7 +43,7 @@ class Reading:
         if row is None:
             raise NoSuchSession(id)
         if row.deleted:
-            raise Deleted(f"session {id!r} has been deleted; its id never comes back")
+            raise gone(id)
         return row
 
     def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
