@@ -29,6 +29,7 @@ from vat.asking import NotRunning
 from vat.errors import NotAssignable, no_such_method
 from vat.host import EVERY_REF
 from vat.host import Host as AsyncHost
+from vat.outcomes import alone
 from vat.outside import HostRef, Snapshot, place
 from vat.types import ActorType
 
@@ -121,7 +122,7 @@ class Host:
         try:
             trio.run(self._main, path, options)
         except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
-            self._failure = _alone(error)
+            self._failure = alone(error)
         finally:
             self._nursery = None
             failure = self._failure or NotRunning()
@@ -313,10 +314,3 @@ def _plain(value: Any, within: tuple[int, ...] = ()) -> Any:
             return {key: _plain(item, inside) for key, item in value.items()}
         return [_plain(item, inside) for item in value]
     return value
-
-
-def _alone(error: BaseException) -> BaseException:
-    """The one error in a group of one."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

@@ -22,6 +22,7 @@ from dataspace.errors import KeeveError
 from keeve.cli.advice import advised
 from keeve.cli.app import app as commands
 from keeve.cli.text import plain
+from vat.outcomes import alone
 
 __all__ = ["main", "run"]
 
@@ -59,7 +60,7 @@ def run(tokens: Sequence[str]) -> int:
     except BrokenPipeError:
         return UNHEARD
     except (KeeveError, OSError, BaseExceptionGroup) as raised:
-        error = _alone(raised)
+        error = alone(raised)
         if not isinstance(error, KeeveError | OSError):
             raise
         if DEBUG in tokens:
@@ -73,13 +74,6 @@ def run(tokens: Sequence[str]) -> int:
 def _refuse(message: str, code: int) -> int:
     print(f"keeve: {plain(message)}", file=sys.stderr)
     return code
-
-
-def _alone(error: BaseException) -> BaseException:
-    """The one error in a group of one."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 class _Clean(logging.Formatter):
