@@ -81,10 +81,10 @@ def _again(id: str, folder: Path, default: Path) -> str:
     found = shutil.which("keeve")
     if Path(program).name != "keeve" or (found is not None and Path(found).resolve() == Path(program).resolve()):
         program = "keeve"
-    words = [program, "chat", *(["--"] if id.startswith("-") else []), id]
+    command = [program, "chat", *(["--"] if id.startswith("-") else []), id]
     if folder != default:
-        words[2:2] = ["--store", str(folder)]
-    return shlex.join(words)
+        command[2:2] = ["--store", str(folder)]
+    return shlex.join(command)
 
 
 class Conversation:
@@ -166,7 +166,6 @@ class Conversation:
             return
         stream = Stream(output, self.id or "")
         stop = self._host.on_progress(stream.hear) if output.terminal else None
-        shown = ""
         try:
             answer = words(ask())
         finally:

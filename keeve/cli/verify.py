@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -73,7 +72,7 @@ def check_store(folder: Path, progress: Callable[[str], None] = lambda what: Non
         with reading(folder) as store:
             if store.store.fault is not None:
                 return checked
-            checked.troubles += _name(store, checked.troubles)
+            checked.troubles = _named(store, checked.troubles)
             checked.troubles += _check_snapshots(store, checked, progress)
             if (folder / CATALOG).exists():
                 checked.troubles += [Trouble("catalog", what) for what in check_catalog(store.catalog, store.store)]
@@ -124,14 +123,12 @@ def check_log(layout: Layout, checked: Checked) -> list[Trouble]:
     return found
 
 
-def _name(store: Reading, troubles: list[Trouble]) -> list[Trouble]:
+def _named(store: Reading, troubles: list[Trouble]) -> list[Trouble]:
     """The same troubles, their sessions called by their ids."""
-    named = [
+    return [
         attrs.evolve(each, session=store.name(bytes.fromhex(each.session)) or each.session) if each.session else each
         for each in troubles
     ]
-    troubles.clear()
-    return named
 
 
 def _check_snapshots(store: Reading, checked: Checked, progress: Callable[[str], None]) -> Iterator[Trouble]:
@@ -160,7 +157,7 @@ def verify(folder: Path, output: Output) -> int:
         return 0 if checked.sound else 1
     for trouble in checked.troubles:
         output.say(_line(trouble), "dim" if trouble.harmless else "red")
-    counts: Any = checked.counts
+    counts = checked.counts
     output.say(
         f"{'sound' if checked.sound else 'NOT SOUND'}: {counted(counts.records, 'record')} and "
         f"{counted(counts.cells, 'cell')} in {counted(counts.segments, 'segment')} ({size(counts.bytes)}), "
