@@ -59,7 +59,7 @@ class Wanted:
     device: str
     method: str
     args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = attrs.field(factory=dict)
+    keywords: Mapping[str, Any] = attrs.field(factory=dict)
     state: Literal["wanted", "started"] = "wanted"
 
 
@@ -275,7 +275,7 @@ class EffectRunner:
         returned = False
         try:
             with trio.move_on_after(seconds) as timer:
-                value = await method.function(effect, *wanted.args, **wanted.kwargs)
+                value = await method.function(effect, *wanted.args, **wanted.keywords)
                 returned = True
         except BaseException as raised:  # whatever a device raises is its outcome
             # A cancellation as well, if it is none of this job's: that is raised again below.

@@ -31,7 +31,7 @@ SYSTEM: Final[dict[str, type[Tree]]] = {
     "outbox": MapTree,  # number -> [uid, message]
     "awaiting": MapTree,  # promise -> the uid of the vat that is to settle it
     "senders": MapTree,  # uid -> the number of its last message
-    "effects": MapTree,  # number -> [id, device, method, args, kwargs, promise, started]
+    "effects": MapTree,  # number -> [id, device, method, args, keywords, promise, started]
     "handed": SetTree,  # actors that others may refer to
     "facets": MapTree,  # actor id of a narrowed ref -> [target, methods | None, read only, revoked]
     "facts": MapTree,  # handle of what may be retracted -> whether it is presence

@@ -148,7 +148,7 @@ class Resolving:
 
 def _status(wanted: Wanted, state: Literal["running", "unknown"]) -> EffectStatus:
     return EffectStatus(
-        wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, dict(wanted.kwargs), state
+        wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, dict(wanted.keywords), state
     )
 
 
