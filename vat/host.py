@@ -348,8 +348,10 @@ class Host:
         await self._resolving.resolve(id, value=value, error=error, again=again)
 
     def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
-        """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...), until
-        the function that this gives is called. It is called in the trio thread and must not raise."""
+        """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...).
+
+        Gives the function that ends it. `hear` is called in the trio thread and must not raise.
+        """
         return self._resolving.on_progress(hear)
 
     def _must_write(self) -> None:

@@ -44,8 +44,11 @@ class Loader:
         self._bad_from: dict[bytes, int] = {}
 
     def load(self, resident: Resident) -> Vat:
-        """Load the vat of a resident. Raises `NoSuchSession`, `Deleted`, `UnknownActorType`, `NewerVersion`,
-        `BrokenChain` or what the store raises. Costs a snapshot's root and the records after it."""
+        """Load the vat of a resident.
+
+        Raises `NoSuchSession`, `Deleted`, `UnknownActorType`, `NewerVersion`, `BrokenChain` or what the store raises.
+        Costs a snapshot's root and the records after it.
+        """
         row = self.row(resident.uid)
         if not row.type:  # the catalog could not read its first record either, which tells why
             self.first_message(row)
