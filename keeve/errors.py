@@ -17,6 +17,7 @@ from actors.models import (
     ModelNonsense,
     ModelRefused,
     ModelUnreachable,
+    NotJSON,
     ScriptMismatch,
 )
 from actors.session import BadSetting, TurnInterrupted
@@ -60,6 +61,7 @@ from vat.errors import (
 )
 from vat.guard import TestRunGuard
 from vat.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
+from vat.messages import BadRequestId
 from vat.outcomes import DeviceFailed, EffectCancelled, EffectError, EffectTimeout, OutcomeUnknown, UnknownDevice
 from vat.refs import NotNear
 from vat.restore import BrokenChain, NoSuchPoint
@@ -80,6 +82,7 @@ __all__ = [
     "BadOutcome",
     "BadPattern",
     "BadPolicy",
+    "BadRequestId",
     "BadSessionId",
     "BadSetting",
     "BadTool",
@@ -124,6 +127,7 @@ __all__ = [
     "NotAValue",
     "NotAssignable",
     "NotDeclared",
+    "NotJSON",
     "NotNear",
     "NotProven",
     "NotRunning",
