@@ -25,6 +25,7 @@ from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
 from dataspace.log.store import Store
 from dataspace.log.verdicts import Evidence
 from dataspace.observe import Dataspace
+from keeve.entropy import Entropy
 from vat.devices import methods_of
 from vat.engine import Engine, Settings
 from vat.guard import guard
@@ -54,7 +55,7 @@ async def open_host(
     via: str = "python",
     settings: Settings | None = None,
     clock: Callable[[], int] = now,
-    entropy: Callable[[int], bytes] = os.urandom,
+    entropy: Callable[[int], bytes] | None = None,
     files: Files | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> AsyncIterator[Host]:
@@ -113,7 +114,7 @@ def open_store(
     *,
     readonly: bool = False,
     clock: Callable[[], int] = now,
-    entropy: Callable[[int], bytes] = os.urandom,
+    entropy: Callable[[int], bytes] | None = None,
     files: Files | None = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> tuple[SegmentStore, Catalog]:
@@ -127,7 +128,7 @@ def open_store(
         store = SegmentStore(
             folder,
             now=clock,
-            salts=entropy,
+            salts=entropy or os.urandom,
             files=files,
             readonly=readonly,
             evidence=evidence,
@@ -153,7 +154,7 @@ async def run_host(
     vault: Vault | None = None,
     settings: Settings | None = None,
     clock: Callable[[], int] = now,
-    entropy: Callable[[int], bytes] = os.urandom,
+    entropy: Callable[[int], bytes] | None = None,
 ) -> AsyncIterator[Host]:
     """Run the host of a store that is open; see `open_host`."""
     directory = Directory()
@@ -165,7 +166,7 @@ async def run_host(
         devices=every,
         vault=vault or Vault(),
         clock=clock,
-        entropy=entropy,
+        entropy=entropy or Entropy(),
         settings=settings or Settings(),
     )
     host = Host(engine)
