@@ -5,6 +5,7 @@ The one rule: read, never loaded. A session whose actor type is not known here i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -27,7 +28,9 @@ from vat.pending import OpenEffect, effects_in, stored_heap
 
 def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:
     """Tell of the sessions whose ids begin with `prefix` and follow `after`, at most `limit` of them."""
-    rows = islice(store.sessions(prefix, after=after, deleted=deleted), limit)
+    rows = islice(
+        store.sessions(prefix, after=after, deleted=deleted), None if limit is None else min(limit, sys.maxsize)
+    )
     if output.as_json:
         output.document({"sessions": [session_face(row, store.name(row.parent)) for row in rows]})
         return

@@ -341,3 +341,8 @@ def test_the_advice_of_the_command_line_stands_for_what_errors_say() -> None:
     for message in told:
         assert advised(message) != message
         assert not re.search(r"host\.|open_host|spawn\(", advised(message))
+
+
+@pytest.mark.parametrize("command", [("ls",), ("log", "(spawn . _)")])
+def test_a_limit_beyond_all_numbers_of_the_machine_is_no_limit(store: Path, command: tuple[str, ...]) -> None:
+    assert keeve(*command, "--limit", str(1 << 80), "--store", store).out == keeve(*command, "--store", store).out
