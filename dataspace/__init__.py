@@ -2,7 +2,7 @@
 
 What is said: `values` and their `encoding`, `facts` and `patterns`, `records` and their `drafts`. How it is kept:
 `log`, a package of its own. How it is found and heard: `catalog` (with `recent` and `lookups`, whose rows it gives),
-`observe`, `events`, `cursor`, and `checking`, which holds the catalog against the log. `errors` has the root of every
+`observe`, `observation`, `events`, `cursor`, and `checking`, which holds the catalog against the log. `errors` has the root of every
 error.
 
 These modules are public, all others are private to the package. None is imported here, so that who needs values loads
@@ -20,6 +20,7 @@ __all__ = [
     "facts",
     "log",
     "lookups",
+    "observation",
     "observe",
     "patterns",
     "recent",
