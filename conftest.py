@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 
 import hypothesis
 import pytest
@@ -20,6 +21,10 @@ pytest_plugins = ["keeve.testing.plugin"]
 def _stores_under_tmp_path_are_for_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder_for_stores(tmp_path_factory.getbasetemp())
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell: the processes that tests start would not hear Ctrl-C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("keeve", deadline=None)
