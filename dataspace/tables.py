@@ -44,22 +44,21 @@ ROWS: Final = 8
 _REMEMBERED: Final = 10_000
 
 _SCHEMA: Final = """
-CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB) STRICT;
+CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB);
 CREATE TABLE sessions(n INTEGER PRIMARY KEY, uid BLOB NOT NULL UNIQUE, id TEXT NOT NULL, type TEXT NOT NULL,
-    seq INT NOT NULL, position INT NOT NULL, hash BLOB NOT NULL, parent BLOB, parent_seq INT NOT NULL,
-    pending INT NOT NULL, deleted INT NOT NULL, created INT NOT NULL, updated INT NOT NULL) STRICT;
+    seq INT, position INT, hash BLOB, parent BLOB, parent_seq INT, pending INT, deleted INT, created INT,
+    updated INT);
 CREATE INDEX session_ids ON sessions(id);
 CREATE INDEX waking ON sessions(n) WHERE pending > 0;
-CREATE TABLE spans(start INTEGER PRIMARY KEY, addresses BLOB NOT NULL) STRICT;
-CREATE TABLE threads(session INT, first INT, positions BLOB NOT NULL, shapes BLOB NOT NULL,
-    PRIMARY KEY(session, first)) WITHOUT ROWID, STRICT;
-CREATE TABLE labels(n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE shapes(n INTEGER PRIMARY KEY, labels TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE postings(label INT, first INT, held INT NOT NULL, postings BLOB NOT NULL, PRIMARY KEY(label, first))
-    WITHOUT ROWID, STRICT;
-CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT NOT NULL, seq INT NOT NULL, gone INT NOT NULL,
-    own INT NOT NULL, PRIMARY KEY(position, operation, taker)) WITHOUT ROWID, STRICT;
-CREATE TABLE snapshots(session INT, seq INT, covers INT NOT NULL, PRIMARY KEY(session, seq)) WITHOUT ROWID, STRICT;
+CREATE TABLE spans(start INTEGER PRIMARY KEY, addresses BLOB);
+CREATE TABLE threads(session INT, first INT, positions BLOB, shapes BLOB, PRIMARY KEY(session, first))
+    WITHOUT ROWID;
+CREATE TABLE labels(n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE shapes(n INTEGER PRIMARY KEY, labels TEXT NOT NULL UNIQUE);
+CREATE TABLE postings(label INT, first INT, held INT, postings BLOB, PRIMARY KEY(label, first)) WITHOUT ROWID;
+CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT, seq INT, gone INT, own INT,
+    PRIMARY KEY(position, operation, taker)) WITHOUT ROWID;
+CREATE TABLE snapshots(session INT, seq INT, covers INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;
 """
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 _SESSION: Final = (
