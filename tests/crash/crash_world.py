@@ -10,7 +10,8 @@ The one rule: the journal counts only what happened while the process lived, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,8 +50,8 @@ NEVER = 1 << 40
 SETTINGS = Settings(first_snapshot=NEVER, snapshot_cranks=NEVER, closing_records=NEVER, retry=0.001)
 """Snapshots only where the script asks for them."""
 
-PATIENCE = 60
-"""Seconds that a life may take before it is taken to hang."""
+PATIENCE = 600
+"""Ticks of a tenth of a second that a life may take before it is taken to hang."""
 
 UNPAID = "unpaid OutcomeUnknown"
 
@@ -100,6 +101,29 @@ class SlowFiles(CrashFiles):
     def sync(self, fd: int) -> None:
         time.sleep(0.002)
         super().sync(fd)
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Let what hangs fail, with `TooSlowError`. Ticks are counted: a process that was stopped has missed but one."""
+    failed: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_ticks)
+        try:
+            yield
+        except trio.Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001  # it leaves as it is, not in a group
+            failed = error
+        nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+
+
+async def _ticks() -> None:
+    for _ in range(PATIENCE):
+        await trio.sleep(0.1)
+    raise trio.TooSlowError
 
 
 @attrs.define
@@ -162,7 +186,7 @@ class Story:
             trio.run(self._live, files)
 
     async def _live(self, files: CrashFiles) -> None:
-        with trio.fail_after(PATIENCE):
+        async with in_time():
             await self._lead(files)
 
     async def _lead(self, files: CrashFiles) -> None:

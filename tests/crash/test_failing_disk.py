@@ -37,17 +37,16 @@ class Insistent(Story):
         self.stopped = 0
 
     async def _make(self, host: Any, move: Any, name: str, files: CrashFiles) -> None:
-        with trio.fail_after(20):
-            while name not in self.journal.told:
-                try:
-                    await super()._make(host, move, name, files)
-                except WriteFailed as error:
-                    self.shown.append(error)
-                    await trio.sleep(0.001)
-                except StoreFailed:
-                    with pytest.raises(StoreFailed):  # and whatever is asked then
-                        await perform(host, ("spawn", "late"), "late")
-                    raise
+        while name not in self.journal.told:
+            try:
+                await super()._make(host, move, name, files)
+            except WriteFailed as error:
+                self.shown.append(error)
+                await trio.sleep(0.001)
+            except StoreFailed:
+                with pytest.raises(StoreFailed):  # and whatever is asked then
+                    await perform(host, ("spawn", "late"), "late")
+                raise
 
     def insist(self, files: CrashFiles) -> None:
         """Lead lives until the moves are done."""

@@ -18,7 +18,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID
 from tests.crash.crash_actors import Counter
 from tests.crash.crash_suites import FULL
-from tests.crash.crash_world import PATIENCE, Move, Reference
+from tests.crash.crash_world import Move, Reference, in_time
 from tests.crash.harms import flip_body, frames, opened
 from vat.host import Host
 
@@ -85,7 +85,7 @@ def test_a_flipped_byte_is_reported_by_name_and_the_others_go_on(
 
 
 async def _check_in_time(*about: Any) -> None:
-    with trio.fail_after(PATIENCE):
+    async with in_time():
         await _check(*about)
 
 
