@@ -111,7 +111,7 @@ class Play:
 
     async def _messages(self) -> list[str]:
         """The conversation as a host gives it, a line of JSON for each message."""
-        ascii = json.dumps(json.loads(line := self.path.read_text().splitlines()[0])) == line
+        ascii = all(json.dumps(json.loads(line)) == line for line in self.path.read_text().splitlines())
         async with open_host(self.life.folder) as host:
             session = await host.get("t")
             messages = await session.messages
@@ -166,7 +166,7 @@ def next_kill(play: Play, wanted: list[str], chance: random.Random) -> tuple[str
 
 
 @needs_transcripts
-@pytest.mark.parametrize(("name", "messages"), SAMPLE)
+@pytest.mark.parametrize(("name", "messages"), SAMPLE or [("", 0)])
 def test_a_transcript_is_played_whatever_dies(tmp_path: Path, nursery: Nursery, name: str, messages: int) -> None:
     """Invariants 6, 7, 10, 13, 14, 17 and 27."""
     print(f"KEEVE_SEED={SEED}")
