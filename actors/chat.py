@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from dataspace.errors import KeeveError
 from dataspace.values import Erased, Text, render
-from vat.types import Keep
+from vat.objects.types import Keep
 
 
 class BadInput(KeeveError, TypeError):

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.values import Value
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 from vat.errors import Deleted
-from vat.messages import Asker
-from vat.refs import Ref
+from vat.heap.messages import Asker
+from vat.heap.refs import Ref
 
 
 class Sessions(Protocol):

@@ -34,12 +34,12 @@ from actors.chat import (
 from actors.tools import Tools
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, Text
-from vat.actor import Actor, Device, actor, state_own
-from vat.collections import List, Map
+from vat.devices.outcomes import OutcomeUnknown
 from vat.errors import Forked, failure_of
-from vat.outcomes import OutcomeUnknown
-from vat.refs import Promise, cancel
-from vat.types import read
+from vat.heap.refs import Promise, cancel
+from vat.objects.actor import Actor, Device, actor, state_own
+from vat.objects.collections import List, Map
+from vat.objects.types import read
 
 MODES: Final = ("agent", "chat")
 """`agent` offers the tools and carries out what the model calls; `chat` does neither."""

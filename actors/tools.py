@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from dataspace.errors import KeeveError
-from vat.devices import Effect, Policy, effect
+from vat.devices.devices import Effect, Policy, effect
 
 Function = Callable[..., Awaitable[Any]]
 

@@ -31,9 +31,9 @@ import trio.lowlevel
 from actors.session import Session
 from benchmarks.floor import against_floor, floor
 from keeve.api import open_host
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.engine import Settings
+from vat.host.engine import Settings
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 PIECE = 1000
 """Bytes of the string that a crank keeps, and of what is said each way in a turn."""

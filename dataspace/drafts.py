@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dataspace.encoding import BadEncoding, decode, encode
 from dataspace.facts import Fact, is_word
 from dataspace.records import DIGEST, MOST, SALT, Cell, Kind, Record, Salts, content_digest, split_digests
 from dataspace.values import CELLED, CelledBlob, Erased, FrozenDict, Promise, Ref, Value, thaw
 from dataspace.values import Cell as CellRef
+from dataspace.values.encoding import BadEncoding, decode, encode
 
 Load: TypeAlias = Callable[[CellRef], "str | bytes | Erased"]
 """Gives the content of a cell that is not loaded yet."""

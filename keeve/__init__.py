@@ -26,23 +26,23 @@ _ours.check()
 from actors.models import ChatModel, EchoModel, ScriptedModel, model_from_environment
 from actors.session import Session, TurnInterrupted
 from actors.tools import Tools
-from dataspace.cursor import Cursor
+from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from dataspace.events import CaughtUp, Event
 from dataspace.facts import Fact, fact
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.events import CaughtUp, Event
 from dataspace.patterns import ANY, Pattern, capture, parse, pattern
-from dataspace.recent import SessionRow
 from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
-from vat.actor import Actor, Device, actor
-from vat.collections import List, Map, Set
-from vat.devices import Effect, Policy, effect
-from vat.engine import Settings
-from vat.host import EffectStatus, Host
-from vat.outside import HostRef, Snapshot
-from vat.refs import Promise, Ref, near
-from vat.types import read
-from vat.vault import Environment, File, Vault
+from vat.devices.devices import Effect, Policy, effect
+from vat.devices.vault import Environment, File, Vault
+from vat.heap.refs import Promise, Ref, near
+from vat.host.engine import Settings
+from vat.host.host import EffectStatus, Host
+from vat.host.outside import HostRef, Snapshot
+from vat.objects.actor import Actor, Device, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import read
 
 __version__ = "0.1.0"
 

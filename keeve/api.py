@@ -19,19 +19,19 @@ import trio
 from actors.directory import Directory
 from actors.models.echo import EchoModel
 from actors.session import Session
-from dataspace.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog, peek
 from dataspace.log.files import Files
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
 from dataspace.log.store import Store
 from dataspace.log.verdicts import Evidence
-from dataspace.observe import Dataspace
+from dataspace.observe.dataspace import Dataspace
 from keeve.entropy import Entropy
-from vat.devices import methods_of
-from vat.engine import Engine, Settings
-from vat.guard import guard
-from vat.host import Host
-from vat.types import Types
-from vat.vault import Vault
+from keeve.guard import guard
+from vat.devices.devices import methods_of
+from vat.devices.vault import Vault
+from vat.host.engine import Engine, Settings
+from vat.host.host import Host
+from vat.objects.types import Types
 
 CATALOG = "catalog.sqlite"
 """The catalog's file in a store's folder; derived, and may be deleted."""

@@ -24,14 +24,14 @@ import trio
 from dataspace.errors import KeeveError
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve import api
-from vat.actor import Actor
-from vat.asking import NotRunning
+from vat.devices.outcomes import alone
 from vat.errors import NotAssignable, no_such_method
-from vat.host import EVERY_REF
-from vat.host import Host as AsyncHost
-from vat.outcomes import alone
-from vat.outside import HostRef, Snapshot, place
-from vat.types import ActorType
+from vat.host.asking import NotRunning
+from vat.host.host import EVERY_REF
+from vat.host.host import Host as AsyncHost
+from vat.host.outside import HostRef, Snapshot, place
+from vat.objects.actor import Actor
+from vat.objects.types import ActorType
 
 A = TypeVar("A", bound=Actor)
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class BlockingRef(Generic[A]):
 
 
 class Host:
-    """A host in a thread of its own. Made by `open_host`; see `vat.host.Host` for what its methods do."""
+    """A host in a thread of its own. Made by `open_host`; see `vat.host.host.Host` for what its methods do."""
 
     def __init__(self, path: Any, options: Mapping[str, Any]) -> None:
         self._opened: Future[AsyncHost] = Future()

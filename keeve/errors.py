@@ -22,9 +22,7 @@ from actors.models import (
 )
 from actors.session import BadSetting, TurnInterrupted
 from actors.tools import BadArguments, BadTool, NoSuchTool
-from dataspace.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 from dataspace.errors import KeeveError
-from dataspace.events import NotProven
 from dataspace.facts import BadName
 from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
 from dataspace.log.store import (
@@ -37,12 +35,24 @@ from dataspace.log.store import (
     StoreReadOnly,
 )
 from dataspace.log.verdicts import LogCorrupt, LogError, LogTampered, LogTruncated, NewerFormat, SessionDamaged
-from dataspace.observe import NoSuchSession, ObserverFailed
+from dataspace.observe.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
+from dataspace.observe.dataspace import NoSuchSession, ObserverFailed
+from dataspace.observe.events import NotProven
 from dataspace.patterns import BadPattern
 from dataspace.values import FrozenValue, NotAValue
-from vat.actor import NotDeclared
-from vat.asking import NotRunning
-from vat.devices import BadPolicy, NotADevice
+from keeve.guard import TestRunGuard
+from vat.crank.upgrading import UpgradeFailed
+from vat.crank.vat import RequestConflict
+from vat.devices.devices import BadPolicy, NotADevice
+from vat.devices.outcomes import (
+    DeviceFailed,
+    EffectCancelled,
+    EffectError,
+    EffectTimeout,
+    OutcomeUnknown,
+    UnknownDevice,
+)
+from vat.devices.vault import NoCredential
 from vat.errors import (
     Broken,
     CrankOverrun,
@@ -59,16 +69,13 @@ from vat.errors import (
     Refused,
     Revoked,
 )
-from vat.guard import TestRunGuard
-from vat.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
-from vat.messages import BadRequestId
-from vat.outcomes import DeviceFailed, EffectCancelled, EffectError, EffectTimeout, OutcomeUnknown, UnknownDevice
-from vat.refs import NotNear
-from vat.restore import BrokenChain, NoSuchPoint
-from vat.types import BadActorType, NewerVersion, UnknownActorType
-from vat.upgrading import UpgradeFailed
-from vat.vat import RequestConflict
-from vat.vault import NoCredential
+from vat.heap.messages import BadRequestId
+from vat.heap.refs import NotNear
+from vat.heap.restore import BrokenChain, NoSuchPoint
+from vat.host.asking import NotRunning
+from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
+from vat.objects.actor import NotDeclared
+from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 
 __all__ = [
     "BadActorType",

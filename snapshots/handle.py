@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dataspace.encoding import encode
 from dataspace.errors import KeeveError
+from dataspace.values.encoding import encode
 from snapshots.nodes import Child, Loader, Node, PageRef, nowhere
 
 

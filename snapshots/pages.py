@@ -23,9 +23,9 @@ from collections.abc import Callable
 from operator import lt
 from typing import Any, Protocol
 
-from dataspace.encoding import BadEncoding, decode, encode
 from dataspace.errors import KeeveError
 from dataspace.values import NotAValue, Promise, Ref, scalar_key
+from dataspace.values.encoding import BadEncoding, decode, encode
 from snapshots.handle import Tree
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree

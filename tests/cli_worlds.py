@@ -10,8 +10,8 @@ import trio
 
 from actors.session import Session
 from keeve import open_host
-from vat.actor import Actor, Device, actor
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
+from vat.objects.actor import Actor, Device, actor
 
 
 @actor("test.caller", version=1)

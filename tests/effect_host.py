@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from vat.devices import Policy, effect
-from vat.effects import EffectRunner, Wanted
-from vat.outcomes import Outcome
-from vat.vault import Vault
+from vat.devices.devices import Policy, effect
+from vat.devices.outcomes import Outcome
+from vat.devices.runner import EffectRunner, Wanted
+from vat.devices.vault import Vault
 
 
 class Device:

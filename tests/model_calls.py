@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 
 from actors.models import ModelBusy, ModelCut, ModelUnreachable
-from vat.devices import Effect, Policy
-from vat.effects import EffectRunner, Wanted
-from vat.outcomes import Outcome
-from vat.vault import Vault
+from vat.devices.devices import Effect, Policy
+from vat.devices.outcomes import Outcome
+from vat.devices.runner import EffectRunner, Wanted
+from vat.devices.vault import Vault
 
 KEY = "sk-canary-71aa90"
 HELLO = [{"role": "user", "content": "hello"}]

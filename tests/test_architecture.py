@@ -26,7 +26,13 @@ BELOW = {
 """Each package, and the packages that it may import."""
 
 CORE = {
-    *("dataspace.values", "dataspace.encoding", "dataspace.patterns", "dataspace.interest", "dataspace.records"),
+    *(
+        "dataspace.values",
+        "dataspace.values.encoding",
+        "dataspace.patterns",
+        "dataspace.observe.interest",
+        "dataspace.records",
+    ),
     *("dataspace.log.frames", "dataspace.log.recovery"),
     *("snapshots.pages", "snapshots.trees"),
 }

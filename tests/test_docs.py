@@ -15,7 +15,7 @@ from docs import fill_rooms
 from keeve import Host, Settings, blocking, errors, open_host
 from tests.pages import ROOT, run
 from tests.test_architecture import BELOW, modules, texts
-from vat.actor import RESERVED
+from vat.objects.actor import RESERVED
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = ["actors.md", "hosts.md"]

@@ -17,7 +17,11 @@ import pytest
 
 from tests.test_architecture import BELOW, imports, modules, texts
 
-PACKAGES = ["dataspace", "dataspace.log", "snapshots", "vat", "actors", "actors.models", "keeve", "keeve.testing"]
+PACKAGES = [
+    *("dataspace", "dataspace.values", "dataspace.patterns", "dataspace.log", "dataspace.catalog", "dataspace.observe"),
+    *("snapshots", "vat", "vat.heap", "vat.objects", "vat.crank", "vat.devices", "vat.host"),
+    *("actors", "actors.models", "keeve", "keeve.testing"),
+]
 
 
 def public(package: str) -> Iterator[tuple[str, Any]]:

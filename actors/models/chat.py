@@ -28,8 +28,8 @@ import trio
 from actors.models.answers import Assembly, Events, answer_of, body_of, message_of, refusal
 from actors.models.failures import ModelBusy, ModelCut, ModelError, ModelNonsense, ModelUnreachable
 from dataspace.errors import KeeveError
-from vat.devices import Effect, Policy, effect
-from vat.vault import NoCredential
+from vat.devices.devices import Effect, Policy, effect
+from vat.devices.vault import NoCredential
 
 LARGEST_ANSWER: Final = 64 << 20
 """Bytes of a response; one that is longer is refused."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dataspace.values import Erased
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 
 class EchoModel:

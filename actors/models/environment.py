@@ -21,7 +21,7 @@ import attrs
 from actors.models.chat import ChatModel
 from actors.models.echo import EchoModel
 from dataspace.errors import KeeveError
-from vat.vault import Environment
+from vat.devices.vault import Environment
 
 CREDENTIAL: Final = "model"
 """The name of the key in the host's vault."""

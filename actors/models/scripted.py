@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dataspace.errors import KeeveError
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 
 class ScriptMismatch(KeeveError):

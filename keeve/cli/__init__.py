@@ -22,7 +22,7 @@ from dataspace.errors import KeeveError
 from keeve.cli.advice import advised
 from keeve.cli.app import app as commands
 from keeve.cli.text import plain
-from vat.outcomes import alone
+from vat.devices.outcomes import alone
 
 __all__ = ["main", "run"]
 

@@ -21,7 +21,7 @@ from typing import Any
 from actors.models import ChosenModel, model_from_environment
 from actors.session import Session
 from dataspace.errors import KeeveError
-from dataspace.observe import NoSuchSession
+from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
 from keeve.cli.faces import face
 from keeve.cli.output import Output
@@ -30,11 +30,11 @@ from keeve.cli.prompt import PROMPT, at_a_terminal, piped, typed
 from keeve.cli.sessions import words
 from keeve.cli.text import Cleaner, counted, plain
 from keeve.cli.turns import Turn, tell, turns_of
-from vat.engine import Settings
+from vat.devices.outcomes import OutcomeUnknown
+from vat.devices.vault import Vault
 from vat.errors import Failed
-from vat.host import SESSION_ID, BadSessionId, EffectStatus
-from vat.outcomes import OutcomeUnknown
-from vat.vault import Vault
+from vat.host.engine import Settings
+from vat.host.host import SESSION_ID, BadSessionId, EffectStatus
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""

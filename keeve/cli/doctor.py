@@ -20,7 +20,7 @@ import attrs
 
 from actors.models import model_from_environment
 from actors.session import Session
-from dataspace.catalog import peek
+from dataspace.catalog.catalog import peek
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
 from dataspace.log.opening import durable_part, owed
@@ -33,8 +33,8 @@ from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, moment, shortened, size
 from snapshots.cache import PageCache
-from vat.pending import open_effects
-from vat.types import Types
+from vat.heap.pending import open_effects
+from vat.objects.types import Types
 
 MIB: Final = 1 << 20
 

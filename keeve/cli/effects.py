@@ -21,10 +21,10 @@ from keeve.cli.own import named_types
 from keeve.cli.reading import Reading, must_be_there
 from keeve.cli.text import shortened
 from snapshots.cache import PageCache
-from vat.engine import Settings
 from vat.errors import Failed
-from vat.host import EffectStatus, NoSuchEffect
-from vat.pending import OpenEffect, open_effects
+from vat.heap.pending import OpenEffect, open_effects
+from vat.host.engine import Settings
+from vat.host.host import EffectStatus, NoSuchEffect
 
 ALONE = Settings(takes_up="nothing")
 """For hosts that are opened to do one thing."""

@@ -22,8 +22,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dataspace.events import Event
-from dataspace.recent import SessionRow
+from dataspace.catalog.recent import SessionRow
+from dataspace.observe.events import Event
 from dataspace.values import Blob, Erased, Promise, Ref, Symbol, render
 from keeve.cli.text import instant
 

@@ -15,7 +15,7 @@ from keeve.cli.output import Output
 from keeve.cli.own import named_types
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.turns import turns_of
-from vat.outside import place
+from vat.host.outside import place
 
 
 class NoSuchTurn(KeeveError, LookupError):

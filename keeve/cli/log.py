@@ -11,8 +11,8 @@ from typing import Any
 
 import trio
 
-from dataspace.cursor import Cursor
-from dataspace.events import Event, Unreadable
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.events import Event, Unreadable
 from dataspace.patterns import parse
 from keeve.cli.faces import event_face
 from keeve.cli.output import Output

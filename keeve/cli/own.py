@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from dataspace.errors import KeeveError
-from vat.types import BadActorType, type_of
+from vat.objects.types import BadActorType, type_of
 
 
 class NoSuchActors(KeeveError, LookupError):

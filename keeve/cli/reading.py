@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dataspace.catalog import Catalog
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.recent import SessionRow
 from dataspace.log.layout import Layout, State
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
-from dataspace.observe import Dataspace, NoSuchSession
-from dataspace.recent import SessionRow
+from dataspace.observe.dataspace import Dataspace, NoSuchSession
 from keeve.api import open_store
 from keeve.cli.machine import owner_of
+from keeve.guard import guard
 from vat.errors import gone
-from vat.guard import guard
 
 
 class Reading:

@@ -12,10 +12,10 @@ from typing import Any
 
 import attrs
 
+from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from dataspace.events import Event
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.recent import SessionRow
+from dataspace.observe.events import Event
 from keeve.cli.effects import effect_face, state_of
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
@@ -23,7 +23,7 @@ from keeve.cli.reading import Reading
 from keeve.cli.text import counted, moment, shortened
 from keeve.cli.turns import Turn, turns_of
 from snapshots.cache import PageCache
-from vat.pending import OpenEffect, effects_in, stored_heap
+from vat.heap.pending import OpenEffect, effects_in, stored_heap
 
 
 def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:

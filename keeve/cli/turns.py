@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dataspace.events import Event
+from dataspace.observe.events import Event
 from keeve.cli.faces import face
 from keeve.cli.text import instant
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from dataspace.checking import check_catalog
+from dataspace.catalog.checking import check_catalog
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.opening import known_here, mapped
@@ -27,8 +27,8 @@ from keeve.cli.machine import owner_of
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.text import counted, size
-from vat.checking import check_snapshots
-from vat.restore import Lineage
+from vat.heap.checking import check_snapshots
+from vat.heap.restore import Lineage
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vat.guard import MARKER
+from keeve.guard import MARKER
 
 
 def folder_for_stores(path: Path) -> Path:

@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from dataspace.catalog import Catalog
+from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryLog, MemoryStore
 from keeve.api import run_host
-from vat.host import Host
+from vat.host.host import Host
 
 
 class FakeClock:

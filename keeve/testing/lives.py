@@ -23,7 +23,7 @@ from typing import Any
 from actors.session import Session
 from keeve.blocking import Host, open_host
 from keeve.testing.crashes import CrashFiles, SimulatedCrash
-from vat.asking import NotRunning
+from vat.host.asking import NotRunning
 
 
 class Lives:

@@ -11,28 +11,28 @@ from collections.abc import Coroutine, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from dataspace.catalog.lookups import Leg, Snapshot
 from dataspace.drafts import Assertion, Draft
 from dataspace.facts import Fact
 from dataspace.log.memory import MemoryStore
-from dataspace.lookups import Leg, Snapshot
 from dataspace.records import Kind, Record
 from dataspace.values import FrozenDict, freeze
 from snapshots.cache import PageCache
 from snapshots.handle import Tree
-from vat.collections import view_of
-from vat.devices import Effect, methods_of
+from vat.crank.vat import Powers, Step, Vat, request_digest
+from vat.devices.devices import Effect, methods_of
+from vat.devices.outcomes import OutcomeUnknown
 from vat.errors import exception_of, failure_of
-from vat.heap import ROOT_ACTOR, Heap
-from vat.memory import VatMemory
-from vat.messages import Asker, Call, Detach, Ended, Outcome
-from vat.outcomes import OutcomeUnknown
-from vat.restore import Lineage, restore
-from vat.types import Types
-from vat.vat import Powers, Step, Vat, request_digest
+from vat.heap.heap import ROOT_ACTOR, Heap
+from vat.heap.memory import VatMemory
+from vat.heap.messages import Asker, Call, Detach, Ended, Outcome
+from vat.heap.restore import Lineage, restore
+from vat.objects.collections import view_of
+from vat.objects.types import Types
 
 
 class World:
-    """A store in memory with an index of it (`vat.restore.Index`), and a host's powers."""
+    """A store in memory with an index of it (`vat.heap.restore.Index`), and a host's powers."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 
 def says(text: str | None, *calls: Mapping[str, Any], usage: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from actors.models import (
 )
 from tests.model_calls import KEY, Call, ask, impatient, run_to_outcome
 from tests.model_server import Answer, chunk, failing, model_server, stream, streamed, whole
-from vat.vault import NoCredential
+from vat.devices.vault import NoCredential
 
 
 class Leaky:

@@ -9,10 +9,10 @@ import pytest
 
 from actors.directory import Directory, NoHost
 from tests.actors.driving import at_once
-from vat.devices import Effect, methods_of
+from vat.devices.devices import Effect, methods_of
 from vat.errors import Deleted
-from vat.messages import Asker
-from vat.refs import Ref
+from vat.heap.messages import Asker
+from vat.heap.refs import Ref
 
 
 class Sessions:

@@ -17,8 +17,8 @@ from actors.models import (
 )
 from dataspace.values import ERASED, freeze
 from tests.model_calls import HELLO, KEY, ask
-from vat.devices import methods_of
-from vat.vault import Vault
+from vat.devices.devices import methods_of
+from vat.devices.vault import Vault
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
 

@@ -15,7 +15,7 @@ from dataspace.facts import fact
 from dataspace.records import Record
 from tests.actors.driving import Driven, size_of
 from tests.actors.scenes import Does, Says, calls, says, tool, user
-from vat.messages import Asker
+from vat.heap.messages import Asker
 
 LOOK = {"type": "function", "function": {"name": "look", "description": "Look at it. " * 30, "parameters": {}}}
 

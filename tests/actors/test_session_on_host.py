@@ -14,10 +14,10 @@ from actors.tools import Tools
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.scenes import Does, Says, calls, says, tool, user
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.devices import Effect, effect
-from vat.refs import Promise, Ref
+from vat.devices.devices import Effect, effect
+from vat.heap.refs import Promise, Ref
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 
 class Waits:

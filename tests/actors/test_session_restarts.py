@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from actors.session import Session
 from tests.actors.driving import Driven
 from tests.actors.scenes import Does, calls, says
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 
 class Follows:

@@ -13,9 +13,9 @@ from dataspace.facts import fact
 from dataspace.values import freeze
 from tests.actors.driving import Driven
 from tests.actors.scenes import Does, Says, calls, says, tool, user
+from vat.devices.outcomes import EffectTimeout, UnknownDevice
 from vat.errors import failure_of
-from vat.messages import Asker, Outcome
-from vat.outcomes import EffectTimeout, UnknownDevice
+from vat.heap.messages import Asker, Outcome
 
 OPS = Asker("ops", "cli")
 

@@ -11,7 +11,7 @@ from actors.session import Session
 from actors.tools import BadArguments, BadTool, NoSuchTool, Tools
 from tests.actors.driving import Driven, at_once
 from tests.actors.scenes import Says, calls, says, tool
-from vat.devices import Effect, Policy, methods_of
+from vat.devices.devices import Effect, Policy, methods_of
 
 
 async def weather(city: str, days: int = 1, unit: Literal["C", "F"] = "C") -> str:

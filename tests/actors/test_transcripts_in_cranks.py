@@ -15,7 +15,7 @@ from actors.models import ScriptedModel
 from actors.session import Session
 from dataspace.facts import Fact, fact
 from tests.actors.driving import Driven
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "transcripts"
 PATHS = sorted(FOLDER.glob("*.jsonl"))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
-from vat.devices import Effect, effect
-from vat.refs import Promise, Ref
-from vat.types import read
+from vat.devices.devices import Effect, effect
+from vat.heap.refs import Promise, Ref
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import read
 
 Note = Callable[[str, str, Any], None]
 """Told of each call of a device: the device, the effect's id, what it was called with."""

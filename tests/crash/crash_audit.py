@@ -15,18 +15,18 @@ from typing import Any
 
 import attrs
 
+from dataspace.catalog.lookups import Leg, Snapshot
 from dataspace.drafts import Assertion, read_deeds, read_statements
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, Stored
-from dataspace.lookups import Leg, Snapshot
 from dataspace.records import STORE_UID, Kind
 from keeve.api import open_store
 from snapshots.cache import PageCache
 from snapshots.handle import Tree
 from snapshots.lists import ListTree
-from vat.heap import Heap
-from vat.operations import Op
-from vat.restore import Index, Lineage, restore
+from vat.heap.heap import Heap
+from vat.heap.operations import Op
+from vat.heap.restore import Index, Lineage, restore
 
 CONSTANT = b"\x07"
 

@@ -21,7 +21,7 @@ from keeve.testing.crashes import CrashFiles
 from keeve.testing.disk import Mode
 from tests.crash.crash_audit import constant, dump, restored, standing
 from tests.crash.crash_world import Move, Reference, Story
-from vat.restore import BrokenChain
+from vat.heap.restore import BrokenChain
 
 FULL = os.environ.get("KEEVE_CRASH") == "full"
 """Whether every case is to be run, or a sample."""

@@ -37,10 +37,10 @@ from tests.crash.crash_audit import (
     restored,
     standing,
 )
-from vat.engine import Settings
 from vat.errors import Deleted
-from vat.host import Host
-from vat.outside import Snapshot
+from vat.host.engine import Settings
+from vat.host.host import Host
+from vat.host.outside import Snapshot
 
 Move: TypeAlias = tuple[Any, ...]
 """What is asked of the host: a verb and its arguments."""
@@ -92,7 +92,7 @@ SCRIPT: Sequence[Move] = (
 
 def under_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every batch written by the writer's thread, as when many vats are at work, and none in line."""
-    monkeypatch.setattr("vat.commits.LONE", 0)
+    monkeypatch.setattr("vat.host.commits.LONE", 0)
 
 
 class SlowFiles(CrashFiles):

@@ -14,7 +14,7 @@ from keeve.api import open_host
 from tests.crash.crash_actors import Bank, Counter, Oracle
 from tests.crash.crash_audit import standing
 from tests.crash.crash_world import SETTINGS
-from vat.host import Host
+from vat.host.host import Host
 
 
 def opened(folder: Path, **options: Any) -> Any:

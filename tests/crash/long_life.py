@@ -18,7 +18,7 @@ from actors.session import Session
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
 from tests.crash.nursery import serve
-from vat.settings import Settings
+from vat.host.settings import Settings
 
 SETTINGS = Settings(vats=24, snapshot_cranks=100)
 SEGMENT_BYTES = 4 << 20

@@ -19,11 +19,11 @@ from keeve.testing.disk import Mode
 from snapshots.pages import decode_tree
 from tests.crash.crash_suites import dies, two_owners
 from tests.crash.crash_world import Reference, SlowFiles, under_load
-from vat import restore
-from vat.commits import Commits
-from vat.operations import apply
-from vat.refs import Promise, Ref
-from vat.vat import Step
+from vat.crank.vat import Step
+from vat.heap import restore
+from vat.heap.operations import apply
+from vat.heap.refs import Promise, Ref
+from vat.host.commits import Commits
 
 pytestmark = pytest.mark.crash
 

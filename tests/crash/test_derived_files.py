@@ -22,8 +22,8 @@ from snapshots.cache import PageCache
 from tests.crash.crash_audit import constant, dump, standing
 from tests.crash.crash_world import SCRIPT, Reference, Story
 from tests.crash.harms import answers, flip_body, frames, opened
-from vat.host import Host
-from vat.restore import Lineage, restore
+from vat.heap.restore import Lineage, restore
+from vat.host.host import Host
 
 pytestmark = pytest.mark.crash
 

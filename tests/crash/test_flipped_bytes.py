@@ -20,7 +20,7 @@ from tests.crash.crash_actors import Counter
 from tests.crash.crash_suites import FULL
 from tests.crash.crash_world import Move, Reference, in_time
 from tests.crash.harms import flip_body, frames, opened
-from vat.host import Host
+from vat.host.host import Host
 
 pytestmark = pytest.mark.crash
 

@@ -39,8 +39,8 @@ from keeve.testing.disk import Mode
 from keeve.testing.lives import suppress_crash
 from tests.crash.crash_actors import Bank, Counter, Oracle
 from tests.crash.crash_suites import FULL
-from vat.asking import NotRunning
-from vat.settings import Settings
+from vat.host.asking import NotRunning
+from vat.host.settings import Settings
 
 EMPTY: dict[str, Any] = {"count": 0, "seen": [], "held": [], "kept": {}, "names": []}
 

@@ -21,7 +21,7 @@ from keeve.testing.crashes import CrashFiles
 from keeve.testing.hosts import FakeClock
 from tests.crash.crash_suites import FULL
 from tests.crash.crash_world import SETTINGS, Move, Reference, Story
-from vat.host import Host
+from vat.host.host import Host
 
 pytestmark = pytest.mark.crash
 

@@ -21,13 +21,13 @@ import trio
 
 from actors.models.scripted import ScriptedModel
 from actors.session import Session
-from dataspace import catalog, tables
+from dataspace.catalog import catalog, tables
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
 from tests.crash.kill_points import Killer, PointFiles, append_line
 from tests.crash.nursery import serve
-from vat.devices import Effect, effect
-from vat.engine import Settings
+from vat.devices.devices import Effect, effect
+from vat.host.engine import Settings
 
 SETTINGS = Settings(first_snapshot=12, snapshot_cranks=30)
 SEGMENT_BYTES = 60_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
-from dataspace.encoding import encode
 from dataspace.log.frames import (
     Frame,
     SegmentHead,
@@ -22,6 +21,7 @@ from dataspace.log.marks import Head, Mark
 from dataspace.log.recovery import judge
 from dataspace.log.verdicts import Evidence, SegmentBytes, Verdict
 from dataspace.records import SALT, STORE_UID, ZERO_HASH, Kind, Record, content_digest
+from dataspace.values.encoding import encode
 
 LOG_ID = b"the-log's-own-id"
 A = b"session-a-------"

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import World, busy_world, damage_from, everything, in_memory
 
+from dataspace.catalog.recall import noted
 from dataspace.drafts import Assertion, Handle, Retraction
 from dataspace.facts import Fact, fact
-from dataspace.recall import noted
 from dataspace.records import STORE_UID, Kind
 
 

@@ -15,13 +15,13 @@ import trio
 import trio.testing
 from worlds import World, busy_world, everything, in_memory, places, whole_log
 
-from dataspace import catalog as catalogs
-from dataspace.catalog import Catalog, peek
+from dataspace.catalog import catalog as catalogs
+from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import fact
 from dataspace.log.marks import Damage
 from dataspace.log.memory import MemoryLog, MemoryStore
-from dataspace.tables import Tables
 
 # What becomes of the file.
 

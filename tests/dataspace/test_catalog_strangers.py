@@ -12,11 +12,11 @@ import apsw
 import pytest
 from worlds import World, busy_world, everything
 
-from dataspace import tables
-from dataspace.catalog import peek
-from dataspace.connections import connect
+from dataspace.catalog import tables
+from dataspace.catalog.catalog import peek
+from dataspace.catalog.connections import connect
+from dataspace.catalog.tables import Tables
 from dataspace.facts import fact
-from dataspace.tables import Tables
 
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x, x, x, x, x, x, x FROM r"
 

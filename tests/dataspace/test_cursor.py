@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import World
 
-from dataspace.cursor import BadCursor, Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 from dataspace.errors import KeeveError
 from dataspace.facts import fact
+from dataspace.observe.cursor import BadCursor, Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 
 cursors = st.builds(
     Cursor,

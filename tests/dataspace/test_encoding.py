@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from value_strategies import celled, containers, same, scalars
 
-from dataspace.encoding import BadEncoding, decode, decode_strict, digest_of, encode, key_of
 from dataspace.values import (
     CELLED,
     ERASED,
@@ -30,6 +29,7 @@ from dataspace.values import (
     Symbol,
     freeze,
 )
+from dataspace.values.encoding import BadEncoding, decode, decode_strict, digest_of, encode, key_of
 
 # There and back
 

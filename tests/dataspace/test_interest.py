@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pattern_strategies import facts, patterns_that_fit, scalars
 
 from dataspace.facts import fact
-from dataspace.interest import Interest
+from dataspace.observe.interest import Interest
 from dataspace.patterns import ANY, capture, parse, pattern
 from dataspace.values import ERASED
 

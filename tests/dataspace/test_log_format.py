@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dataspace.encoding import encode
 from dataspace.log import frames
 from dataspace.log.frames import (
     COMMIT_SIZE,
@@ -22,6 +21,7 @@ from dataspace.log.frames import (
 from dataspace.log.recovery import judge
 from dataspace.log.verdicts import Outcome, SegmentBytes
 from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record
+from dataspace.values.encoding import encode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text()
 LOG_ID = b"Keeve's log no 1"

@@ -9,17 +9,17 @@ import pytest
 from logmaker import A, B, LogMaker, closed_log, judged
 from worlds import World, places
 
-from dataspace.catalog import Catalog, peek
-from dataspace.connections import connect
-from dataspace.encoding import BadEncoding, decode, encode
+from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.connections import connect
 from dataspace.facts import fact
 from dataspace.log.frames import SEGMENT_SIZE, Type, frame
 from dataspace.log.recovery import judge
 from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged
 from dataspace.log.verify import Verification
-from dataspace.observe import Dataspace
+from dataspace.observe.dataspace import Dataspace
 from dataspace.records import MOST, SALT, STORE_UID, ZERO_HASH, Kind, Record
 from dataspace.values import Cell, CelledList, Symbol
+from dataspace.values.encoding import BadEncoding, decode, encode
 
 GOOD: Any = [None, [], b"", 0]
 MESSAGES: list[Any] = [None, 5, [], {}, {"id": 1, "type": "t"}, {"id": "a"}, {"id": "a", "type": []}, Symbol("a")]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import World
 
-from dataspace.events import Event, NotProven
 from dataspace.facts import fact
-from dataspace.observe import NoSuchSession, Reader
+from dataspace.observe.dataspace import NoSuchSession, Reader
+from dataspace.observe.events import Event, NotProven
 
 
 def world_of_two() -> World:

@@ -12,13 +12,13 @@ import trio
 import trio.testing
 from worlds import World, counting, damage_from, places, read, talkative_world, whole_log
 
-from dataspace.catalog import Catalog
-from dataspace.cursor import Cursor
+from dataspace.catalog.catalog import Catalog
 from dataspace.drafts import Handle
-from dataspace.events import CaughtUp, Event, Unreadable
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryStore
-from dataspace.observe import Dataspace, ObserverFailed
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.dataspace import Dataspace, ObserverFailed
+from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.patterns import parse
 
 # One loop for the past and for what comes.

@@ -6,8 +6,8 @@ import pytest
 from worlds import World, damage_from, read, talkative_world
 
 from dataspace.drafts import Handle
-from dataspace.events import CaughtUp, Event, Unreadable
 from dataspace.facts import fact
+from dataspace.observe.events import CaughtUp, Event, Unreadable
 
 
 async def test_a_retraction_of_what_cannot_be_read_is_marked_and_passed(monkeypatch: pytest.MonkeyPatch) -> None:

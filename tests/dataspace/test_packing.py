@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace.packing import item, least, pack, unpack
+from dataspace.catalog.packing import item, least, pack, unpack
 
 numbers = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
 near = st.builds(

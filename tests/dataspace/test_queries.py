@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from worlds import World, counting, damage_from, places, read, talkative_world, whole_log
 
-from dataspace import catalog as catalogs
-from dataspace.cursor import Cursor
+from dataspace.catalog import catalog as catalogs
 from dataspace.drafts import Handle
-from dataspace.events import CaughtUp, Event, Unreadable
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryStore, MemoryStored
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.observe import NoSuchSession
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.dataspace import NoSuchSession
+from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.values import ERASED
 
 # What is found.

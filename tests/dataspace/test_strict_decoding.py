@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from value_strategies import celled, containers, same, scalars
 
-from dataspace.encoding import BadEncoding, decode, decode_strict, encode
 from dataspace.errors import KeeveError
 from dataspace.values import (
     MAX_DEPTH,
@@ -21,6 +20,7 @@ from dataspace.values import (
     CelledBlob,
     freeze,
 )
+from dataspace.values.encoding import BadEncoding, decode, decode_strict, encode
 
 
 def nested(depth: int) -> bytes:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from dataspace.catalog import Catalog
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.recall import noted
 from dataspace.drafts import Assertion, Draft, Handle
-from dataspace.events import Event
 from dataspace.facts import Fact, fact
 from dataspace.log.marks import Damage
 from dataspace.log.memory import MemoryLog, MemoryStore, MemoryStored
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.observation import Observation
-from dataspace.observe import Dataspace
-from dataspace.recall import noted
+from dataspace.observe.dataspace import Dataspace
+from dataspace.observe.events import Event
+from dataspace.observe.observation import Observation
 from dataspace.records import STORE_UID, ZERO_HASH, Body, Kind, Record
 from dataspace.values import FrozenDict, freeze
 

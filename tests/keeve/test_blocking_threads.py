@@ -14,7 +14,7 @@ from dataspace.values import NotAValue
 from keeve import Actor, actor, blocking, effect
 from keeve.blocking import OwnThread
 from keeve.testing import folder_for_stores
-from vat.asking import NotRunning
+from vat.host.asking import NotRunning
 
 
 @actor("threads.counter", version=1)

@@ -14,15 +14,15 @@ import pytest
 
 from actors.session import BadSetting, Session
 from dataspace.log.store import NotAStore
-from dataspace.observe import NoSuchSession
+from dataspace.observe.dataspace import NoSuchSession
 from keeve import open_host
 from keeve.cli import run
 from keeve.cli.advice import advised
 from keeve.testing import folder_for_stores
 from tests.cli_runner import Said, environment, keeve, keeve_process
 from tests.cli_worlds import leave_waiting
-from vat.host import Busy, IdInUse, NoSuchEffect
-from vat.types import UnknownActorType
+from vat.host.host import Busy, IdInUse, NoSuchEffect
+from vat.objects.types import UnknownActorType
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from keeve.cli import chat as chat_module
 from tests.cli_runner import Said, keeve
 from tests.cli_worlds import leave_a_turn_waiting
 from tests.model_server import Answer, ModelServer, failing, model_server, streamed, whole
-from vat.devices import Policy
+from vat.devices.devices import Policy
 
 
 @pytest.fixture

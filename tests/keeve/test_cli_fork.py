@@ -10,7 +10,7 @@ import pytest
 from keeve import open_host
 from tests.cli_runner import keeve
 from tests.cli_worlds import Asking, leave_a_turn_waiting, leave_waiting
-from vat.devices import Effect, effect
+from vat.devices.devices import Effect, effect
 
 
 @pytest.fixture

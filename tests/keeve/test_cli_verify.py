@@ -12,7 +12,7 @@ from actors.session import Session
 from keeve import open_host
 from keeve.api import CATALOG
 from tests.cli_runner import keeve
-from vat import checking
+from vat.heap import checking
 
 
 @pytest.fixture

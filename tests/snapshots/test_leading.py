@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataspace.encoding import encode
 from dataspace.values import FrozenDict, FrozenList, Promise, Ref
+from dataspace.values.encoding import encode
 from snapshots import ListTree, MapTree, MemoryPages, PageRef, SetTree, leading, write
 
 

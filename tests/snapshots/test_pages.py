@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataspace.encoding import BadEncoding, decode, encode
 from dataspace.values import Cell, FrozenDict, FrozenList, Ref, Symbol
+from dataspace.values.encoding import BadEncoding, decode, encode
 from snapshots import ListTree, MapTree, SetTree, Unwritten, write
 from snapshots.memory import MemoryPages
 from snapshots.nodes import KeyedBranch, ListBranch, ListLeaf, MapLeaf, Node, PageRef, SetLeaf

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.types import read
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+from vat.objects.types import read
 
 script: dict[str, Any] = {}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from dataspace.errors import KeeveError
 from dataspace.values import Text
-from vat.actor import Actor, Device, actor
-from vat.collections import List, Map, Set
-from vat.refs import Promise, cancel, near
-from vat.types import read
+from vat.heap.refs import Promise, cancel, near
+from vat.objects.actor import Actor, Device, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import read
 
 LONG = "content " * 60
 CANARY = "canary " * 60

@@ -12,22 +12,22 @@ import trio
 import trio.testing
 
 from actors.directory import Directory
-from dataspace.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog, peek
 from dataspace.log.frames import place
 from dataspace.log.memory import MemoryLog, MemoryStore
 from dataspace.log.segments import SegmentStore
 from dataspace.log.verdicts import Evidence
-from dataspace.observe import Dataspace
+from dataspace.observe.dataspace import Dataspace
 from keeve.testing.hosts import FakeClock
-from vat.actor import Actor, actor
-from vat.checking import fingerprint
-from vat.collections import List, Map
-from vat.devices import Effect, effect
-from vat.engine import Engine, Settings
-from vat.host import Host
-from vat.refs import Ref
-from vat.types import Types, read
-from vat.vault import Vault
+from vat.devices.devices import Effect, effect
+from vat.devices.vault import Vault
+from vat.heap.checking import fingerprint
+from vat.heap.refs import Ref
+from vat.host.engine import Engine, Settings
+from vat.host.host import Host
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map
+from vat.objects.types import Types, read
 
 
 @actor("test.counter", version=1)

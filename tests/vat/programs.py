@@ -11,7 +11,7 @@ from vatmaker import ROOT, World, assert_restores, dump, everything
 
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenList
-from vat.refs import Ref
+from vat.heap.refs import Ref
 
 values = st.one_of(
     st.none(),

@@ -8,11 +8,11 @@ import pytest
 from vatmaker import World, assert_restores, dump, everything, operations, said
 
 from dataspace.values import Blob, Cell, FrozenValue, NotAValue, Symbol, Text
-from vat.actor import Actor, Device, NotDeclared, actor
-from vat.collections import List, Map, Set
 from vat.errors import OutsideCrank, ReadOnly
-from vat.opcodes import Op
-from vat.types import UnknownActorType, read
+from vat.heap.opcodes import Op
+from vat.objects.actor import Actor, Device, NotDeclared, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import UnknownActorType, read
 
 kept: list[Any] = []
 

@@ -8,10 +8,10 @@ import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, said
 
 from dataspace.values import Cell, Text
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.messages import Asker, Call, Outcome, Settled
-from vat.refs import Ref
+from vat.heap.messages import Asker, Call, Outcome, Settled
+from vat.heap.refs import Ref
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 script: dict[str, Any] = {}
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vatmaker import ROOT, World, assert_restores, dump, operations, said
 
-from vat.actor import Actor, actor
-from vat.collecting import FEWEST, unreached, worthwhile
-from vat.collections import List, Map, Set
+from vat.crank.collecting import FEWEST, unreached, worthwhile
 from vat.errors import NoSuchActor
-from vat.opcodes import Op
-from vat.refs import Ref, near
+from vat.heap.opcodes import Op
+from vat.heap.refs import Ref, near
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
 
 script: dict[str, Any] = {}
 

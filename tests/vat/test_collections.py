@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from vatmaker import World, assert_restores, dump, operations
 
 from dataspace.values import FrozenList, NotAValue, Symbol, scalar_key
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
-from vat.opcodes import Op
+from vat.heap.opcodes import Op
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
 
 script: list[Any] = []
 

@@ -10,9 +10,9 @@ from vatmaker import ROOT, World, assert_restores, operations, said
 
 from dataspace.values import FrozenDict
 from vat.errors import Deleted, ReadOnly, Reentered
-from vat.messages import NOBODY, Call
-from vat.opcodes import Op
-from vat.refs import Ref, near
+from vat.heap.messages import NOBODY, Call
+from vat.heap.opcodes import Op
+from vat.heap.refs import Ref, near
 
 
 @pytest.fixture

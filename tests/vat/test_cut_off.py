@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from vatmaker import World, assert_restores
 
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
-from vat.opcodes import Op
-from vat.operations import APPLY
-from vat.refs import near
+from vat.heap.opcodes import Op
+from vat.heap.operations import APPLY
+from vat.heap.refs import near
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
 
 ACTS = {
     "append": lambda me: me.items.append("content " * 60),

@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from tests.effect_host import Device, Host, error_of, forever, running
-from vat.devices import Policy
-from vat.outcomes import EffectCancelled, EffectTimeout, Outcome
+from vat.devices.devices import Policy
+from vat.devices.outcomes import EffectCancelled, EffectTimeout, Outcome
 
 # Cancelling
 

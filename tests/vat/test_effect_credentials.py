@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from tests.effect_host import Device, Host, error_of, running
-from vat.outcomes import Outcome
-from vat.vault import NoCredential, Vault
+from vat.devices.outcomes import Outcome
+from vat.devices.vault import NoCredential, Vault
 
 CANARY = "sk-canary-5f0c9d"
 

@@ -10,7 +10,7 @@ import trio.testing
 
 from dataspace.values import NotAValue
 from tests.effect_host import Device, Host, error_of, running
-from vat.outcomes import DeviceFailed, Outcome, UnknownDevice
+from vat.devices.outcomes import DeviceFailed, Outcome, UnknownDevice
 
 # Everything is an outcome
 

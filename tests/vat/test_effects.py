@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from tests.effect_host import Device, Host, forever, running
-from vat.devices import Policy, effect
-from vat.outcomes import Outcome, OutcomeUnknown
+from vat.devices.devices import Policy, effect
+from vat.devices.outcomes import Outcome, OutcomeUnknown
 
 # What is called, and when
 

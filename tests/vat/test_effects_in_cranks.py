@@ -9,11 +9,11 @@ import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
 from dataspace.values import Cell, Text
-from vat.actor import Actor, Device, actor
-from vat.collections import List, Map, view_of
-from vat.devices import effect_id
-from vat.opcodes import Op
-from vat.refs import DIRECTORY, Ref, near
+from vat.devices.devices import effect_id
+from vat.heap.opcodes import Op
+from vat.heap.refs import DIRECTORY, Ref, near
+from vat.objects.actor import Actor, Device, actor
+from vat.objects.collections import List, Map, view_of
 
 script: dict[str, Any] = {}
 views: list[Any] = []

@@ -11,10 +11,10 @@ from dataspace.drafts import Assertion, Handle, Retraction, read_statements
 from dataspace.facts import BadName, fact
 from dataspace.records import split_cell
 from dataspace.values import NotAValue, Text
-from vat.actor import Actor, actor, state_own
-from vat.collections import List
-from vat.messages import NOBODY
-from vat.refs import near
+from vat.heap.messages import NOBODY
+from vat.heap.refs import near
+from vat.objects.actor import Actor, actor, state_own
+from vat.objects.collections import List
 
 script: dict[str, Any] = {}
 

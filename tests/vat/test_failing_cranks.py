@@ -10,11 +10,11 @@ from vatmaker import ROOT, World, assert_restores, dump, everything, operations,
 
 from dataspace.errors import is_interrupt
 from dataspace.values import NotAValue
-from vat import crank as cranks
+from vat.crank import crank as cranks
 from vat.errors import CrankOverrun, Failed, NoSuchActor, NoSuchMethod
-from vat.messages import Call
-from vat.opcodes import Op
-from vat.refs import near
+from vat.heap.messages import Call
+from vat.heap.opcodes import Op
+from vat.heap.refs import near
 
 
 class OutOfStock(Exception):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keeve.testing.hosts import memory_host
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
 
 
 @actor("test.shelf", version=1)

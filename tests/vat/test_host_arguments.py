@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from dataspace.cursor import BadCursor, WrongCursor
-from dataspace.observe import NoSuchSession, ObserverFailed
+from dataspace.observe.cursor import BadCursor, WrongCursor
+from dataspace.observe.dataspace import NoSuchSession, ObserverFailed
 from dataspace.patterns import BadPattern
 from dataspace.values import NotAValue
 from keeve.testing.hosts import memory_host
 from tests.vat.hosts import Counter
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.host import Host
-from vat.messages import BadRequestId
+from vat.heap.messages import BadRequestId
+from vat.host.host import Host
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 SURROGATE = "s\ud800"
 

@@ -9,10 +9,10 @@ import trio.testing
 from dataspace.log.files import DiskFull
 from dataspace.values import FrozenList, NotAValue
 from tests.vat.hosts import Caller, Counter, Worker, World, records, started
+from vat.crank.vat import RequestConflict
 from vat.errors import NoSuchMethod, Refused, Revoked
-from vat.host import Host
-from vat.outside import HostRef
-from vat.vat import RequestConflict
+from vat.host.host import Host
+from vat.host.outside import HostRef
 
 
 async def test_a_method_is_called_and_a_field_is_read(either: World) -> None:

@@ -15,7 +15,7 @@ import trio
 from actors.models.echo import EchoModel
 from actors.session import Session
 from tests.vat.hosts import Counter, World, settled
-from vat.host import Host
+from vat.host.host import Host
 
 FULL = os.environ.get("KEEVE_CRASH") == "full"
 SHORT, LONG = 1000, 20_000 if FULL else 4000

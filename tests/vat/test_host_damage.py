@@ -12,11 +12,11 @@ from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
 from tests.vat.hosts import ACTORS, Caller, Counter, World, flip, records, settled
-from vat.actor import Actor, actor
-from vat.collections import List
-from vat.host import Host
-from vat.types import NewerVersion, UnknownActorType
-from vat.upgrading import UpgradeFailed
+from vat.crank.upgrading import UpgradeFailed
+from vat.host.host import Host
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+from vat.objects.types import NewerVersion, UnknownActorType
 
 # Code that does not fit
 

@@ -16,10 +16,10 @@ from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
 from dataspace.log.store import StoreFailed
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, Watcher, Worker, World, heap_of, held, records, settled
-from vat.commits import Commits
-from vat.host import Host
-from vat.residents import Job, Resident
-from vat.vat import Step
+from vat.crank.vat import Step
+from vat.host.commits import Commits
+from vat.host.host import Host
+from vat.host.residents import Job, Resident
 
 
 async def nothing_leaves_early(world: World) -> None:

@@ -13,11 +13,11 @@ from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
-from vat.devices import effect
+from vat.devices.devices import effect
 from vat.errors import Deleted
-from vat.host import BadOutcome, NoSuchEffect
-from vat.outside import HostRef
-from vat.pending import open_effects
+from vat.heap.pending import open_effects
+from vat.host.host import BadOutcome, NoSuchEffect
+from vat.host.outside import HostRef
 
 
 async def wanted(host: Any, ref: HostRef[Worker], method: str, value: Any) -> None:

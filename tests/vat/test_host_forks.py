@@ -8,7 +8,7 @@ import trio.testing
 
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, records, settled, started
-from vat.restore import NoSuchPoint
+from vat.heap.restore import NoSuchPoint
 
 
 async def test_a_fork_shares_the_past_and_nothing_after_it(either: World) -> None:

@@ -12,13 +12,13 @@ from dataspace.log.files import DiskFull
 from dataspace.log.store import RecordTooLarge
 from dataspace.records import Kind
 from tests.vat.hosts import ACTORS, Caller, Counter, Worker, World, heap_of, held, let_go, records, settled
-from vat.actor import Actor, actor
-from vat.commits import Commits
+from vat.crank.vat import Step
 from vat.errors import Deleted
-from vat.host import Busy
-from vat.refs import Ref
-from vat.residents import Job, Resident
-from vat.vat import Step
+from vat.heap.refs import Ref
+from vat.host.commits import Commits
+from vat.host.host import Busy
+from vat.host.residents import Job, Resident
+from vat.objects.actor import Actor, actor
 
 
 @actor("test.relay", version=1)

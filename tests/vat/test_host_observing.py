@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from dataspace.log.files import DiskFull
-from dataspace.observe import ObserverFailed
+from dataspace.observe.dataspace import ObserverFailed
 from tests.vat.hosts import Counter, Watcher, World, settled
-from vat.subscriptions import FAR
+from vat.host.subscriptions import FAR
 
 SAID = '(test.said "s1" _)'
 

@@ -11,11 +11,11 @@ import trio.testing
 
 from dataspace.log.store import StoreMoved, StoreReadOnly
 from tests.vat.hosts import Caller, Counter, Worker, World, settled
-from vat.actor import Actor, actor
-from vat.following import Outrun
-from vat.host import Host
-from vat.outside import HostRef
-from vat.types import read
+from vat.host.following import Outrun
+from vat.host.host import Host
+from vat.host.outside import HostRef
+from vat.objects.actor import Actor, actor
+from vat.objects.types import read
 
 Both = tuple[Host, Host]
 

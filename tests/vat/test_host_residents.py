@@ -11,7 +11,7 @@ import trio.testing
 
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, Worker, World, held, records, settled
-from vat.residents import GLANCES, Job, Resident, Residents
+from vat.host.residents import GLANCES, Job, Resident, Residents
 
 # Which ones leave
 

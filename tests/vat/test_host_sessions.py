@@ -11,16 +11,16 @@ import trio
 import trio.testing
 
 from dataspace.log.files import DiskFull
-from dataspace.observe import NoSuchSession
+from dataspace.observe.dataspace import NoSuchSession
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, World, heap_of, records, settled, started
-from vat.actor import Actor, actor
-from vat.births import BadSessionId, IdInUse
-from vat.checking import fingerprint
 from vat.errors import Deleted
-from vat.host import SnapshotMismatch
-from vat.refs import Ref
-from vat.types import UnknownActorType
+from vat.heap.checking import fingerprint
+from vat.heap.refs import Ref
+from vat.host.births import BadSessionId, IdInUse
+from vat.host.host import SnapshotMismatch
+from vat.objects.actor import Actor, actor
+from vat.objects.types import UnknownActorType
 
 # Spawning and finding
 

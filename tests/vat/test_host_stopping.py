@@ -12,12 +12,12 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.catalog import Catalog
+from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, Watcher, Worker, World, heap_of, held, records, settled
-from vat.actor import Actor, actor
-from vat.asking import NotRunning
+from vat.host.asking import NotRunning
+from vat.objects.actor import Actor, actor
 
 # In order
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from tests.vat.hosts import Caller, Counter, Worker, World, flip, settled
-from vat.host import Host
+from vat.host.host import Host
 
 
 async def fill(world: World) -> None:

@@ -14,15 +14,15 @@ from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.effect_host import error_of
 from tests.vat.hosts import Counter, Watcher
-from vat import subscriptions
-from vat.actor import Actor, actor
-from vat.devices import effect
-from vat.engine import Settings
+from vat.crank.upgrading import UpgradeFailed
+from vat.crank.vat import Vat
+from vat.devices.devices import effect
+from vat.devices.outcomes import DeviceFailed
 from vat.errors import Failed
-from vat.outcomes import DeviceFailed
-from vat.refs import near
-from vat.upgrading import UpgradeFailed
-from vat.vat import Vat
+from vat.heap.refs import near
+from vat.host import subscriptions
+from vat.host.engine import Settings
+from vat.objects.actor import Actor, actor
 
 
 class Odd(BaseException):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from vatmaker import World, assert_restores
 
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
 from vat.errors import OutsideCrank
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
 
 kept: list[Any] = []
 

@@ -11,8 +11,8 @@ from waiters import Waiter, done, run, script
 
 from dataspace.values import NotAValue
 from vat.errors import OutsideCrank, PromiseGone
-from vat.opcodes import Op
-from vat.refs import Promise, cancel, near
+from vat.heap.opcodes import Op
+from vat.heap.refs import Promise, cancel, near
 
 outside: list[Any] = []
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from vatmaker import ROOT, World, assert_restores, operations
 
-from vat.actor import Actor, actor
-from vat.collections import List, Map
 from vat.errors import NoSuchActor, NoSuchMethod, OutsideCrank, Refused, Revoked
-from vat.opcodes import Op
-from vat.refs import NotNear, Ref, near
-from vat.types import read
+from vat.heap.opcodes import Op
+from vat.heap.refs import NotNear, Ref, near
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map
+from vat.objects.types import read
 
 script: dict[str, Any] = {}
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from vatmaker import World, assert_restores, dump
 
-from vat.actor import Actor, actor
-from vat.collections import List
+from vat.crank.vat import RequestConflict
 from vat.errors import NoSuchMethod
-from vat.messages import Asker, Call, Outcome
-from vat.refs import Ref
-from vat.types import read
-from vat.vat import RequestConflict
+from vat.heap.messages import Asker, Call, Outcome
+from vat.heap.refs import Ref
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+from vat.objects.types import read
 
 
 @actor("requests.desk", version=1)

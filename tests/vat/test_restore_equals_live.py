@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from programs import Drawn, Run, programs, steps
 from vatmaker import dump, everything, operations
 
-from vat.opcodes import Op
+from vat.heap.opcodes import Op
 
 
 @settings(max_examples=150, deadline=None)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 import pytest
 
 from dataspace.values import Text
-from vat.actor import Actor, Device, actor
-from vat.collections import List, Map, Set
-from vat.types import BadActorType, Keep, Shape, Types, UnknownActorType, read, type_of
+from vat.objects.actor import Actor, Device, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import BadActorType, Keep, Shape, Types, UnknownActorType, read, type_of
 
 
 def marked(value: Any) -> Any:

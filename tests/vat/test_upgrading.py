@@ -8,11 +8,11 @@ import pytest
 from vatmaker import ROOT, World, assert_restores, dump, operations, said
 
 from dataspace.values import FrozenDict, Text
-from vat.actor import Actor, actor
-from vat.collections import List, Map, Set
-from vat.opcodes import Op
-from vat.types import NewerVersion, Types, UnknownActorType
-from vat.upgrading import NotUpgraded, UpgradeFailed
+from vat.crank.upgrading import NotUpgraded, UpgradeFailed
+from vat.heap.opcodes import Op
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List, Map, Set
+from vat.objects.types import NewerVersion, Types, UnknownActorType
 
 
 @actor("upgrading.note", version=1)

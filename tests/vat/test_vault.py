@@ -7,7 +7,7 @@ import os
 import pytest
 
 from dataspace.values import Blob, freeze
-from vat.vault import REMEMBERED, Environment, File, NoCredential, Vault
+from vat.devices.vault import REMEMBERED, Environment, File, NoCredential, Vault
 
 SECRET = "sk-canary-93a1\\'\"/+"
 

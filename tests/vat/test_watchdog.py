@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.vat.hosts import World
-from vat.actor import Actor, actor
-from vat.watchdog import watching
+from vat.host.watchdog import watching
+from vat.objects.actor import Actor, actor
 
 seen = threading.Event()
 

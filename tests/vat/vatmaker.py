@@ -7,19 +7,19 @@ from collections import deque
 from hashlib import sha256
 
 from dataspace.drafts import Draft, read_deeds
-from dataspace.encoding import encode
 from dataspace.records import Kind, content_digest, split_cell
 from dataspace.values import CELLED, FrozenDict, freeze
+from dataspace.values.encoding import encode
 from snapshots.handle import Tree
 from snapshots.pages import decode_node, decode_tree
+from vat.crank.vat import Powers, Vat, request_digest
 from vat.errors import exception_of
-from vat.heap import SYSTEM, Heap
-from vat.memory import SALT
-from vat.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
-from vat.operations import apply
-from vat.refs import Promise, Ref
-from vat.types import Types
-from vat.vat import Powers, Vat, request_digest
+from vat.heap.heap import SYSTEM, Heap
+from vat.heap.memory import SALT
+from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
+from vat.heap.operations import apply
+from vat.heap.refs import Promise, Ref
+from vat.objects.types import Types
 
 ROOT = 1
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vat.actor import Actor, actor
-from vat.collections import List
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 script: dict[str, Any] = {}
 

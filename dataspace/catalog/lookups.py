@@ -1,0 +1,331 @@
+"""What can be asked of a catalog: sessions and lineages, places in the log, what mentions a label, what holds.
+
+A question goes to the layers in turn: the tables for what they hold, then the runs of records that are still
+in memory. Long answers are given a page at a time, each page a question of its own.
+
+The one rule: a question keeps nothing open and no state of its own between pages, so that a flush, or a
+catalog made anew because SQLite failed, between two pages changes no answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+
+import apsw
+
+from dataspace.catalog.connections import FAILED
+from dataspace.catalog.recall import UNREADABLE
+from dataspace.catalog.recent import Recent, SessionRow, Taken, unique
+from dataspace.catalog.tables import Tables
+from dataspace.errors import KeeveError
+from dataspace.log.marks import START, Head
+
+LATEST: Final = (1 << 63) - 1
+"""A seq that no record reaches."""
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
+
+
+class Leg(NamedTuple):
+    """A part of a lineage: a session's own records up to and with seq `upto`."""
+
+    uid: bytes
+    upto: int
+
+
+class Snapshot(NamedTuple):
+    """A `snapshot` record: of which session, its seq, the seq that it covers, its address."""
+
+    uid: bytes
+    seq: int
+    covers: int
+    address: int
+
+
+def _steady(
+    ask: Callable[Concatenate[Lookups, _P], _Answer],
+) -> Callable[Concatenate[Lookups, _P], _Answer]:
+    """A question that, when SQLite fails, is asked again of a catalog made anew: of a file, then of one in memory."""
+
+    @wraps(ask)
+    def asked(self: Lookups, /, *arguments: _P.args, **options: _P.kwargs) -> _Answer:
+        try:
+            return ask(self, *arguments, **options)
+        except KeeveError:
+            raise
+        except apsw.BusyError:
+            self.wait_for_writer()
+        except FAILED:
+            self.rebuild()
+        try:
+            return ask(self, *arguments, **options)
+        except KeeveError:
+            raise
+        except FAILED:
+            self.leave_file()
+        return ask(self, *arguments, **options)
+
+    return asked
+
+
+MOST: Final = 1 << 31
+"""Rows, the most that are asked for at once: SQLite's numbers have an end."""
+
+
+def _written(text: str) -> str:
+    """A text as SQLite can take it: with U+FFFD for lone surrogates, which are in no id."""
+    return text.encode(errors="surrogatepass").decode(errors="replace")
+
+
+class Lookups:
+    """The questions of a `Catalog`, over its tables and what is not in them yet."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._stored = 0
+        self._flushing: Recent | None = None
+        self._recent = Recent(START)
+
+    @property
+    def head(self) -> Head:
+        """The newest record that has been noted."""
+        return self._recent.head
+
+    def rebuild(self) -> None:
+        """Make the catalog anew: SQLite has failed."""
+        raise NotImplementedError
+
+    def leave_file(self) -> None:
+        """Make the catalog anew, in memory: SQLite has failed again."""
+        raise NotImplementedError
+
+    def wait_for_writer(self) -> None:
+        """Wait until nobody here writes the file."""
+        raise NotImplementedError
+
+    def _layers(self) -> list[Recent]:
+        return [self._recent] if self._flushing is None else [self._flushing, self._recent]
+
+    # Sessions.
+
+    @_steady
+    def by_uid(self, uid: bytes) -> SessionRow | None:
+        """The session with that uid, deleted ones included."""
+        thread = self._recent.threads.get(uid)
+        if thread is not None and thread.birth is not None:
+            return thread.over(None)
+        found = self._tables.session(uid)
+        for recent in self._layers():
+            thread = recent.threads.get(uid)
+            if thread is not None:
+                found = thread.over(found)
+        return found
+
+    @_steady
+    def session(self, id: str) -> SessionRow | None:
+        """The session with that id, deleted ones included: an id that was ever used is never free again."""
+        for recent in self._layers():
+            uid = recent.ids.get(id)
+            if uid is not None:
+                return self.by_uid(uid)
+        found = self._tables.named(id) if id and isinstance(id, str) and _written(id) == id else None
+        return self.by_uid(found.uid) if found else None
+
+    def sessions(
+        self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False
+    ) -> list[SessionRow]:
+        """At most `limit` sessions in the order of their ids: those that begin with `prefix` and follow `after`.
+
+        Deleted ones only when asked for. About 20 µs for each, however many there are.
+        """
+        prefix, after, limit = _written(prefix), _written(after), min(limit, MOST)
+        found: list[SessionRow] = []
+        while len(found) < limit:
+            page = self._page(prefix, after, limit)
+            found += [row for row in page if row.id.startswith(prefix) and (deleted or not row.deleted)]
+            if len(page) < limit or not page[-1].id.startswith(prefix):
+                break
+            after = page[-1].id
+        return found[:limit]
+
+    @_steady
+    def _page(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
+        rows = self._tables.listed(prefix, after, limit)
+        uids = {row.id: row.uid for row in rows}
+        last = rows[-1].id if len(rows) == limit else None
+        for recent in self._layers():
+            for id, uid in recent.ids.items():
+                if id > after and id >= prefix and (last is None or id <= last):
+                    uids[id] = uid
+        known = {row.id: row for row in rows}
+        changed = {uid for recent in self._layers() for uid in recent.threads}
+        page = [known[id] if uids[id] not in changed else self.by_uid(uids[id]) for id in sorted(uids)]
+        return [row for row in page if row is not None]
+
+    @_steady
+    def with_pending(self) -> list[bytes]:
+        """The uids of the sessions that must be woken at a start. O(their number)."""
+        uids = dict.fromkeys(self._tables.pending())
+        for recent in self._layers():
+            uids.update(dict.fromkeys(recent.threads))
+        rows = [self.by_uid(uid) for uid in uids]
+        return [row.uid for row in rows if row is not None and row.pending]
+
+    def lineage(self, uid: bytes) -> list[Leg]:
+        """The chains that make up a session's past, the oldest ancestor's first, its own last. O(depth of forks)."""
+        # By uid, since damaged records could name each other as parents.
+        legs: dict[bytes, Leg] = {}
+        upto = LATEST
+        at: bytes | None = uid
+        while at is not None and at not in legs:
+            legs[at] = Leg(at, upto)
+            row = self.by_uid(at)
+            at = None if row is None else row.parent
+            upto = min(upto, row.parent_seq if row else 0)
+        return list(legs.values())[::-1]
+
+    # Places.
+
+    @_steady
+    def at(self, position: int) -> int | None:
+        """The address of the record at `position`; None when it has not been noted."""
+        for recent in self._layers():
+            if recent.start < position <= recent.start + len(recent):
+                return recent.address(position)
+        return self._tables.address(position) if 0 < position <= self._stored else None
+
+    @_steady
+    def position(self, uid: bytes, seq: int) -> int | None:
+        """The position of the record at `seq` in a session's lineage: at or below a fork it is an ancestor's."""
+        passed: set[bytes] = set()
+        at: bytes | None = uid if seq < LATEST else None
+        while at is not None and at not in passed:
+            passed.add(at)
+            for recent in self._layers():
+                found = recent.position(at, seq)
+                if found is not None:
+                    return found
+            found = self._tables.position(at, seq)
+            if found is not None:
+                return found
+            row = self.by_uid(at)
+            at = row.parent if row is not None and seq <= row.parent_seq else None
+        return None
+
+    def locate(self, uid: bytes, seq: int) -> int | None:
+        """The address of the record at `seq` in a session's lineage."""
+        position = self.position(uid, seq)
+        return None if position is None else self.at(position)
+
+    def snapshots(self, uid: bytes, upto: int = LATEST, limit: int = 8) -> list[Snapshot]:
+        """The newest snapshots at or before seq `upto` of a session's lineage, newest first."""
+        found: list[Snapshot] = []
+        for leg in reversed(self.lineage(uid)):
+            for seq, covers in self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found)):
+                address = self.locate(leg.uid, seq)
+                if address is not None:
+                    found.append(Snapshot(leg.uid, seq, covers, address))
+            if len(found) >= limit:
+                break
+        return found
+
+    @_steady
+    def _snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, int]]:
+        found = dict(self._tables.snapshots(uid, upto, limit))
+        for recent in self._layers():
+            thread = recent.threads.get(uid)
+            if thread is not None:
+                found.update([(seq, covers) for seq, covers in thread.snapshots if seq <= upto])
+        return sorted(found.items(), reverse=True)[:limit]
+
+    # What is said.
+
+    def positions(
+        self, uid: bytes | None = None, label: str | None = None, after: int = 0, upto: int | None = None
+    ) -> Iterator[int]:
+        """The positions after `after`, up to and with `upto` (or the head), in order: of the session's own
+        records if a `uid` is given, of those that assert or retract a fact with `label` if there is one.
+
+        With a uid or a label, records that say nothing are left out. O(what is found), or with both O(the
+        session's records) at well below a microsecond each.
+        """
+        last = self.head.position
+        last = last if upto is None else min(upto, last)
+        while page := self.some_positions(uid, label, after, last):
+            yield from page
+            after = page[-1]
+
+    @_steady
+    def some_positions(self, uid: bytes | None, label: str | None, after: int, upto: int) -> list[int]:
+        """The first of those positions; none when there are no more. `upto` is not beyond the head."""
+        stored = min(upto, self._stored)
+        if uid is None and label is not None:
+            last, postings = self._mentions(label, after, upto)
+            return unique(postings) if postings or last == upto else self.some_positions(uid, label, last, upto)
+        found: list[int] = []
+        if after < stored:
+            if uid is not None:
+                found = self._tables.thread(uid, label, after, stored)
+            else:
+                found = list(range(after + 1, min(stored, after + 1024) + 1))
+        for recent in self._layers():
+            if not found:
+                found = recent.positions(uid, label, after, upto)
+        return found
+
+    def standing(self, label: str, at: int) -> Iterator[int]:
+        """The positions of records that assert a fact with `label` which holds at position `at`.
+
+        O(what holds), and far below a microsecond for what was asserted and taken back.
+        """
+        after = 0
+        while after < at:
+            after, page = self._some_standing(label, after, at)
+            yield from page
+
+    @_steady
+    def _some_standing(self, label: str, after: int, at: int) -> tuple[int, list[int]]:
+        last, postings = self._mentions(label, after, at, held=at >= self.head.position)
+        asserted = Counter([posting >> 1 for posting in postings if not posting & 1])
+        if asserted:
+            for taken in self.taken(min(asserted), max(asserted), at):
+                if taken.own and taken.label == label:
+                    asserted[taken.position] -= 1
+        return last, [position for position, left in asserted.items() if left > 0]
+
+    def _mentions(self, label: str, after: int, upto: int, held: bool = False) -> tuple[int, list[int]]:
+        """The first postings of a label after `after`, and the position up to which these are all.
+
+        Records that cannot be read are among them, since they may mention it.
+        """
+        last, found = self._postings(label, after, upto, held)
+        last_unread, unread = self._postings(UNREADABLE, after, last, held=False)
+        if not unread:
+            return last, found
+        last = min(last, last_unread)
+        return last, sorted(posting for posting in {*found, *unread} if posting >> 1 <= last)
+
+    def _postings(self, label: str, after: int, upto: int, held: bool) -> tuple[int, list[int]]:
+        stored = min(upto, self._stored)
+        if after < stored:
+            found = self._tables.mentions(label, after, stored, held)
+            if found:
+                return found[-1] >> 1, found
+        for recent in self._layers():
+            found = list(recent.mentions(label, after, upto))
+            if found:
+                return found[-1] >> 1, found
+        return upto, []
+
+    @_steady
+    def taken(self, first: int, last: int, at: int) -> set[Taken]:
+        """The assertions of the positions `first` to `last` that had been taken back at position `at`."""
+        found = set(self._tables.taken(first, last, at))
+        for recent in self._layers():
+            if recent.taken:
+                found.update(taken for taken in recent.taken if first <= taken.position <= last and taken.gone <= at)
+        return found

@@ -1,0 +1,190 @@
+"""Recall: what records said, read back from the store.
+
+`Recall` reads one record at a time by its address and keeps the last few that it decoded, so that many who
+ask for the same one cost one reading. `noted` gives a record that was read in a scan the shape of one that
+has just been appended.
+
+The one rule: what is told comes from the log, never from memory that the log has not confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from dataspace.drafts import Assertion, Handle, Load, Statement, read_deeds, read_statements
+from dataspace.facts import Fact
+from dataspace.log.marks import Damage
+from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.records import Header, Kind
+from dataspace.values import ERASED, Cell, Erased, FrozenDict, thaw
+from dataspace.values.encoding import BadEncoding
+
+KEPT: Final = 64
+"""Decoded records that a `Recall` keeps, if they are not larger than `LARGE`."""
+LARGE: Final = 1 << 16
+"""Bytes (or characters) of facts, with their cells."""
+
+UNREADABLE: Final = "\0"
+"""The label, which no fact can have, under which a record is found that may have said anything."""
+
+ANYTHING: Final = (Assertion(0, Fact(UNREADABLE, (), FrozenDict({}))),)
+"""What a record says that cannot be read, as far as it is to be found."""
+
+_TELLING: Final = (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE)
+
+Locate = Callable[[bytes, int], "int | None"]
+"""The address of the record of a chain at a seq; None when there is none."""
+
+
+class Notable(Protocol):
+    """What a catalog notes of a record: `records.Record` once it is durable, or `Noted`."""
+
+    uid: bytes
+    seq: int
+    kind: int
+    time: int
+    hash: bytes
+    position: int
+    address: int
+    message: Any
+    statements: Sequence[Any]
+    pending: int
+
+
+class Noted:
+    """A record that was read from a store, as one that has just been appended. `message` only where it tells."""
+
+    __slots__ = (
+        "address",
+        "hash",
+        "kind",
+        "message",
+        "pending",
+        "position",
+        "seq",
+        "statements",
+        "time",
+        "uid",
+    )
+
+    def __init__(self, header: Header, address: int) -> None:
+        self.uid = header.uid
+        self.seq = header.seq
+        self.kind = header.kind
+        self.time = header.time
+        self.hash = header.hash
+        self.position = header.position
+        self.address = address
+        self.message: Any = None
+        self.statements: Sequence[Any] = ()
+        self.pending = 0
+
+
+class Said(NamedTuple):
+    """A record read back: its header, its hash, where it lies, and its statements."""
+
+    header: Header
+    hash: bytes
+    address: int
+    statements: Sequence[Statement]
+
+
+def noted(stored: Stored, whole: bool = False) -> Noted:
+    """A scanned record, to be noted. Content in cells reads as `ERASED` unless it is wanted `whole`.
+
+    A body that was erased says nothing. One that is damaged may have said anything, so that whoever looks for
+    something comes to it, and is told.
+    """
+    record = Noted(stored.header, stored.address)
+    load = _reading(stored)
+    try:
+        body = stored.body()
+        deeds = read_deeds(body.deeds)
+        record.pending = deeds.pending
+        if record.kind in _TELLING:
+            record.message = thaw(deeds.message, load)
+        record.statements = read_statements(body.facts, load if whole else _unread)
+    except BodyErased:
+        pass
+    except (SessionDamaged, BadEncoding, NoSuchPart):
+        record.statements = ANYTHING
+    return record
+
+
+class Recall:
+    """Reads what records of `store` said. `locate` finds the records that their cells point to."""
+
+    def __init__(self, store: Store, locate: Locate) -> None:
+        self.store = store
+        self._locate = locate
+        self._kept: dict[int, Said] = {}
+
+    def said(self, address: int) -> Said:
+        """The record at `address`. An erased one has no statements.
+
+        Raises `SessionDamaged` when it cannot be read. Costs a read and a decoding, unless it is kept.
+        """
+        found = self._kept.get(address)
+        if found is None:
+            found, size = self._read(self.store.read(address))
+            if size <= LARGE:
+                while len(self._kept) >= KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[address] = found
+        return found
+
+    def forget(self) -> None:
+        """Keep nothing that was read so far: content was erased."""
+        self._kept.clear()
+
+    def asserted(self, uid: bytes, handle: Handle) -> tuple[Said, Fact] | None:
+        """The record and the fact that `handle` names in the lineage of `uid`; None when there is none."""
+        address = self._locate(uid, handle.seq)
+        if address is None:
+            return None
+        said = self.said(address)
+        for statement in said.statements:
+            if statement.at == handle.operation and isinstance(statement, Assertion):
+                return said, statement.fact
+        return None
+
+    def _read(self, stored: Stored) -> tuple[Said, int]:
+        header = stored.header
+        statements: Sequence[Statement] = ()
+        size = 0
+
+        def load(cell: Cell) -> str | bytes | Erased:
+            nonlocal size
+            content = stored.cell(cell.number) if cell.seq == header.seq else self._far(header.uid, cell)
+            size += 0 if isinstance(content, Erased) else len(content)
+            return content
+
+        try:
+            facts = stored.body().facts
+            statements = read_statements(facts, load)
+            size += len(facts)
+        except BodyErased:
+            pass
+        except (BadEncoding, NoSuchPart) as error:
+            damage = Damage(header.seq, header.position, stored.address, str(error))
+            raise SessionDamaged.of(header.uid, damage) from error
+        return Said(header, header.hash, stored.address, statements), size
+
+    def _far(self, uid: bytes, cell: Cell) -> str | bytes | Erased:
+        address = self._locate(uid, cell.seq)
+        if address is None:
+            raise BadEncoding(f"a fact refers to cell {cell.number} of seq {cell.seq}, which is not there")
+        return self.store.read(address).cell(cell.number)
+
+
+def _reading(stored: Stored) -> Load:
+    def load(cell: Cell) -> str | bytes | Erased:
+        return stored.cell(cell.number) if cell.seq == stored.header.seq else ERASED
+
+    return load
+
+
+def _unread(_: Cell) -> Erased:
+    return ERASED

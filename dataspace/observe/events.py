@@ -1,0 +1,147 @@
+"""What observers and queries are given: events, marks, what holds, and proofs of what was said.
+
+The one rule: plain data. An event can be checked by whoever holds it, with its proof and without the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+from dataspace.drafts import Assertion, Handle, read_statements, read_used
+from dataspace.errors import KeeveError
+from dataspace.facts import Fact
+from dataspace.observe.cursor import Cursor
+from dataspace.patterns import Captures
+from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
+from dataspace.values import ERASED, Cell, Erased
+from dataspace.values.encoding import BadEncoding
+
+
+@attrs.frozen
+class Event:
+    """A fact was asserted or retracted, by operation `operation` of the record at `seq` of session `session`.
+
+    `session` is its id (empty for the store's own chain), `uid` the session's; `value` is the whole fact, as
+    far as the reader may see it, `captures` what the pattern took from it (by name, or by number for a bare
+    `?`); `time` is in microseconds, `hash` the record's. Reading goes on from `cursor`.
+    """
+
+    position: int
+    session: str
+    uid: bytes
+    seq: int
+    operation: int
+    kind: Literal["assert", "retract"]
+    value: Fact
+    captures: Captures
+    time: int
+    hash: bytes
+    cursor: Cursor
+
+    @property
+    def handle(self) -> Handle:
+        """Names the assertion, if this is one."""
+        return Handle(self.seq, self.operation)
+
+
+@attrs.frozen
+class CaughtUp:
+    """There is nothing more to read now; what comes next is live."""
+
+    cursor: Cursor
+
+
+@attrs.frozen
+class Unreadable:
+    """A record that might have matched cannot be read: its session is damaged from `seq` on (`what`)."""
+
+    position: int
+    session: str
+    uid: bytes
+    seq: int
+    what: str
+    cursor: Cursor
+
+
+@attrs.frozen
+class Held:
+    """A fact that holds: asserted by `handle` in session `session`, at `position`, and not taken back."""
+
+    handle: Handle
+    session: str
+    uid: bytes
+    fact: Fact
+    captures: Captures
+    position: int
+    time: int
+
+
+class NotProven(KeeveError):
+    """An event is not what its record says. `what` tells where they part."""
+
+    def __init__(self, position: int, what: str) -> None:
+        self.position = position
+        self.what = what
+        super().__init__(f"the event at position {position} is not proven: {what}; do not rely on it")
+
+
+@attrs.frozen
+class Opened:
+    """The facts of a record as its hash covers them: the salt, the encoded part, the encoded cells by number."""
+
+    salt: bytes
+    facts: bytes
+    cells: Mapping[int, bytes]
+
+
+@attrs.frozen
+class Proof:
+    """Ties an event to the hash of its record, and so to the chain.
+
+    `deeds` and `facts` are the digests of the two parts. `opened` is there for readers who may see all facts
+    of the record; without it the header and its place in the chain are proven, and the event's words are not.
+    """
+
+    header: Header
+    deeds: bytes
+    facts: bytes
+    opened: Opened | None
+
+    def verify(self, event: Event) -> None:
+        """Check `event` against this proof. Raises `NotProven`. Costs a few hashes and a decoding."""
+        header = self.header
+        if body_digest(self.deeds, self.facts) != header.body_digest:
+            raise NotProven(event.position, "the parts are not those that the header names")
+        if header.hash != event.hash or (header.uid, header.seq) != (event.uid, event.seq):
+            raise NotProven(event.position, "the header is another record's")
+        if self.opened is not None:
+            self._verify_words(event, self.opened)
+
+    def _verify_words(self, event: Event, opened: Opened) -> None:
+        if part_digest(opened.salt, opened.facts) != self.facts:
+            raise NotProven(event.position, "the facts are not those that the header names")
+        try:
+            digests = dict(zip(*read_used(opened.facts), strict=False))
+            statements = read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
+        except (BadEncoding, ValueError) as error:
+            raise NotProven(event.position, str(error)) from error
+        for statement in statements:
+            if statement.at == event.operation:
+                if isinstance(statement, Assertion) and statement.fact != event.value:
+                    break
+                if isinstance(statement, Assertion) != (event.kind == "assert"):
+                    break
+                return
+        raise NotProven(event.position, "its record says something else")
+
+
+def _content(cell: Cell, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:
+    data = cells.get(cell.number)
+    if data is None:
+        return ERASED
+    if content_digest(data) != digests.get(cell.number):
+        raise ValueError(f"cell {cell.number} is not the one that the facts name")
+    return split_cell(data).content

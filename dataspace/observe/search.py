@@ -1,0 +1,168 @@
+"""Searching: which records may say what a pattern asks for, what they say, and what holds.
+
+The catalog gives the places, the log the words, the view what may be seen of them. Past and live are found
+by the same code.
+
+The one rule: nothing is skipped because it cannot be read. A record that may match and is damaged raises;
+one that was erased, or whose session was deleted, says nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.lookups import LATEST
+from dataspace.catalog.recall import Said
+from dataspace.catalog.recent import Taken
+from dataspace.drafts import Assertion, Handle, Statement
+from dataspace.facts import Fact
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.events import Event, Held, Unreadable
+from dataspace.observe.narrow import View
+from dataspace.patterns import Captures, Pattern
+from dataspace.records import Kind
+
+_TOGETHER: Final = 256
+"""Places whose retractions are looked up at once."""
+
+
+class Search:
+    """What `pattern` finds through `view`."""
+
+    def __init__(self, catalog: Catalog, log_id: bytes, pattern: Pattern, view: View) -> None:
+        self.catalog = catalog
+        self.pattern = pattern
+        self.view = view
+        self._log_id = log_id
+        asked = [pattern, *[limit for limit in view.limits if isinstance(limit, Pattern)]]
+        labels = [one.skeleton().label for one in asked]
+        self._label = next((label for label in labels if label is not None), None)
+        legs = view.legs
+        self._upto = None if legs is None else {leg.uid: leg.upto for leg in legs}
+        live = [leg.uid for leg in legs or () if leg.upto == LATEST]
+        self.session = live[0] if live else None
+        """The session that can still say something that matches; None when any can, or none."""
+        self.wanted = _wanted(pattern, view) if legs is None or live else None
+        """The pattern to wait with; None when nothing more can come."""
+
+    def places(self, after: int, upto: int) -> Iterator[int]:
+        """The positions after `after`, up to and with `upto`, of the records that may match, in order."""
+        if self.view.legs is None:
+            yield from self.catalog.positions(None, self._label, after, upto)
+            return
+        for leg in self.view.legs:
+            last = upto
+            if leg.upto != LATEST:
+                last = min(upto, self.catalog.position(leg.uid, leg.upto) or 0)
+            yield from self.catalog.positions(leg.uid, self._label, after, last)
+
+    def said(self, position: int) -> Said:
+        """The record at `position`. Raises `SessionDamaged`, which names the session by its id."""
+        address = self.catalog.at(position)
+        if address is None:
+            raise LookupError(f"position {position} has not been noted")
+        try:
+            return self.catalog.recall.said(address)
+        except SessionDamaged as error:
+            uid = self.catalog.recall.store.read(address).header.uid
+            raise SessionDamaged(self._name(uid), error.seq, error.position, error.what) from error
+
+    def events(self, said: Said, after: int | None = None) -> list[Event]:
+        """The events of a record, those after operation `after` if it is given."""
+        found = []
+        header = said.header
+        for statement in said.statements:
+            if after is not None and statement.at <= after:
+                continue
+            match = self._match(said, statement)
+            if match is None:
+                continue
+            if self._hidden(said):
+                return []
+            fact, captures = match
+            last = statement is said.statements[-1]
+            found.append(
+                Event(
+                    header.position,
+                    self._name(header.uid),
+                    header.uid,
+                    header.seq,
+                    statement.at,
+                    "assert" if type(statement) is Assertion else "retract",
+                    fact,
+                    captures,
+                    header.time,
+                    said.hash,
+                    Cursor(self._log_id, header.position, said.hash, None if last else statement.at),
+                )
+            )
+        return found
+
+    def unreadable(self, position: int, error: SessionDamaged) -> Unreadable:
+        """What is said in the place of a record that cannot be read."""
+        address = self.catalog.at(position) or 0
+        header = self.catalog.recall.store.read(address).header
+        cursor = Cursor(self._log_id, position, header.hash)
+        return Unreadable(position, self._name(header.uid), header.uid, header.seq, error.what, cursor)
+
+    def held(self, at: int) -> Iterator[Held]:
+        """What matches and holds at position `at`, in the order of assertion."""
+        if self.view.legs is None and self._label is not None:
+            places = self.catalog.standing(self._label, at)
+        else:
+            places = self.places(0, at)
+        for _, group in groupby(enumerate(places), lambda place: place[0] // _TOGETHER):
+            positions = [position for _, position in group]
+            taken = {
+                (one.position, one.operation)
+                for one in self.catalog.taken(positions[0], positions[-1], at)
+                if self._takes(one)
+            }
+            for position in positions:
+                said = self.said(position)
+                for statement in said.statements:
+                    if type(statement) is Assertion and (position, statement.at) not in taken:
+                        match = self._match(said, statement)
+                        if match is not None and not self._hidden(said):
+                            yield self._held(said, statement.at, *match)
+
+    def _held(self, said: Said, operation: int, fact: Fact, captures: Captures) -> Held:
+        header = said.header
+        handle = Handle(header.seq, operation)
+        name = self._name(header.uid)
+        return Held(handle, name, header.uid, fact, captures, header.position, header.time)
+
+    def _match(self, said: Said, statement: Statement) -> tuple[Fact, Captures] | None:
+        if isinstance(statement, Assertion):
+            fact: Fact | None = statement.fact
+        else:
+            found = self.catalog.recall.asserted(said.header.uid, statement.handle)
+            fact = None if found is None else found[1]
+        seen = None if fact is None else self.view.of(fact)
+        captures = None if seen is None else self.pattern.match(seen)
+        return None if seen is None or captures is None else (seen, captures)
+
+    def _takes(self, taken: Taken) -> bool:
+        """Whether a retraction counts here: a fork's, of what it inherited, counts in its own lineage only."""
+        return taken.own if self._upto is None else taken.seq <= self._upto.get(taken.by, -1)
+
+    def _hidden(self, said: Said) -> bool:
+        """Whether a record's session is deleted. What a living fork inherited from it is still its own."""
+        header = said.header
+        row = self.catalog.by_uid(header.uid)
+        if row is None or not row.deleted or header.kind == Kind.DELETE:
+            return False
+        return self._upto is None or self._upto.get(header.uid, LATEST) == LATEST
+
+    def _name(self, uid: bytes) -> str:
+        row = self.catalog.by_uid(uid)
+        return uid.hex() if row is None else row.id
+
+
+def _wanted(pattern: Pattern, view: View) -> Pattern:
+    """A pattern of the facts, as they are stated, that `pattern` may match as they are seen."""
+    return Pattern(pattern.label, (), {}, True) if view.redacts else pattern

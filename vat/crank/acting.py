@@ -1,0 +1,193 @@
+"""What an actor can do beside sending: change its fields, make actors and refs, state facts, observe, take time's
+and chance's word.
+
+The one rule: each is one operation, or a few, and raises before the first one if it cannot be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from dataspace import values
+from dataspace.drafts import Handle
+from dataspace.facts import BadName, is_word
+from dataspace.values import Value
+from vat.crank.promises import method_of
+from vat.crank.sending import Sending
+from vat.crank.transaction import STATED
+from vat.crank.whole import whole
+from vat.errors import Refused
+from vat.heap.opcodes import Op, Verb
+from vat.heap.operations import COLLECTIONS, fact_key
+from vat.heap.refs import Ref
+from vat.heap.stored import listed, mapped
+from vat.objects.fields import beginning, checked, filling, given
+from vat.objects.randomness import Random
+from vat.objects.types import ActorType, Field, UnknownActorType, type_of
+
+_SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
+
+
+class Acting(Sending):
+    """A transaction that does what actors ask for."""
+
+    __slots__ = ("_ids", "_random", "moment")
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.moment = 0
+        """The number of the operation with which the running delivery began: where its chance comes from."""
+        self.new_moment()
+
+    def new_moment(self) -> None:
+        """A delivery begins."""
+        draft = self.draft
+        self.moment = 0 if draft is None else len(draft.operations)
+        self._random: Random | None = None
+        self._ids = 0
+
+    # Fields and collections.
+
+    def change(self, actor: int, field: Field, verb: Verb, *args: Value) -> None:
+        """Change a collection."""
+        if field.name not in self.fields(actor):  # its type has this field for the first time
+            self.do(_SET, actor, field.name, beginning(field, {}, self.keep))
+        self.do(_CHANGE, actor, field.name, verb, *args)
+
+    def assign(self, actor: int, field: str, value: Value) -> None:
+        """Set a field."""
+        self.do(_SET, actor, field, value)
+
+    def view(self, actor: int, field: Field) -> int:
+        """Take a view; gives its number within the record, -1 if there is none."""
+        if self.silent or field.name not in self.fields(actor):
+            return -1
+        self.note(Op.VIEWED, actor, field.name)
+        return len(self.heap.views) - 1
+
+    # Actors and refs.
+
+    @whole
+    def spawn(self, cls: type, fields: Mapping[str, Any]) -> Ref:
+        """A new actor of this vat. Raises `UnknownActorType`, `TypeError` or `NotAValue`."""
+        described = type_of(cls)
+        if self.types[described.name].cls is not cls:
+            raise UnknownActorType(described.name, (known.name for known in self.types))
+        self.changes()
+        return self.settle_in(described, given(cls, fields))
+
+    def settle_in(self, described: ActorType, given: Mapping[str, Any]) -> Ref:
+        """A new actor with its first state."""
+        checked(described, given)
+        fields = {name: beginning(field, given, self.keep) for name, field in described.fields.items()}
+        actor = self.number("actor")
+        self.do(Op.SPAWNED, actor, described.name, described.version, mapped(fields))
+        for name, value in given.items():
+            field = described.fields[name]
+            if COLLECTIONS[field.shape] is not None:
+                for verb, args in filling(field, value, self.keep, self.key):
+                    self.do(Op.CHANGE, actor, name, verb, *args)
+        return Ref(None, actor)
+
+    @whole
+    def narrow(self, target: int, methods: Sequence[str], read_only: bool) -> Ref:
+        """A ref that reaches less of an actor, or of what a narrowed ref reaches; no methods are all of them."""
+        names = listed([self.word(name, "a method") for name in methods]) if methods else None
+        facet = self.number("actor")
+        self.do(Op.NARROWED, facet, target, names, bool(read_only))
+        return Ref(None, facet)
+
+    def revoke(self, target: int, facet: Any) -> None:
+        """Take back a ref that was narrowed from `target`, or from one that was. Raises `Refused` for another."""
+        self.changes()
+        found = None
+        if isinstance(facet, values.Ref) and facet.session in (None, self.uid):
+            here = found = self.heap.find("facets", facet.actor)
+            while here is not None and here[0] != target:
+                here = self.heap.find("facets", here[0])
+            found = None if here is None else found
+        if found is None:
+            raise Refused("only a ref that was narrowed from this one can be revoked: keep what narrow() gave you")
+        self.do(Op.REVOKED, facet.actor)
+
+    # Facts.
+
+    @whole
+    def state_fact(self, mode: int, label: str, fields: Sequence[Any], keywords: Mapping[str, Any]) -> Handle:
+        """State a fact; `mode` is 0 (for ever), 1 (may be retracted) or 2 (presence). Raises `BadName`, `NotAValue`."""
+        self.changes()
+        if not (isinstance(label, str) and is_word(label)):
+            raise BadName(label, "label")
+        # Refs in a fact are handed out, by operations of their own that stand before it.
+        keep = self.keep
+        kept = [keep(value, f"{label}[{n}]", STATED) for n, value in enumerate(fields)]
+        named: dict[str, Value] = {}
+        for name, value in keywords.items():
+            if not is_word(name):
+                raise BadName(name, "keyword")
+            named[name] = keep(value, f"{label}.{name}", STATED)
+        draft = self.record
+        at = len(draft.operations)
+        if mode:
+            self.do(_STATED, mode, draft.seq, at)
+        else:
+            self.do(_STATED, mode)
+        draft.stated(at, label, kept, named)
+        return Handle(draft.seq, at)
+
+    @whole
+    def retract(self, handle: Sequence[int]) -> None:
+        """Take a fact back. Raises `Refused` when the handle names none that this session holds."""
+        self.changes()
+        seq, operation = handle
+        if type(seq) is not int or type(operation) is not int or not 0 <= operation < 1 << 24:
+            raise TypeError(f"{handle!r} is no handle: keep what assert_fact() gave you")
+        if self.heap.find("facts", fact_key(seq, operation)) is None:
+            raise Refused(f"({seq}, {operation}) is no fact that {self.id!r} has asserted and not retracted")
+        draft = self.record
+        at = len(draft.operations)
+        self.do(Op.RETRACTED, seq, operation)
+        draft.retracted(at, Handle(seq, operation))
+
+    # The dataspace.
+
+    @whole
+    def observe(self, pattern: str, method: Any, after: str) -> int:
+        """Have a method called with each event; gives the subscription's number."""
+        actor, name = method_of(method)
+        if after not in ("head", "start"):
+            raise ValueError(f"after={after!r}: observe from 'start', or from the 'head' on")
+        number = self.number("subscription")
+        cursor = self.powers.cursor() if after == "head" else "start"
+        self.do(Op.SUBSCRIBED, number, pattern, actor, name, cursor)
+        self.subscriptions = True
+        return number
+
+    def unobserve(self, number: int) -> None:
+        """End a subscription, if there is one of that number."""
+        if self.heap.find("subscriptions", number) is not None:
+            self.do(Op.UNSUBSCRIBED, number)
+            self.subscriptions = True
+
+    # Time and chance.
+
+    @whole
+    def random(self) -> Random:
+        """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded."""
+        if self.seed is None:  # nothing was drawn yet, or it was undone
+            self.seed = self.powers.entropy(16)
+            self.note(Op.SEEDED, self.seed)
+            self._random = None
+        if self._random is None:
+            self._random = Random(b"%b%d" % (self.seed, self.moment))
+        return self._random
+
+    def new_id(self) -> str:
+        """32 hex digits that nobody else gives."""
+        if self.silent:  # what is not recorded must not take an id that the next crank will give
+            return self.powers.entropy(16).hex()
+        self._ids += 1
+        place = b"%b%d/%d/%d" % (self.uid, self.record.seq, self.moment, self._ids)
+        return sha256(b"keeve id 1\n" + place).hexdigest()[:32]

@@ -1,0 +1,223 @@
+"""A vat's place in its chain: its head, and the records that the runtime makes itself.
+
+A `Step` is what comes of a message or of one of these records: the record, and what may leave the vat once that is
+durable. Heap and head are those after the newest step, durable or not.
+
+The one rule: a record takes effect by being sealed. If that fails, nothing has happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import attrs
+
+from dataspace.drafts import Draft
+from dataspace.records import Kind, Record, Salts
+from dataspace.values import FrozenDict, FrozenList, Value
+from snapshots.nodes import PageRef
+from snapshots.trees import Draft as Pages
+from vat.crank.transaction import Powers
+from vat.errors import Deleted, Reentered, failure_of
+from vat.heap.heap import ROOT_ACTOR, Heap
+from vat.heap.memory import salted
+from vat.heap.messages import Asker, Call, Outcome, Reply
+from vat.heap.opcodes import Op
+from vat.heap.operations import APPLY, fact_handle
+from vat.heap.refs import Ref
+
+
+@attrs.define(eq=False)
+class Step:
+    """A record, and what it lets go when it is durable. `record` is None when nothing was recorded."""
+
+    record: Record | None
+    sent: Sequence[tuple[int, bytes, Value]] = ()
+    wanted: Sequence[int] = ()
+    cancelled: Sequence[int] = ()
+    """Effects that are given up; what comes of them is not waited for."""
+    replies: list[tuple[Reply, Outcome]] = attrs.field(factory=list)
+    acknowledged: tuple[bytes, int] | None = None
+    """The message of another vat that is now recorded here: its sender's uid, and its number."""
+    subscriptions: bool = False
+    """Whether subscriptions began or ended."""
+    settle: Callable[[], None] | None = None
+    """To be called when the record is durable: a snapshot's trees let go of what is written."""
+    also: Record | None = None
+    """A fork's first record: both are one commit."""
+    failure: BaseException | None = None
+    """What the user's code raised, with its traceback, for the host's log."""
+
+
+class Chain:
+    """The chain of a session. `seq` and `hash` are its head."""
+
+    __slots__ = (
+        "acked",
+        "bytes_since_snapshot",
+        "cranks_since_snapshot",
+        "deleted",
+        "hash",
+        "heap",
+        "id",
+        "powers",
+        "seq",
+        "snapshot_seq",
+        "uid",
+        "waiters",
+    )
+
+    def __init__(self, uid: bytes, id: str, heap: Heap, seq: int, hash: bytes, powers: Powers) -> None:
+        self.uid = uid
+        self.id = id
+        self.heap = heap
+        self.seq = seq
+        self.hash = hash
+        self.powers = powers
+        self.waiters: dict[int, list[Reply]] = {}
+        """Callers outside of all vats who wait for a promise."""
+        self.acked: set[int] = set()
+        """Messages in the outbox that their receivers have recorded."""
+        self.snapshot_seq = 0
+        self.cranks_since_snapshot = 0
+        self.bytes_since_snapshot = 0
+        self.deleted = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a crank is running now."""
+        raise NotImplementedError
+
+    def snapshot(self, said: Mapping[str, Any] | None = None) -> tuple[Step, dict[str, Any]]:
+        """Write the pages that changed since the last snapshot; and the small value that names the result.
+
+        Costs what changed. The trees let go of what was written once the step's `settle` is called.
+        """
+        seq = self.seq + 1
+        draft = self._draft(Kind.SNAPSHOT)
+        pages = _PageWriter(seq, self.powers.entropy)
+        written = Pages(pages)
+        trees = {name: written.write(tree) for name, tree in self.heap.trees().items()}
+        root = pages.put(self.heap.root(trees))
+        draft.pages = pages.data
+        draft.message = FrozenDict({"root": [root.number, root.digest], "seq": self.seq, **(said or {})})
+        self._state(draft, "snapshot", {"root": root.digest.hex(), "seq": seq})
+        step = self._append(draft)
+        step.settle = written.settle
+        self.snapshot_seq = seq
+        self.cranks_since_snapshot = 0
+        self.bytes_since_snapshot = 0
+        named = {"session": self.id, "seq": seq, "root": root.digest.hex(), "hash": self.hash.hex()}
+        return step, named
+
+    def forked(self, call: Call, child: bytes, into: str, at: int) -> Step:
+        """The parent's record of a fork: `(fork s #:into c #:at seq)`. Answers the call's request id, if it has one."""
+        draft = self._draft(Kind.FORK)
+        draft.message = FrozenDict({"child": child})  # whose first record says who asked
+        self._state(draft, "fork", {"into": into, "at": at})
+        key = request_key(call.asker)
+        if key is not None:
+            self._operate(draft, Op.ANSWERED, key, call.digest, True, Ref(child, ROOT_ACTOR))
+        return self._append(draft)
+
+    def asked_to_restore(self, seq: int, asker: Asker) -> Step:
+        """Somebody asked for this session to be restored, from the snapshot at `seq` (0: from the beginning)."""
+        draft = self._draft(Kind.RESTORE)
+        draft.message = FrozenDict({"from": seq, "by": asker.by, "via": asker.via})
+        self._state(draft, "restore", {"from": seq})
+        return self._append(draft)
+
+    def started(self, effect: int) -> Step | None:
+        """An effect is about to be carried out; None when it is not wanted any more."""
+        if self.heap.find("effects", effect) is None:
+            return None
+        draft = self._draft(Kind.STARTED)
+        draft.message = FrozenDict({"effect": effect})
+        self._operate(draft, Op.STARTED, effect)
+        return self._append(draft)
+
+    def forget(self, cursors: Mapping[int, str] | None = None) -> Step | None:
+        """Take what its receivers have out of the outbox, and note how far subscriptions have read.
+
+        None when there is nothing of either.
+        """
+        if not self.acked and not cursors:
+            return None
+        draft = self._draft(Kind.ACKED)
+        if self.acked:
+            self._operate(draft, Op.ACKED, FrozenList(sorted(self.acked)))
+        for number, cursor in sorted((cursors or {}).items()):
+            self._operate(draft, Op.OBSERVED, number, cursor)
+        step = self._append(draft)
+        self.acked.clear()
+        return step
+
+    def delete(self, asker: Asker) -> Step:
+        """The tombstone: presence is retracted, and callers learn of it."""
+        draft = self._draft(Kind.DELETE)
+        draft.message = FrozenDict({"id": self.id, "by": asker.by, "via": asker.via})
+        heap = self.heap
+        for key, presence in heap.entries("facts"):
+            handle = fact_handle(key)
+            # A fork has the presence of its parent in its past; that is the parent's to retract.
+            if presence and not heap.forking and handle.seq >= heap.born:
+                draft.retracted(draft.operation(Op.RETRACTED, *handle), handle)
+        self._state(draft, "deleted", {})
+        step = self._append(draft, pending=0)
+        self.deleted = True
+        gone = Outcome(False, failure_of(Deleted(f"session {self.id!r} has been deleted")))
+        step.replies.extend((reply, gone) for replies in self.waiters.values() for reply in replies)
+        self.waiters.clear()
+        return step
+
+    # Sealing.
+
+    def _draft(self, kind: Kind) -> Draft:
+        if self.busy:
+            raise Reentered(f"{self.id!r} is in the middle of a crank, and makes no other record before its end")
+        return Draft(self.uid, self.seq + 1, kind, max(self.powers.clock(), self.heap.time))
+
+    def _state(self, draft: Draft, label: str, keywords: Mapping[str, Value]) -> None:
+        """State a fact of this session: `(label s #:keyword …)`."""
+        draft.stated(draft.operation(Op.STATED, 0), label, [self.id], FrozenDict(keywords))
+
+    def _operate(self, draft: Draft, *operation: Any) -> None:
+        APPLY[operation[0]](self.heap, *operation[1:])
+        draft.operation(*operation)
+
+    def _append(self, draft: Draft, pending: int | None = None) -> Step:
+        heap = self.heap
+        draft.pending = heap.pending if pending is None else pending
+        try:
+            record = draft.seal(self.hash, self.powers.entropy)
+        except BaseException:
+            heap.abandon()
+            raise
+        heap.settle()
+        if draft.kind in (Kind.CRANK, Kind.SPAWN):
+            heap.time = draft.time
+        self.seq, self.hash = record.seq, record.hash
+        self.cranks_since_snapshot += 1
+        self.bytes_since_snapshot += len(record.deeds) + sum(map(len, record.cells))
+        return Step(record)
+
+
+class _PageWriter:
+    """Numbers the pages of a snapshot record."""
+
+    def __init__(self, seq: int, salts: Salts) -> None:
+        self.data: list[bytes] = []
+        self._seq = seq
+        self._salts = salts
+
+    def put(self, data: bytes) -> PageRef:
+        page = salted(self._salts, data)
+        self.data.append(page)
+        return PageRef(self._seq, len(self.data) - 1, sha256(page).digest())
+
+
+def request_key(asker: Asker) -> str | None:
+    """Under which name a vat keeps the request, if it has an id."""
+    return None if asker.request is None else f"{asker.by}\0{asker.request}"

@@ -1,0 +1,343 @@
+"""A crank: one message, and all that it causes inside its vat, run until the vat is quiet.
+
+    the message's delivery, then in order its near sends and promise reactions, until nothing is left
+
+Each delivery and each near call has a savepoint; one that raises is undone to it, the promise for its result breaks
+with the error, and the record says so. A crank that does not come to an end is undone whole, and what waited for its
+deliveries breaks.
+
+Beneath this file, each with one idea: `transaction` (what was done, and undoing it), `promises`, `sending`, `acting`.
+
+The one rule: nothing here waits, and nothing leaves. What goes to other vats, devices and callers is only noted
+(`sent`, `wanted`, `answer`), for the vat to pass on when the record is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from dataspace import values
+from dataspace.errors import is_interrupt
+from dataspace.values import Value
+from snapshots.handle import Tree
+from snapshots.keyed import MapTree
+from vat.crank.acting import Acting
+from vat.crank.sending import UNIVERSAL
+from vat.crank.transaction import Delivery
+from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, no_such_method
+from vat.heap.messages import Outcome
+from vat.heap.opcodes import Op
+from vat.heap.operations import To
+from vat.heap.refs import Promise, Ref, running
+from vat.heap.stored import listed, mapped
+from vat.objects.actor import facade
+from vat.objects.types import Field, Method
+
+DELIVERIES: Final = 10_000
+"""A crank with more than so many fails whole."""
+
+
+_BEGIN: Final = Op.BEGIN
+
+
+class BuiltIn(NamedTuple):
+    """What every actor understands and the runtime carries out; given the crank and the actor that was addressed."""
+
+    name: str
+    function: Callable[..., Any]
+    read: bool
+
+
+class Doing(NamedTuple):
+    """What a crank is at: an actor's type, its id, and the method that runs."""
+
+    type: str
+    actor: int
+    method: str
+
+
+class Crank(Acting):
+    """The cranks of a vat. `begin`, one of the two ways to run it, and `end`."""
+
+    __slots__ = ("_doing",)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._doing: tuple[int, str] | None = None
+
+    @property
+    def doing(self) -> Doing | None:
+        """What runs now; for those who look from another thread at a crank that runs long."""
+        doing = self._doing
+        if self.draft is None or doing is None:
+            return None
+        try:
+            return Doing(self.heap.state(doing[0]).type, *doing)
+        except LookupError:
+            return Doing("?", *doing)
+
+    # Running.
+
+    def run(self, delivery: Delivery) -> None:
+        """The message's delivery and all that follows from it. The heap must be as after the last crank."""
+        self.queue.append(delivery)
+        self._run()
+
+    def settle_and_run(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Promises have their outcomes from outside; and all that follows from it."""
+        for promise, outcome in outcomes.items():
+            self.settle(promise, outcome)
+        self._run()
+
+    def _run(self) -> None:
+        before, running.crank = running.crank, self
+        try:
+            self._drain()
+        finally:
+            running.crank = before
+        self.sound()
+
+    def sound(self) -> None:
+        """Raise what could not be read, if anything: the crank went by something that is not so."""
+        if self.heap.fault is not None:
+            raise self.heap.fault
+
+    def _drain(self) -> None:
+        """Deliver until nothing is left. What does not end is undone; those who waited for it learn of that."""
+        queue = self.queue
+        while queue:
+            base, first = self.savepoint(), tuple(queue)
+            for _ in range(DELIVERIES):
+                self._deliver(queue.popleft())
+                if not queue:
+                    return
+            overrun = CrankOverrun(
+                f"more than {DELIVERIES} deliveries in one crank of {self.id!r}, "
+                f"the last of {queue[0].method!r}: does it send to itself without end?"
+            )
+            queue.clear()
+            self.rollback(base)
+            outcome = self.fail(overrun)
+            # These outcomes settle promises from before the crank, of which there is an end.
+            for delivery in first:
+                self.pass_on(delivery.result, outcome)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        heap = self.heap
+        self.new_moment()
+        if not self.silent:
+            self.record.operations.append(_begun(delivery))
+        savepoint = self.savepoint()
+        try:
+            found, actor = delivery.found or self.find(delivery.actor, delivery.method, inner=delivery.stated)
+            args = [heap.read(arg) for arg in delivery.args]
+            if delivery.failure is not None:
+                args.insert(0, exception_of(heap.read(delivery.failure)))
+            keywords = {name: heap.read(value) for name, value in delivery.keywords.items()}
+            outcome = self._call(found, actor, delivery.actor, args, keywords)
+            if self.torn is not None:
+                raise self.torn
+        except BaseException as error:  # whatever user code raises fails its delivery, `sys.exit()` as well
+            if is_interrupt(error):
+                raise
+            self.sound()
+            self.rollback(savepoint)
+            self.torn = None
+            outcome = self.fail(error)
+        self.resolve(outcome, delivery.result)
+
+    def fail(self, error: BaseException) -> Outcome:
+        """Record that a delivery failed; gives what its promise breaks with."""
+        outcome = self.failed(error)
+        self.failure = error
+        self.note(Op.FAILED, outcome.payload)
+        return outcome
+
+    def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's."""
+        savepoint, doing, torn = self.savepoint(), self._doing, self.torn
+        read = self.heap.read
+        try:
+            found, actor = self.find(to.actor, method)
+            kept, named = self.arguments(found, args, keywords)
+            outcome = self._call(
+                found, actor, to.actor, [read(arg) for arg in kept], {name: read(arg) for name, arg in named.items()}
+            )
+        except BaseException as error:
+            self.torn = error  # until all of it is undone
+            self.sound()
+            self.rollback(savepoint)
+            self.note(Op.UNDONE, to.actor, self.word(method, "a method"), self.failed(error).payload)
+            self.torn = torn
+            raise
+        finally:
+            self._doing = doing
+        return outcome if isinstance(outcome, Promise) else read(outcome.payload)
+
+    def _call(
+        self,
+        found: Method | Field | BuiltIn,
+        actor: int,
+        addressed: int,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Outcome | Promise:
+        """Call a method, or read a field."""
+        self._doing = (actor, found.name)
+        before = self.read_only
+        self.read_only = before or isinstance(found, Field) or found.read
+        try:
+            if isinstance(found, Field):
+                return self._read(actor, found, args, keywords)
+            if isinstance(found, Method):
+                result = found.function(facade(self, actor), *args, **keywords)
+                if found.mark_result is not None:
+                    result = found.mark_result(result)
+                what = found.answer
+            else:
+                result = found.function(self, addressed, *args, **keywords)
+                what = found.name
+            if isinstance(result, values.Promise):
+                self.entry(result)
+                return Promise(result.id)
+            return Outcome(True, self.keep(result, what))
+        finally:
+            self.read_only = before
+
+    def _read(self, actor: int, field: Field, args: Sequence[Any], keywords: Mapping[str, Any]) -> Outcome | Promise:
+        if args or keywords:
+            raise TypeError(f"{field.name} is a field and takes no arguments")
+        held = self.fields(actor).get(field.name, field.default)
+        page = self.heap.page
+        if isinstance(held, Promise):
+            return held
+        if isinstance(held, MapTree):
+            entries = dict(held.items(loader=page))
+            if not all(type(key) is str for key in entries):
+                raise TypeError(f"{field.name} has keys that are no str, so it is no value: read it with a method")
+            return Outcome(True, mapped(entries))
+        return Outcome(True, listed(held.walked(page)) if isinstance(held, Tree) else held)
+
+    # Finding.
+
+    def find(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | Field | BuiltIn, int]:
+        """What a name of an actor is: a method or a public field, and whose. Goes through narrowed refs.
+
+        `inner` methods, with an underscore before their name, are found only for what this vat asks of itself.
+        Raises `NoSuchActor`, `NoSuchMethod`, `Refused` or `Revoked`.
+        """
+        target, read_only = self.reach(actor, name)
+        described = self.types[self.heap.state(target).type]
+        found: Method | Field | BuiltIn | None = described.methods.get(name)
+        if found is None:
+            found = BUILT_IN.get(name)
+        if found is None and inner:
+            found = described.inner.get(name)
+        if found is None:
+            found = described.fields.get(name)
+            if isinstance(found, Field) and not found.public:
+                found = None
+        if found is None:
+            if name in UNIVERSAL:
+                raise NoSuchMethod(f"{name} is carried out between cranks: send it, ref.{name}(...)")
+            raise no_such_method(described.name, name, described.public)
+        if read_only and not (isinstance(found, Field) or found.read or name in BUILT_IN):
+            raise Refused(f"this ref to {self.id!r} is read only, and {name!r} is not marked @read")
+        return found, target
+
+    def reach(self, actor: int, name: str) -> tuple[int, bool]:
+        """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""
+        read_only = False
+        if self.heap.system["facets"].count:
+            while (facet := self.heap.find("facets", actor)) is not None:
+                target, methods, only_read, revoked = facet
+                if revoked:
+                    raise Revoked(f"the ref to {self.id!r} was revoked by who handed it on")
+                if methods is not None and name not in methods and name not in BUILT_IN:
+                    raise Refused(
+                        f"this ref to {self.id!r} does not reach {name!r}: it was narrowed to {list(methods)}"
+                    )
+                actor, read_only = target, read_only or only_read
+        return actor, read_only
+
+    def known(self, actor: int | None, name: str | None) -> Method | Field | None:
+        found = None if actor is None or name is None else self.sought(actor, name, inner=True)
+        return None if found is None or isinstance(found[0], BuiltIn) else found[0]
+
+    def sought(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | Field | BuiltIn, int] | None:
+        """As `find`, but None for what cannot be found: the delivery itself will say what is wrong."""
+        try:
+            return self.find(actor, name, inner=inner)
+        except (LookupError, PermissionError, AttributeError, Revoked):
+            return None
+
+    def marked(self, promise: int, outcome: Outcome) -> Value:
+        """What an effect gave, marked as the reaction to its promise says that it takes it."""
+        entry = self.heap.find("promises", promise)
+        if outcome.succeeded and entry is not None:
+            for reaction in entry[2]:
+                if reaction[0] == To.THEN and reaction[2] is not None:
+                    found = self.known(reaction[1], reaction[2])
+                    if isinstance(found, Method) and 0 in found.marks:
+                        return found.marks[0](outcome.payload)
+        return outcome.payload
+
+    # What every actor understands.
+
+    def describe(self, actor: int) -> dict[str, Any]:
+        """What `describe()` answers: an actor, and its session as it was when this crank began."""
+        heap = self.heap
+        state = heap.state(self.reach(actor, "describe")[0])
+        described = self.types[state.type]
+        system = heap.system
+        return {
+            "id": self.id,
+            "uid": self.uid.hex(),
+            "type": state.type,
+            "version": state.version,
+            "methods": sorted(described.methods),
+            "fields": [field.name for field in described.fields.values() if field.public],
+            "seq": self.record.seq - 1,
+            "hash": self.previous.hex(),
+            "time": heap.time / 1_000_000,
+            "actors": heap.size,
+            "effects": system["effects"].count,
+            "messages": system["outbox"].count,
+            "subscriptions": system["subscriptions"].count,
+        }
+
+
+def _begun(delivery: Delivery) -> Sequence[Any]:
+    """The operation with which a delivery begins: it changes nothing."""
+    if not delivery.stated:
+        return (_BEGIN, delivery.actor, delivery.method)
+    said: list[Any] = [_BEGIN, delivery.actor, delivery.method, listed(delivery.args)]
+    if delivery.keywords or delivery.failure is not None:
+        said.append(mapped(delivery.keywords))
+    if delivery.failure is not None:
+        said.append(delivery.failure)
+    return said
+
+
+def _describe(crank: Crank, addressed: int) -> dict[str, Any]:
+    return crank.describe(addressed)
+
+
+def _narrow(crank: Crank, addressed: int, *methods: str, read_only: bool = False) -> Ref:
+    return crank.narrow(addressed, methods, read_only)
+
+
+def _revoke(crank: Crank, addressed: int, ref: Ref) -> None:
+    crank.revoke(addressed, ref)
+
+
+BUILT_IN: Final = {
+    "describe": BuiltIn("describe", _describe, True),
+    "narrow": BuiltIn("narrow", _narrow, False),
+    "revoke": BuiltIn("revoke", _revoke, False),
+}
+"""What can be asked through every ref that is not revoked: it only tells who is there, or gives less away."""
+
+EVERY_REF: Final = UNIVERSAL | BUILT_IN.keys()
+"""What every ref to an actor has besides the actor's own."""

@@ -1,0 +1,199 @@
+"""Promises: made, waited for, followed, settled, and what reacts to them.
+
+A promise is an entry in the heap, `[state, payload, reactions, settler, held]`. It is pending, follows another one, or
+is settled: kept with a value, or broken with a failure. What waits for it is a list of *reactions*, each saying where
+the outcome goes (`vat.heap.operations.To`).
+
+The one rule: every promise that is not settled has somebody who will settle it. So one is made only when who settles
+it is sure to be there, and one whose settler was undone is undone with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dataspace import values
+from dataspace.values import Value
+from vat.crank.transaction import Delivery, Transaction
+from vat.crank.whole import whole
+from vat.errors import PromiseCycle, PromiseGone, failure_of
+from vat.heap.heap import FOLLOWING, KEPT
+from vat.heap.messages import Outcome
+from vat.heap.opcodes import Op
+from vat.heap.operations import To
+from vat.heap.refs import NearMethod, Promise
+from vat.heap.stored import listed, mapped
+from vat.objects.types import Field, Method
+
+
+class Promises(Transaction):
+    """A transaction that knows promises."""
+
+    __slots__ = ()
+
+    def make(self, *settler: Any) -> Promise:
+        """A new promise."""
+        number = self.number("promise")
+        self.do(Op.MADE, number, listed(settler))
+        return Promise(number)
+
+    def entry(self, promise: values.Promise) -> Sequence[Any]:
+        """A promise as the heap has it. Raises `PromiseGone`."""
+        entry: Sequence[Any] | None = self.heap.find("promises", promise.id)
+        if entry is None:
+            raise PromiseGone(f"promise {promise.id} is over: it was settled, and nothing in the heap kept it")
+        return entry
+
+    def outcome(self, promise: values.Promise) -> Outcome | None:
+        """What came of a promise; None before that."""
+        state, payload, *_ = self.entry(promise)
+        return Outcome(state == KEPT, payload) if state >= KEPT else None
+
+    @whole
+    def react(
+        self, promise: values.Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Promise:
+        """A reaction to a promise; gives the promise for what it returns."""
+        self.entry(promise)
+        kept_actor, kept_name = _named(kept)
+        broken_actor, broken_name = _named(broken)
+        known = self.known(kept_actor, kept_name) if kept is not None else self.known(broken_actor, broken_name)
+        taken, named = self.arguments(known, args, keywords, after=1)
+        result = self.make("reaction")
+        reaction = [To.THEN, kept_actor, kept_name, broken_actor, broken_name]
+        self.wait(promise, [*reaction, listed(taken), mapped(named), result.id])
+        return result
+
+    def resolve(self, outcome: Outcome | Promise, result: Sequence[Any]) -> None:
+        """What a delivery gave goes where it belongs."""
+        if isinstance(outcome, Promise):
+            self.wait(outcome, result)
+        else:
+            self.pass_on(result, outcome)
+
+    def wait(self, promise: values.Promise, result: Sequence[Any]) -> None:
+        """Pass the outcome of `promise` on to `result`: now if it is there, or else when it comes."""
+        outcome = self.outcome(promise)
+        if outcome is not None:
+            self.pass_on(result, outcome)
+        elif result[0] == To.OUTSIDE:
+            self.answer = Promise(promise.id)
+        elif result[0] != To.FOLLOW:
+            self.note(Op.REACTS, promise.id, listed(result))
+        elif self._leads_to(promise.id, result[1]):
+            cycle = PromiseCycle(f"promise {result[1]} would follow itself")
+            self.settle(result[1], self.failed(cycle))
+        elif self._nothing_holds(result[1]):
+            self.note(Op.PASSED, result[1], promise.id)
+        else:
+            self.note(Op.FOLLOWS, result[1], promise.id)
+            self.note(Op.REACTS, promise.id, listed(result))
+
+    def _leads_to(self, promise: int, goal: int) -> bool:
+        while promise != goal:
+            entry = self.heap.find("promises", promise)
+            if entry is None or entry[0] != FOLLOWING:
+                return False
+            promise = entry[1]
+        return True
+
+    def _nothing_holds(self, promise: int) -> bool:
+        """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
+        _, _, reactions, _, held = self.heap.find("promises", promise)
+        answer = self.answer
+        return not (
+            held
+            or promise in self.watched
+            or (isinstance(answer, Promise) and answer.id == promise)
+            or any(reaction[0] == To.ANSWER for reaction in reactions)
+        )
+
+    def settle(self, promise: int, outcome: Outcome) -> None:
+        """Give a promise its outcome, and pass it on to all that waits for it. Settled ones stay as they are."""
+        settling = self.settling
+        settling.append((promise, outcome))
+        if len(settling) > 1:  # the loop below is at it
+            return
+        while settling:
+            promise, outcome = settling[0]
+            entry = self.heap.find("promises", promise)
+            if entry is not None and entry[0] < KEPT:
+                self.note(Op.FULFILLED if outcome.succeeded else Op.BROKE, promise, outcome.payload)
+                self.settled.append((promise, outcome))
+                for reaction in entry[2]:
+                    self.pass_on(reaction, outcome)
+            settling.popleft()
+
+    def pass_on(self, result: Sequence[Any], outcome: Outcome) -> None:
+        """An outcome reaches where it goes."""
+        kind = result[0]
+        if kind == To.OUTSIDE:
+            self.answer = outcome
+        elif kind == To.FOLLOW:
+            self.settle(result[1], outcome)
+        elif kind == To.THEN:
+            self._react(result, outcome)
+        elif kind == To.ANSWER:
+            self.note(Op.ANSWERED, result[1], result[2], *self.leaving(outcome))
+        elif kind == To.REPLY:
+            self.reply(result[1], result[2], outcome)
+        else:
+            self.resend(result)
+
+    def _react(self, reaction: Sequence[Any], outcome: Outcome) -> None:
+        _, kept_actor, kept, broken_actor, broken, args, keywords, result = reaction
+        goal = (To.FOLLOW, result)
+        if outcome.succeeded and kept is not None:
+            self.queue.append(Delivery(kept_actor, kept, [outcome.payload, *args], keywords, goal))
+        elif not outcome.succeeded and broken is not None:
+            self.queue.append(Delivery(broken_actor, broken, args, keywords, goal, outcome.payload))
+        else:
+            self.settle(result, outcome)
+
+    def failed(self, error: BaseException) -> Outcome:
+        """An exception as an outcome."""
+        seq = self.record.seq - self.silent
+        failure = {**failure_of(error), "in": f"session {self.id!r} at seq {seq}"}
+        return Outcome(False, self.keep(failure, "the error"))
+
+    # What others know.
+
+    def known(self, actor: int | None, name: str | None) -> Method | Field | None:
+        """What a name of an actor is, if that can be said now."""
+        raise NotImplementedError
+
+    def arguments(
+        self, found: Any, args: Sequence[Any], keywords: Mapping[str, Any], mode: int = 0, after: int = 0
+    ) -> tuple[list[Value], dict[str, Value]]:
+        """Arguments in stored form."""
+        raise NotImplementedError
+
+    def leaving(self, outcome: Outcome) -> Outcome:
+        """An outcome as those outside of the vat are given it."""
+        raise NotImplementedError
+
+    def reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
+        """Send an outcome to the promise of another vat."""
+        raise NotImplementedError
+
+    def resend(self, result: Sequence[Any]) -> None:
+        """Send what waited until a promise that it is to carry was settled."""
+        raise NotImplementedError
+
+
+def _named(method: Any) -> tuple[int | None, str | None]:
+    """The actor and the name of a method that a reaction calls."""
+    if method is None:
+        return None, None
+    return method_of(method)
+
+
+def method_of(method: Any) -> tuple[int, str]:
+    """The actor and the name of a bound method, or of a near one. Raises `TypeError` for anything else."""
+    if isinstance(method, NearMethod):
+        return method.ref.actor, method.name
+    owner = getattr(method, "__self__", None)
+    if hasattr(type(owner), "__keeve_root__"):
+        return owner.ref.actor, method.__name__  # type: ignore[union-attr]  # it is an actor
+    raise TypeError(f"{method!r} cannot be called later: name a method of an actor, self.name or near(ref).name")

@@ -1,0 +1,241 @@
+"""Sending: to actors of this vat, to other vats, to devices; and what a value becomes on its way out.
+
+What leaves the vat names it in its refs, and has the values of promises in their place. A message that is to carry a
+promise which is not settled waits for it; a result or a device's argument that does is refused.
+
+The one rule: nothing leaves from here. What is to leave is an operation, and noted for when the record is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dataspace import values
+from dataspace.values import MAX_DEPTH, NotAValue, Value
+from vat.crank.promises import Promises
+from vat.crank.transaction import HERE, OUTWARD, Delivery
+from vat.crank.whole import whole
+from vat.devices.devices import effect_id
+from vat.errors import PromiseGone
+from vat.heap.heap import BROKEN, KEPT
+from vat.heap.messages import Outcome
+from vat.heap.opcodes import Op
+from vat.heap.operations import To
+from vat.heap.refs import DIRECTORY, Promise, Ref
+from vat.heap.stored import PLAIN, listed, mapped
+from vat.objects.collections import View
+from vat.objects.types import Method
+
+UNIVERSAL: Final = frozenset({"snapshot", "fork"})
+"""What every vat understands and the host carries out, between cranks."""
+
+
+class _Unsettled(Exception):
+    """A promise without a value was to leave the vat."""
+
+    def __init__(self, promise: values.Promise) -> None:
+        super().__init__(promise)
+        self.promise = promise
+
+
+class _Broken(Exception):
+    """A broken promise was to leave the vat."""
+
+    def __init__(self, failure: Value) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class Sending(Promises):
+    """A transaction that sends."""
+
+    __slots__ = ()
+
+    @whole
+    def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise:
+        """An eventual send: near ones are deliveries of this crank, far ones leave when it is durable.
+
+        Gives the promise for the result. Raises `NotAValue` for arguments that are none.
+        """
+        self.changes()
+        method = self.word(method, "a method")
+        session = None if to.session == self.uid else to.session
+        if session is None and method not in UNIVERSAL:
+            kept, named = self.arguments(self.known(to.actor, method), args, keywords)
+            result = self.make("send")
+            self.queue.append(Delivery(to.actor, method, kept, named, (To.FOLLOW, result.id)))
+            return result
+        target = Ref(session, to.actor)
+        try:
+            kept, named = self.arguments(None, args, keywords, OUTWARD)
+        except _Unsettled as unsettled:
+            # It waits here until what it is to carry is there.
+            kept, named = self.arguments(None, args, keywords)
+            result = self.make("send")
+            self.wait(unsettled.promise, [To.RESEND, target, method, listed(kept), mapped(named), result.id])
+        except _Broken as broken:
+            result = self.make("send")
+            self.settle(result.id, Outcome(False, broken.failure))
+        else:
+            result = self.make("send")
+            self._dispatch(target, method, kept, named, result.id)
+        return result
+
+    def _dispatch(
+        self, to: Ref, method: str, args: Sequence[Value], keywords: Mapping[str, Value], result: int
+    ) -> None:
+        if to.session == DIRECTORY:
+            self._want("directory", method, args, keywords, [], result)
+            return
+        said = {"to": to.actor, "method": method, "args": listed(args), "keywords": mapped(keywords), "promise": result}
+        self._out(self.uid if to.session is None else to.session, said)
+
+    def _out(self, uid: bytes, said: Mapping[str, Value]) -> None:
+        number = self.heap.count("message")
+        message = mapped(said)
+        self.note(Op.SENT, number, uid, message)
+        self.sent.append((number, uid, message))
+
+    def resend(self, result: Sequence[Any]) -> None:
+        _, to, method, args, keywords, promise = result
+        try:
+            kept = [self._left(arg) for arg in args]
+            named = {name: self._left(arg) for name, arg in keywords.items()}
+        except _Unsettled as unsettled:
+            self.wait(unsettled.promise, result)
+        except _Broken as broken:
+            self.settle(promise, Outcome(False, broken.failure))
+        except (NotAValue, PromiseGone) as error:
+            self.settle(promise, self.failed(error))
+        else:
+            self._dispatch(to, method, kept, named, promise)
+
+    def reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
+        succeeded, payload = self.leaving(outcome)
+        self._out(uid, {"settle": promise, "succeeded": succeeded, "payload": payload})
+
+    # Arguments, and what leaves.
+
+    def arguments(
+        self, found: Any, args: Sequence[Any], keywords: Mapping[str, Any], mode: int = HERE, after: int = 0
+    ) -> tuple[list[Value], dict[str, Value]]:
+        """Arguments in stored form, for the method or field `found` if it is known, from the place `after` on.
+
+        Raises `NotAValue`.
+        """
+        keep = self.keep
+        marks: Mapping[str | int, Any] = found.marks if type(found) is Method else {}
+        kept: list[Value] = []
+        for place, arg in enumerate(args, after):
+            mark = marks.get(place)
+            kept.append(keep(arg if mark is None else mark(arg), f"argument {place + 1}", mode))
+        if not keywords:
+            return kept, {}
+        named: dict[str, Value] = {}
+        for name, arg in keywords.items():
+            mark = marks.get(name)
+            named[self.word(name, "an argument")] = keep(arg if mark is None else mark(arg), f"argument {name}", mode)
+        return kept, named
+
+    def carried(self, promise: values.Promise, depth: int = 0) -> Value:
+        state, payload, *_ = self.entry(promise)
+        if state < KEPT:
+            raise _Unsettled(promise)
+        if state == BROKEN:
+            raise _Broken(payload)
+        return self._left(payload, depth)
+
+    def _left(self, stored: Value, depth: int = 0) -> Value:
+        """A stored value as it leaves: the very same when there is nothing in it to change."""
+        kind = type(stored)
+        if kind in PLAIN:
+            return stored
+        if kind is Ref:
+            if stored.session is not None:
+                return stored
+            self.hand(stored.actor)
+            return Ref(self.uid, stored.actor)
+        if kind is Promise:
+            return self.carried(stored, depth)
+        if not isinstance(stored, dict | list):
+            return stored
+        if depth >= MAX_DEPTH:
+            why = f"nested more than {MAX_DEPTH} deep with the values of its promises, one of which may hold itself"
+            raise NotAValue("the value", kind, why)
+        if isinstance(stored, dict):
+            items = {key: self._left(item, depth + 1) for key, item in stored.items()}
+            return stored if all(items[key] is item for key, item in stored.items()) else mapped(items)
+        left = [self._left(item, depth + 1) for item in stored]
+        return stored if all(map(lambda new, old: new is old, left, stored)) else listed(left)
+
+    def leaving(self, outcome: Outcome) -> Outcome:
+        if type(outcome.payload) in PLAIN:
+            return outcome
+        try:
+            return Outcome(outcome.succeeded, self._left(outcome.payload))
+        except _Broken as broken:
+            return Outcome(False, broken.failure)
+        except _Unsettled as unsettled:
+            why = f"promise {unsettled.promise.id} in it has no value yet; return the promise itself"
+            return self.failed(NotAValue("the result", Promise, why))
+        except (NotAValue, PromiseGone) as error:
+            return self.failed(error)
+
+    # Effects.
+
+    @whole
+    def want(self, device: str, method: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Promise:
+        """An effect: the host carries it out when this crank is durable. Views are allowed as arguments.
+
+        Gives the promise for the outcome. Raises `NotAValue`.
+        """
+        self.changes()
+        device, method = self.word(device, "a device"), self.word(method, "a method")
+        views: list[Value] = []
+        plain = [self._viewed(arg, place, views) for place, arg in enumerate(args)]
+        others = {name: self._viewed(arg, name, views) for name, arg in keywords.items()}
+        try:
+            kept, named = self.arguments(None, plain, others, OUTWARD)
+        except _Unsettled as unsettled:
+            why = f"promise {unsettled.promise.id} has no value yet: call the device in a reaction to it"
+            raise NotAValue(f"an argument of {device}.{method}", Promise, why) from None
+        except _Broken as broken:
+            result = self.make("effect", device, method)
+            self.settle(result.id, Outcome(False, broken.failure))
+            return result
+        result = self.make("effect", device, method)
+        self._want(device, method, kept, named, views, result.id)
+        return result
+
+    def _viewed(self, arg: Any, place: int | str, views: list[Value]) -> Any:
+        if not isinstance(arg, View) or not arg.within(self.heap.views):
+            return arg
+        views.append(listed([place, arg.number]))
+        return None
+
+    def _want(
+        self,
+        device: str,
+        method: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        views: Sequence[Any],
+        result: int,
+    ) -> None:
+        number = self.heap.count("effect")
+        id = bytes.fromhex(effect_id(self.powers.log_id, self.uid, self.record.seq, number))
+        self.note(Op.WANTED, number, id, device, method, listed(args), mapped(keywords), listed(views), result)
+        self.wanted.append(number)
+
+    @whole
+    def cancel(self, promise: values.Promise, error: Exception) -> bool:
+        """Give up the effect that settles a promise, which breaks with `error`. False when there is none."""
+        self.changes()
+        for number, entry in self.heap.entries("effects"):
+            if entry[5] == promise.id:
+                self.do(Op.ENDED, number)
+                self.cancelled.append(number)
+                self.settle(promise.id, self.failed(error))
+                return True
+        return False

@@ -1,0 +1,115 @@
+"""Upgrading: bringing the actors of a heap from an older version of their type to the code's.
+
+    for each step from the heap's version to the code's:  cls.upgrade(state, version)
+
+All actors of all types are brought up in one crank, recorded; if a step raises, none are. A heap that names a type
+which is not registered, or one in a newer version than the code's, is refused.
+
+The one rule: what `upgrade` is given and leaves behind are values; what was not touched is kept, at no cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataspace.errors import KeeveError, is_interrupt
+from vat.crank.crank import Crank
+from vat.errors import failure_of
+from vat.heap.heap import Heap
+from vat.heap.opcodes import Op, Verb
+from vat.heap.operations import COLLECTIONS
+from vat.heap.stored import mapped
+from vat.objects.collections import View, view_of
+from vat.objects.fields import beginning, checked, filling
+from vat.objects.types import ActorType, NewerVersion, Types
+
+
+class UpgradeFailed(KeeveError):
+    """A type's `upgrade` raised; the session is as it was, and takes no messages with this code."""
+
+    def __init__(self, session: str, name: str, version: int, error: BaseException) -> None:
+        what = f"{type(error).__name__}: {failure_of(error)['message']}"
+        super().__init__(
+            f"session {session!r} cannot be brought from version {version} of {name} to the code's: {what}. "
+            f"The session is untouched; mend {name}'s upgrade(), or run the older code"
+        )
+        self.session = session
+
+
+class NotUpgraded(KeeveError):
+    """A session was to take a message before its actors were brought to the code's version."""
+
+    usage = True
+
+    def __init__(self, session: str, names: list[str]) -> None:
+        super().__init__(f"session {session!r} has older versions of {', '.join(names)}: upgrade it first")
+
+
+def outdated(heap: Heap, types: Types) -> dict[str, int]:
+    """The types of a heap that are older than the code's, with their versions.
+
+    Raises `UnknownActorType` or `NewerVersion`.
+    """
+    old = {}
+    for name, (version, count) in sorted(heap.types.items()):
+        if count:
+            known = types[name].version
+            if version > known:
+                raise NewerVersion(name, version, known)
+            if version < known:
+                old[name] = version
+    return old
+
+
+def upgrade_all(crank: Crank, old: dict[str, int]) -> None:
+    """Bring every actor of the types in `old` to the code's version. Raises `UpgradeFailed`."""
+    heap = crank.heap
+    for actor in heap.actors():
+        state = heap.state(actor)
+        if state.type in old:
+            described = crank.types[state.type]
+            version = state.version
+            try:
+                _upgrade(crank, actor, described)
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                crank.sound()
+                raise UpgradeFailed(crank.id, state.type, version, error) from error
+
+
+def _upgrade(crank: Crank, actor: int, described: ActorType) -> None:
+    heap = crank.heap
+    state = heap.state(actor)
+    old = dict(state.fields)
+    seen = {
+        name: view_of(heap, value) if type(value) in COLLECTIONS else heap.read(value) for name, value in old.items()
+    }
+    given = dict(seen)
+    for version in range(state.version, described.version):
+        described.cls.upgrade(given, version)  # type: ignore[attr-defined]  # it is an actor
+    given = {name: value for name, value in given.items() if name in described.fields}
+    checked(described, given)
+    kept: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    filled: list[tuple[str, Verb, Any]] = []
+    views = {id(value): name for name, value in seen.items() if isinstance(value, View)}
+    for name, field in described.fields.items():
+        value = given.get(name)
+        tree = COLLECTIONS[field.shape]
+        if tree is None:
+            if name in given and name in seen and value is seen[name] and not isinstance(value, View):
+                kept[name] = name
+            else:
+                fields[name] = beginning(field, given, crank.keep)
+            continue
+        former = views.pop(id(value), None)
+        if former is not None and type(old[former]) is tree:
+            kept[name] = former
+        else:
+            fields[name] = tree()
+            if name in given:
+                filled += [(name, *change) for change in filling(field, value, crank.keep, crank.key)]
+    crank.do(Op.UPGRADED, actor, described.version, mapped(kept), mapped(fields))
+    for name, verb, args in filled:
+        crank.do(Op.CHANGE, actor, name, verb, *args)

@@ -1,0 +1,17 @@
+"""A vat's state: persistent trees that only operations change, in memory and from what is stored.
+
+`heap` holds the trees and `operations`, with their `opcodes`, are the only ways to change them. `refs` are refs and
+promises as actors hold them; `messages` what a vat takes. `restore` brings a heap back from what is stored, `memory`
+says where its pages come from, `checking` holds snapshots against records, `pending` reads what waits for the
+outside.
+
+`checking`, `messages`, `pending`, `refs` and `restore` are public, the others are private to the package.
+"""
+
+__all__ = [
+    "checking",
+    "messages",
+    "pending",
+    "refs",
+    "restore",
+]

@@ -1,0 +1,100 @@
+"""Snapshots held against the log: does each give the heap that the records give?
+
+The one rule: a snapshot is held against the one before it, which was checked already, and the records between the
+two; so each record is read once, and the first snapshot is held against the session's beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.errors import KeeveError
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.values import Value
+from dataspace.values.encoding import encode
+from snapshots.cache import PageCache
+from snapshots.handle import Tree
+from vat.heap.heap import Heap
+from vat.heap.restore import BrokenChain, Index, Lineage, Restored, restore
+
+
+def fingerprint(heap: Heap) -> bytes:
+    """A digest of all that a heap holds, whatever the shape of its pages. Costs all of it; O(1) memory."""
+    digest = sha256(encode([heap.counters, heap.time, heap.forking]))
+    for name, tree in heap.trees().items():
+        digest.update(encode([name, _tree_digest(tree, heap)]))
+    return digest.digest()
+
+
+def _tree_digest(tree: Tree, heap: Heap) -> bytes:
+    digest = sha256(encode([tree.kind, tree.count]))
+    page = heap.memory.page
+    # A map gives pairs, a list and a set their items.
+    items: Any = tree.items(loader=page) if hasattr(tree, "items") else tree.iterate(loader=page)  # type: ignore[attr-defined]  # each kind has one of them
+    for item in items:
+        digest.update(encode(_expanded(item, heap)))
+    return digest.digest()
+
+
+def _expanded(item: Value, heap: Heap) -> Value:
+    """A stored value in which each tree is the digest of what it holds."""
+    if isinstance(item, Tree):
+        return [item.count, _tree_digest(item, heap)]
+    if isinstance(item, dict):
+        return {key: _expanded(value, heap) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [_expanded(value, heap) for value in item]
+    return item
+
+
+class _Only:
+    """An index that knows of these snapshots and no others."""
+
+    def __init__(self, index: Index, snapshots: list[Snapshot]) -> None:
+        self._index = index
+        self._snapshots = snapshots
+
+    def lineage(self, uid: bytes) -> list[Leg]:
+        return self._index.lineage(uid)
+
+    def locate(self, uid: bytes, seq: int) -> int | None:
+        return self._index.locate(uid, seq)
+
+    def snapshots(self, uid: bytes, upto: int) -> list[Snapshot]:
+        return [snapshot for snapshot in self._snapshots if snapshot.seq <= upto]
+
+
+def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
+    """What is wrong with the snapshots of a session up to `seq` that a restore may begin from, in order.
+
+    Costs a replay of all its records, and a walk through the heap for each snapshot. What is wrong with the records
+    themselves is said once, and ends it.
+    """
+    sound: list[Snapshot] = []
+    for snapshot in sorted(index.snapshots(lineage.uid, seq), key=lambda each: each.seq):
+        try:
+            replayed = _restored(lineage, _Only(index, sound), snapshot.seq)
+        except (SessionDamaged, BrokenChain) as error:
+            yield f"snapshot at seq {snapshot.seq}: its records cannot be read: {error}"
+            return
+        try:
+            loaded = _restored(lineage, _Only(index, [snapshot]), snapshot.seq)
+            if loaded.passed_over:
+                yield f"{loaded.passed_over[0]}; the session is restored without it"
+                continue
+            same = fingerprint(loaded.heap) == fingerprint(replayed.heap)
+        except KeeveError as error:
+            yield f"snapshot at seq {snapshot.seq}: a page of it cannot be read: {error}"
+            continue
+        if same:
+            sound = [snapshot]
+        else:
+            yield f"snapshot at seq {snapshot.seq}: it is not the heap that the records give"
+
+
+def _restored(lineage: Lineage, index: Index, seq: int) -> Restored:
+    # A cache of its own: a page that some other reading put into memory is not what the disk holds.
+    return restore(lineage, index, PageCache(8 << 20), seq)

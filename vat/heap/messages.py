@@ -1,0 +1,133 @@
+"""Messages: what a vat takes from its mailbox, one at a time; and where the answer to each goes.
+
+A message's values are in *transport form*: read form, except that content which its sender kept as a cell is a
+`Text` (or bytes), and that refs name their vats. Freezing them gives the receiver cells and refs of its own.
+
+The one rule: a message is data. Whoever waits for an answer outside of all vats is a callback beside it, and is
+gone after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.values import CELLED, Blob, Cell, CelledBlob, FrozenDict, FrozenList, Text, Value, freeze
+from vat.heap.heap import Memory
+
+LONGEST_REQUEST: Final = 1000
+"""Characters of a request id."""
+
+
+class BadRequestId(KeeveError, ValueError):
+    """A request id that none can be."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, request: object) -> None:
+        shown = f"{request!r:.60}"
+        super().__init__(f"{shown} cannot be a request id: use 1 to {LONGEST_REQUEST} characters of valid Unicode")
+
+
+class Asker(NamedTuple):
+    """Who sent a message: the principal, the way (`python`, `cli`, `vat:…`), and the request id, if any."""
+
+    by: str = "local"
+    via: str = "python"
+    request: str | None = None
+
+    def requesting(self, request: str | None) -> Asker:
+        """The same principal, with a request id. Raises `BadRequestId`."""
+        if request is None:
+            return self._replace(request=None)
+        if not isinstance(request, str) or not 0 < len(request) <= LONGEST_REQUEST or freeze(request) != request:
+            raise BadRequestId(request)
+        return self._replace(request=request)
+
+
+class Outcome(NamedTuple):
+    """How something ended: a value, or a failure (see `vat.errors`)."""
+
+    succeeded: bool
+    payload: Value
+
+
+NOBODY: Final = Asker()
+"""Who asks when nobody said so."""
+
+
+Reply: TypeAlias = Callable[[Outcome], None]
+"""Told how a call from outside ended, once that is durable."""
+
+
+@attrs.define(eq=False)
+class Call:
+    """A method is to be called. `sender` is (uid, number, promise) when another vat sent it."""
+
+    to: int
+    method: str
+    args: Sequence[Value] = ()
+    keywords: Mapping[str, Value] = attrs.field(factory=FrozenDict)
+    asker: Asker = NOBODY
+    digest: bytes | None = None
+    """Of what the client sent, where the message has a request id."""
+    sender: tuple[bytes, int, int] | None = None
+    reply: Reply | None = None
+
+
+@attrs.define(eq=False)
+class Settled:
+    """Another vat answers: promise `promise` of this one has an outcome."""
+
+    uid: bytes
+    number: int | None
+    """None when the runtime answers for a vat that is not there."""
+    promise: int
+    outcome: Outcome
+
+
+@attrs.define(eq=False)
+class Ended:
+    """An effect has its outcome."""
+
+    effect: int
+    outcome: Outcome
+
+
+@attrs.define(eq=False)
+class Observed:
+    """A subscription has an event; `cursor` is where it reads on."""
+
+    subscription: int
+    event: Value
+    cursor: str
+
+
+@attrs.define(eq=False)
+class Detach:
+    """The first message of a fork: what waited for the outside breaks."""
+
+
+Message: TypeAlias = Call | Settled | Ended | Observed | Detach
+
+
+def transport(stored: Value, memory: Memory, uid: bytes, ref: type) -> Value:
+    """A stored value of vat `uid` in transport form, for another vat or a device."""
+    kind = type(stored)
+    if kind is Cell:
+        content = memory.cell(stored) if stored.content is None else stored.content
+        return Text(content) if isinstance(content, str) else content
+    if isinstance(stored, dict):
+        return FrozenDict({key: transport(item, memory, uid, ref) for key, item in stored.items()})
+    if isinstance(stored, list):
+        return FrozenList([transport(item, memory, uid, ref) for item in stored])
+    if kind is CelledBlob:
+        content = transport(stored.content, memory, uid, ref)
+        return Blob(stored.media_type, content) if isinstance(content, bytes) else content
+    if kind is ref and stored.session is None:
+        return ref(uid, stored.actor)
+    assert kind not in CELLED
+    return stored

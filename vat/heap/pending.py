@@ -1,0 +1,79 @@
+"""What a session waits for from outside, read from its heap: the effects that have no outcome yet.
+
+The one rule: it only reads. Nothing is loaded into a host, run or settled by looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import attrs
+
+from dataspace.catalog.recent import SessionRow
+from dataspace.log.store import Stored
+from snapshots.cache import PageCache
+from snapshots.handle import Tree
+from vat.heap.heap import Heap
+from vat.heap.restore import Index, Lineage, restore
+
+
+@attrs.frozen
+class OpenEffect:
+    """An effect without an outcome: number `number` of session `session`, whose uid is `uid`.
+
+    `started` says that it is on record that it began; only effects whose outcome a crash leaves unknown have that
+    recorded. An argument that is a view of a collection is given as its length in words.
+    """
+
+    id: str
+    session: str
+    uid: bytes
+    number: int
+    device: str
+    method: str
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    started: bool
+
+
+class Pending(Index, Protocol):
+    """What is asked of the catalog."""
+
+    def with_pending(self) -> list[bytes]: ...
+    def by_uid(self, uid: bytes) -> SessionRow | None: ...
+
+
+def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
+    """The open effects of a session whose heap this is, in the order in which they were wanted.
+
+    A fork that has done nothing yet has none: what it inherited is its parent's.
+    """
+    if heap.forking:
+        return
+
+    def told(value: Any) -> Any:
+        return f"({len(value)} items)" if isinstance(value, Tree) else heap.read(value)
+
+    for number, entry in heap.system["effects"].items(loader=heap.memory.page):
+        id, device, method, args, keywords, _, started = entry
+        named = {name: told(value) for name, value in keywords}
+        yield OpenEffect(
+            id.hex(), row.id, row.uid, number, device, method, tuple(map(told, args)), named, bool(started)
+        )
+
+
+def open_effects(catalog: Pending, read: Callable[[int], Stored], cache: PageCache) -> Iterator[OpenEffect]:
+    """The open effects of all sessions, as the log has them.
+
+    Raises what restoring raises, at the session that cannot be read. Costs a restore of each session with pending work.
+    """
+    for uid in catalog.with_pending():
+        row = catalog.by_uid(uid)
+        if row is not None:
+            yield from effects_in(stored_heap(row, catalog, read, cache), row)
+
+
+def stored_heap(row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:
+    """A session's heap at its head, from what is stored."""
+    return restore(Lineage(row.uid, catalog, read), catalog, cache, row.seq).heap

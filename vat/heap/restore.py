@@ -1,0 +1,165 @@
+"""Restore: a session's heap from what is stored, as of any seq.
+
+    1. the newest snapshot at or before that seq whose record, root page and place in the chain fit;
+       a bad one is reported and passed over
+    2. no snapshot: from the session's first record
+    3. the operations of the records after it, in order, each checked against the chain
+
+The same operations build live and restored state; nothing here runs user code, calls a device or wakes anyone.
+
+The one rule: a record is applied only when it follows the one before it, hash by hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.drafts import read_deeds
+from dataspace.errors import KeeveError
+from dataspace.log.store import NoSuchPart, Stored
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.records import ZERO_HASH, Kind
+from dataspace.values.encoding import BadEncoding
+from snapshots.cache import PageCache
+from snapshots.nodes import PageRef
+from snapshots.pages import BadPage, decode_tree
+from vat.heap.heap import Heap
+from vat.heap.memory import BadSnapshotPage, VatMemory, read_page
+from vat.heap.operations import apply
+from vat.heap.refs import Promise, Ref
+
+
+class BrokenChain(KeeveError):
+    """A session's records do not follow one another: what is stored is not what was written."""
+
+    def __init__(self, session: str, seq: int, what: str) -> None:
+        super().__init__(
+            f"session {session}: the record at seq {seq} {what}; nothing after it can be trusted. "
+            "Run `keeve verify`, and restore the store from a copy"
+        )
+        self.session = session
+        self.seq = seq
+
+
+class NoSuchPoint(KeeveError, LookupError):
+    """A session has no state at that seq."""
+
+    usage = True
+
+    def __init__(self, session: str, seq: int, first: int, last: int) -> None:
+        super().__init__(f"session {session} has no seq {seq}: it goes from {first} to {last}")
+        self.session = session
+        self.seq = seq
+
+
+class Index(Protocol):
+    """What restore asks the catalog."""
+
+    def lineage(self, uid: bytes) -> list[Leg]: ...
+    def locate(self, uid: bytes, seq: int) -> int | None: ...
+    def snapshots(self, uid: bytes, upto: int) -> list[Snapshot]: ...
+
+
+@attrs.frozen
+class Restored:
+    """A heap as it was after the record `seq`, and how it was come by.
+
+    `snapshot` is the seq of the snapshot that it began from, 0 for the beginning; `records` how many records were
+    read after it; `passed_over` what was wrong with newer snapshots.
+    """
+
+    heap: Heap
+    seq: int
+    hash: bytes
+    snapshot: int
+    records: int
+    passed_over: tuple[str, ...] = ()
+
+
+class Lineage:
+    """The records of a session's lineage, by seq (`vat.heap.memory.Records`)."""
+
+    def __init__(self, uid: bytes, index: Index, read: Callable[[int], Stored]) -> None:
+        self.uid = uid
+        self._legs = index.lineage(uid)
+        self._index = index
+        self._read = read
+        self.reads = 0
+        """Records that were read."""
+
+    def owner(self, seq: int) -> bytes:
+        """The uid of the chain that the record of that seq belongs to."""
+        for leg in self._legs:
+            if seq <= leg.upto:
+                return leg.uid
+        return self.uid
+
+    def at(self, seq: int) -> Stored:
+        """The record of that seq. Raises `BrokenChain` when there is none."""
+        address = self._index.locate(self.uid, seq)
+        if address is None:
+            raise BrokenChain(self.uid.hex(), seq, "is missing")
+        self.reads += 1
+        return self._read(address)
+
+
+def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, without: int | None = None) -> Restored:
+    """The heap as it was after seq `upto`, which must be there; `without` the snapshots from that seq on.
+
+    Raises `SessionDamaged`, `BrokenChain`, or what the store raises. Costs one snapshot's root and the records
+    after it; collections load when they are touched.
+    """
+    memory = VatMemory(lineage, cache)
+    passed_over: list[str] = []
+    if without is not None:
+        passed_over.append(f"snapshots from seq {without} on: a page of them cannot be read")
+    for snapshot in index.snapshots(lineage.uid, upto if without is None else min(upto, without - 1)):
+        try:
+            stored = lineage.at(snapshot.seq)
+            heap = _snapshot_heap(lineage, stored, memory)
+        except (BadSnapshotPage, BadPage, BadEncoding, NoSuchPart, SessionDamaged) as error:
+            passed_over.append(f"snapshot {snapshot.seq}: {error}")
+            continue
+        return _replay(lineage, heap, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
+    return _replay(lineage, Heap(memory), 0, ZERO_HASH, upto, tuple(passed_over))
+
+
+def _snapshot_heap(lineage: Lineage, stored: Stored, memory: VatMemory) -> Heap:
+    said = read_deeds(_checked_deeds(lineage, stored)).message
+    number, digest = said["root"]
+    return Heap.load(read_page(lineage, PageRef(stored.header.seq, number, digest)), memory)
+
+
+def _replay(
+    lineage: Lineage, heap: Heap, snapshot: int, hash: bytes, upto: int, passed_over: tuple[str, ...]
+) -> Restored:
+    for seq in range(snapshot + 1, upto + 1):
+        stored = lineage.at(seq)
+        header = stored.header
+        # A fork's first record begins a chain of its own, and names its parent's record in its message.
+        if header.kind == Kind.FORKED:
+            deeds = read_deeds(_checked_deeds(lineage, stored), ref=Ref, promise=Promise, tree=decode_tree)
+            if header.previous != hash or deeds.message["seq"] != seq - 1:
+                raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
+            heap.leave()
+        elif header.previous != hash or header.seq != seq:
+            raise BrokenChain(header.uid.hex(), seq, "does not follow the record before it")
+        else:
+            deeds = read_deeds(_checked_deeds(lineage, stored), ref=Ref, promise=Promise, tree=decode_tree)
+            apply(heap, deeds.operations)
+            if header.kind in (Kind.CRANK, Kind.SPAWN):
+                heap.time = header.time
+        hash = header.hash
+    return Restored(heap, upto, hash, snapshot, upto - snapshot, passed_over)
+
+
+def _checked_deeds(lineage: Lineage, stored: Stored) -> bytes:
+    body = stored.body()
+    header = stored.header
+    if body.digest != header.body_digest:
+        raise BrokenChain(header.uid.hex(), header.seq, "has a body that its hash does not cover")
+    return body.deeds

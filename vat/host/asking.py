@@ -1,0 +1,55 @@
+"""Asking: a task that waits for what a vat answers.
+
+The one rule: cancelling who waits abandons the wait, never what was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import outcome as outcomes
+import trio
+
+from dataspace.errors import KeeveError
+from vat.heap.messages import Outcome
+
+
+class NotRunning(KeeveError):
+    """The host is closed, or is closing. What was asked for and not answered may have been done."""
+
+    usage = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the host is closed: open it again with open_host(...); with the same request id a retry is safe"
+        )
+
+
+class Waiter:
+    """The task that runs now, waiting for one answer. The first one counts; after that it hears nothing more."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+
+    def reply(self, outcome: Outcome) -> None:
+        """The answer."""
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task, outcomes.Value(outcome))
+
+    def failed(self, error: BaseException) -> None:
+        """There is no answer: the error is raised to who waits."""
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task, outcomes.Error(error))
+
+    async def wait(self) -> Outcome:
+        """Wait for the answer. It must not come before this is called."""
+        answer: Outcome = await trio.lowlevel.wait_task_rescheduled(self._abandon)
+        return answer
+
+    def _abandon(self, _: Any) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,159 @@
+"""Births: how sessions come to be, by being spawned or forked, and which ids are taken.
+
+A spawn is the first record of a chain. A fork is two records in one commit: one in the parent's chain, and the first
+of the child's, whose seq goes on from there. It copies nothing and loads nothing: the child is restored from the log
+when it is first used, so a fork costs the same whatever the session holds.
+
+The one rule: an id that was ever used is never used again. While a first record is on its way its id is claimed here;
+from then on the catalog knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.drafts import Draft, read_deeds
+from dataspace.errors import KeeveError
+from dataspace.log.store import Store
+from dataspace.records import Kind, Record
+from dataspace.values import FrozenDict, Value
+from vat.crank.vat import Powers, RequestConflict, Step, Vat
+from vat.errors import gone
+from vat.heap.heap import ROOT_ACTOR, Heap
+from vat.heap.messages import Asker, Call, Outcome
+from vat.heap.opcodes import Op
+from vat.heap.restore import NoSuchPoint
+from vat.host.loading import Loader
+from vat.host.residents import NotYet, Residents
+from vat.objects.types import Types
+
+SESSION_ID: Final = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+"""What a session may be called: 1 to 200 characters, no control characters."""
+
+
+NOTHING: Final = Outcome(True, None)
+"""What is told to who only wants to know that a record is durable, or is not going to be."""
+
+
+class BadSessionId(KeeveError, ValueError):
+    """An id that no session can have."""
+
+    usage = True
+
+    def __init__(self, id: object) -> None:
+        super().__init__(f"{id!r} cannot be the id of a session: use 1 to 200 characters, none of them control ones")
+
+
+class IdInUse(KeeveError):
+    """A session has that id already."""
+
+    usage = True
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"there is a session {id!r} already: get it with host.get({id!r}), or choose another id")
+        self.id = id
+
+
+class Births:
+    """Makes sessions."""
+
+    def __init__(
+        self, store: Store, catalog: Catalog, types: Types, powers: Powers, loader: Loader, residents: Residents
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._types = types
+        self._powers = powers
+        self._loader = loader
+        self._residents = residents
+        self._claimed: set[str] = set()
+
+    def spawn(
+        self,
+        uid: bytes,
+        id: str | None,
+        cls: type,
+        fields: Mapping[str, Value],
+        asker: Asker,
+        request: tuple[str, bytes] | None,
+    ) -> Step | None:
+        """The first record of a session; its vat is in memory then. None when there is a session of that uid already.
+
+        Raises `BadSessionId`, `IdInUse`, `Deleted`, `TypeError` or `NotAValue`, and has done nothing then.
+        """
+        resident = self._residents.get(uid)
+        if (resident is not None and resident.vat is not None) or self._catalog.by_uid(uid) is not None:
+            return None
+        name = self._claim(f"s-{uid.hex()[:12]}" if id is None else id)
+        try:
+            memory = self._loader.memory(uid)
+            vat, step = Vat.spawn(uid, name, Heap(memory), self._types, self._powers, cls, fields, asker, request)
+        except BaseException:
+            self._claimed.discard(name)
+            raise
+        step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
+        resident = self._residents.use(uid)
+        self._loader.settle(resident, vat, memory)
+        return step
+
+    def fork(self, vat: Vat, call: Call, at: int | None, into: str | None) -> tuple[Step, bytes]:
+        """The records of a fork of a vat at a seq (default: now), as one step, and the uid of the child.
+
+        Raises `NoSuchPoint`, `IdInUse`, `Deleted` or `BadSessionId`, and has done nothing then; `NotYet` when the seq
+        is not durable yet. Costs at most the reading of one record.
+        """
+        here = vat.seq if at is None else at
+        if not 1 <= here <= vat.seq:
+            raise NoSuchPoint(vat.id, here, 1, vat.seq)
+        hash, pending = vat.hash, vat.heap.pending
+        resident = self._residents.get(vat.uid)
+        assert resident is not None
+        if here != vat.seq:
+            if here > resident.durable:
+                raise NotYet
+            stored = self._loader.lineage(vat.uid).at(here)
+            hash, pending = stored.header.hash, read_deeds(stored.body().deeds).pending
+        uid = self._powers.entropy(16)
+        name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
+        try:
+            born = self._born(vat, call.asker, uid, name, here, hash, pending)
+            step = Step(None) if resident.damage is not None else vat.forked(call, uid, name, here)
+        except BaseException:
+            self._claimed.discard(name)
+            raise
+        step.also = born
+        step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
+        return step, uid
+
+    def _born(self, parent: Vat, asker: Asker, uid: bytes, id: str, at: int, hash: bytes, pending: int) -> Record:
+        """A fork's first record: `(forked c #:from s #:at seq #:hash …)`."""
+        type = parent.heap.state(ROOT_ACTOR).type
+        draft = Draft(uid, at + 1, Kind.FORKED, max(self._powers.clock(), parent.heap.time))
+        said: dict[str, Any] = {"id": id, "type": type, "parent": parent.uid, "seq": at}
+        draft.message = FrozenDict({**said, "by": asker.by, "via": asker.via})
+        draft.pending = pending
+        stated = draft.operation(Op.STATED, 0)
+        draft.stated(stated, "forked", [id], FrozenDict({"from": parent.id, "at": at, "hash": hash.hex()}))
+        return draft.seal(hash, self._powers.entropy)
+
+    def same(self, uid: bytes, request: tuple[str, bytes], session: str) -> None:
+        """Check that a session was asked for with this request. Raises `RequestConflict` or `Deleted`."""
+        row = self._loader.row(uid)
+        said = self._loader.first_message(row)
+        if (said.get("request"), said.get("digest")) != request:
+            raise RequestConflict(session, row.id)
+
+    def _claim(self, id: str) -> str:
+        """Take an id for a session that is being made."""
+        if not isinstance(id, str) or not SESSION_ID.fullmatch(id) or not id.isprintable():
+            raise BadSessionId(id)
+        known = self._catalog.session(id)
+        if known is not None and known.deleted:
+            raise gone(id)
+        if known is not None or id in self._claimed:
+            raise IdInUse(id)
+        self._claimed.add(id)
+        return id

@@ -1,0 +1,169 @@
+"""Commits: from a step to its record being durable, and what happens then; or to the failure of its batch.
+
+    turns ──> add ──> writer ══ durable ══> release (replies, messages, effects, observers)
+                            ══ failed ═══> the vats concerned are dropped, who waits is told
+
+The one rule: **the embargo.** What the world can see of a step is let go by `release`, and that is called only when
+all that the step recorded, or read, is durable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from dataspace.errors import KeeveError
+from dataspace.log.store import Store, StoreReadOnly
+from dataspace.log.writer import Writer
+from dataspace.records import Record
+from vat.crank.vat import Step
+from vat.errors import failure_of
+from vat.heap.messages import Outcome
+from vat.host.residents import Job, Resident, Residents
+
+log = logging.getLogger("keeve")
+
+LONE: Final = 2
+"""Records that are committed in line when nothing else is to be done: a crank's, or the two of a fork."""
+
+
+class Commits:
+    """The steps on their way to the log.
+
+    note: takes in a batch that is durable.
+    release: lets go of a step. resumed: a paused resident may go on. dropped: a session's batch has failed, and its vat
+    was dropped.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        residents: Residents,
+        *,
+        note: Callable[[Sequence[Record]], None],
+        release: Callable[[Resident, Step], None],
+        resumed: Callable[[Resident], None],
+        dropped: Callable[[bytes], None],
+    ) -> None:
+        self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed)
+        self._refused = StoreReadOnly("this host", "it was opened with readonly=True") if store.readonly else None
+        self._residents = residents
+        self._note = note
+        self._release = release
+        self._resumed = resumed
+        self._dropped = dropped
+        self._steps: dict[tuple[bytes, int], tuple[Resident, Step, Job]] = {}
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is on its way."""
+        return bool(self._steps) or self.writer.busy
+
+    def add(self, resident: Resident, step: Step, job: Job) -> bool:
+        """Take a step on its way. False when its record cannot be taken: then the vat is of no use any more."""
+        record, also = step.record, step.also
+        if record is None and also is None:
+            vat = resident.vat
+            if vat is None or resident.durable >= vat.seq:
+                self._let_go(resident, step)
+            else:
+                resident.waiting.append((vat.seq, step))
+            return True
+        group = [each for each in (record, also) if each is not None]
+        try:
+            # The fork of a damaged session leaves no record in its parent's chain, which takes none.
+            refusal = self._refused or (None if record is None else resident.damage)
+            if refusal is not None:
+                raise refusal
+            self.writer.enqueue(*group, wake=False)
+        except KeeveError as error:
+            self._fail(step, job, error)
+            return False
+        self._steps[group[0].uid, group[0].seq] = (resident, step, job)
+        resident.flying += 1
+        return True
+
+    def go(self, *, lone: bool) -> None:
+        """Let the writer begin. `lone`: nothing else is to be done meanwhile."""
+        if not self._steps:
+            return
+        if lone and len(self._steps) <= LONE:
+            # A hand-over to a thread would cost as much as the disk does.
+            self.writer.commit_now()
+        else:
+            self.writer.wake()
+
+    def _durable(self, records: Sequence[Record]) -> None:
+        self._note(records)
+        for record in records:
+            entry = self._steps.pop((record.uid, record.seq), None)
+            if entry is not None:
+                resident, step, _ = entry
+                resident.flying -= 1
+                if step.record is record:
+                    resident.durable = record.seq
+                self._let_go(resident, step)
+                while resident.waiting and resident.waiting[0][0] <= resident.durable:
+                    self._let_go(resident, resident.waiting.popleft()[1])
+                if resident.paused and not resident.flying:
+                    resident.paused = False
+                    self._resumed(resident)
+
+    def _let_go(self, resident: Resident, step: Step) -> None:
+        try:
+            self._release(resident, step)
+        except Exception:
+            # Nothing may come out of here: the others in the batch are durable too, and have their callers.
+            log.exception("session %s: something that became durable could not be passed on", resident.uid.hex())
+
+    def _failed(self, records: Sequence[Record], error: KeeveError) -> None:
+        for record in records:
+            entry = self._steps.pop((record.uid, record.seq), None)
+            if entry is not None:
+                resident, step, job = entry
+                resident.flying -= 1
+                self._fail(step, job, error)
+                self.drop(resident, error)
+                self._dropped(resident.uid)
+        if self.writer.stopped is not None:
+            for resident in self._residents:  # whatever their callers wait for, it does not come any more
+                self.drop(resident, error)
+
+    def drop(self, resident: Resident, error: BaseException) -> None:
+        """Forget a vat and all that waits for it: what is not durable of it never happened."""
+        self._residents.drop(resident)
+        vat, resident.vat = resident.vat, None
+        if vat is not None:
+            for seq in range(resident.durable + 1, vat.seq + 1):
+                entry = self._steps.pop((vat.uid, seq), None)
+                if entry is not None:
+                    resident.flying -= 1
+                    self._fail(entry[1], entry[2], error)
+            resident.waiters.update(vat.waiters)
+            vat.waiters = {}
+        failure = Outcome(False, failure_of(error))
+        waiting = [step for _, step in resident.waiting]
+        waiters = [reply for replies in resident.waiters.values() for reply in replies]
+        jobs = list(resident.mailbox)
+        for held in (resident.waiting, resident.waiters, resident.mailbox):
+            held.clear()
+        for job in jobs:
+            if job.failed is not None:
+                job.failed(error)
+        for reply in waiters:
+            reply(failure)
+        for step in waiting:
+            for reply, _ in step.replies:
+                reply(failure)
+        resident.paused = resident.stale = False
+
+    def _fail(self, step: Step, job: Job, error: BaseException) -> None:
+        if job.failed is not None:
+            job.failed(error)
+        failure = Outcome(False, failure_of(error))
+        for reply, _ in step.replies:
+            reply(failure)

@@ -1,0 +1,350 @@
+"""The engine of a host: the rooms that run the vats of a store, put together.
+
+    a call ──> turns (a crank) ──> commits (durable) ──> release ──> replies, mail, errands, subscriptions
+                 ^ loading                                              │
+                 └───────────── messages, outcomes, events <────────────┘
+
+    turns          mailboxes, and the one task that runs vats      loading     a vat from what is stored
+    commits        steps on their way to the log                   births      spawns, forks, ids
+    mail           between vats                                    universal   snapshot, fork
+    errands        effects                                         asking      tasks that wait for an answer
+    subscriptions  actors that observe                             waking      sessions that something waits for
+    care           upgrades, collecting, snapshots                 watchdog    reports what runs long
+    following      what another process writes                     observers   handlers outside of all vats
+
+The one rule: **what is durable in a heap is taken up whenever its vat comes into memory.** So whatever dies, a batch,
+a vat or the host, nothing that waits for the outside has to be remembered anywhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import trio
+
+from dataspace.errors import KeeveError
+from dataspace.log.store import Store
+from dataspace.observe.dataspace import Dataspace
+from dataspace.patterns import Pattern
+from dataspace.records import Kind, Record
+from snapshots.cache import PageCache
+from vat.crank.vat import Powers, Step, Vat
+from vat.devices.vault import Vault
+from vat.errors import exception_of, failure_of, gone
+from vat.heap.messages import Call, Outcome
+from vat.host.asking import NotRunning, Waiter
+from vat.host.births import Births
+from vat.host.care import Care
+from vat.host.commits import Commits
+from vat.host.errands import Errands
+from vat.host.following import Following
+from vat.host.loading import Loader
+from vat.host.mail import WAKE, Mail
+from vat.host.observers import Observer
+from vat.host.residents import Job, Resident, Residents, Work
+from vat.host.scheduling import Turns
+from vat.host.settings import Settings
+from vat.host.subscriptions import Subscriptions
+from vat.host.universal import Universal
+from vat.host.waking import Waking
+from vat.host.watchdog import watching
+from vat.objects.types import Types
+
+__all__ = ["Engine", "NotRunning", "Settings"]
+
+log = logging.getLogger("keeve")
+
+
+class Engine:
+    """Runs the vats of a store: what `Host` stands on. Everything here is for the trio thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        dataspace: Dataspace,
+        types: Types,
+        *,
+        devices: Mapping[str, object],
+        vault: Vault,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        settings: Settings,
+    ) -> None:
+        catalog = dataspace.catalog
+        self.store = store
+        self.dataspace = dataspace
+        self.types = types
+        self.entropy = entropy
+        self.settings = settings
+        self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor))
+        self.residents = Residents(settings.vats)
+        self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache))
+        self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
+        self.universal = Universal(self.births.fork)
+        self.care = Care(settings, types, readonly=store.readonly, read_on=lambda vat: self.subscriptions.read_on(vat))
+        self.commits = Commits(
+            store,
+            self.residents,
+            note=self._note,
+            release=self._release,
+            resumed=lambda resident: self.turns.resume(resident),
+            dropped=self._later,
+        )
+        self.turns = Turns(
+            self.residents,
+            self.commits,
+            load=self._load,
+            trouble=self.loader.trouble,
+            after=self.care.after,
+            evict=self._evict,
+        )
+        self.mail = Mail(
+            self.residents, catalog, post=self.turns.post, universal=self.universal.call, later=self._later
+        )
+        self.errands = Errands(
+            devices,
+            vault,
+            random=lambda: int.from_bytes(entropy(7), "big") / (1 << 56),
+            hold=settings.hold_unknown,
+            post=self.turns.post,
+            done=self.done,
+        )
+        self.waking = Waking(self._wake, lambda: self.turns.busy, settings.retry)
+        self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
+        self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
+        self.running = False
+        self._takes_up = settings.takes_up != "nothing" and not store.readonly
+        self._carries = True
+        self._nursery: trio.Nursery | None = None
+        self._calm = trio.CancelScope()
+
+    # Running.
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Run until cancelled. `stop` first, for an orderly end."""
+        try:
+            with watching(self._now, self.settings.slow):
+                async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
+                    self.running = True
+                    nursery.start_soon(self.commits.writer.run)
+                    nursery.start_soon(self.dataspace.run)
+                    nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
+                    nursery.start_soon(self.turns.run)
+                    await nursery.start(self._outside)
+                    if self.settings.takes_up == "all" and self._takes_up:
+                        await self.waking.all(self.dataspace.catalog.with_pending())
+                    task_status.started()
+        finally:
+            self.running = False
+            self._nursery = None
+            for resident in self.residents:
+                self.commits.drop(resident, NotRunning())
+
+    async def _outside(self, *, task_status: Any) -> None:
+        """What brings vats new things to do by itself: effects and subscriptions. Ends before the rest does."""
+        with self._calm:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.errands.runner.run)
+                await nursery.start(self.subscriptions.run)
+                task_status.started()
+
+    async def stop(self) -> None:
+        """Finish what is in the mailboxes, snapshot what changed, and make everything durable.
+
+        Effects that run are abandoned, as their policies say; messages between sessions are carried on for a while.
+        """
+        self.running = False
+        self._calm.cancel()
+        with trio.move_on_after(self.settings.closing):
+            await self.quiet()
+        self._carries = False  # what is sent from here on stays in the outbox, for the next start
+        await self.quiet()
+        for resident in self.residents:
+            vat = resident.vat
+            if vat is not None and (job := self.care.closing(resident, vat)) is not None:
+                self.turns.post(resident.uid, job)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        """Return when no mailbox has anything and everything recorded is durable, or cannot be any more."""
+        while self.turns.busy or self.commits.busy:
+            await self.commits.writer.drain()
+            await trio.lowlevel.checkpoint()
+
+    def _now(self) -> tuple[int, str] | None:
+        """What is being done, for the watchdog."""
+        resident = self.turns.current
+        if resident is None:
+            return None
+        vat = resident.vat
+        if vat is None:
+            return self.turns.count, f"session {resident.uid.hex()} (loading)"
+        return self.turns.count, f"session {vat.id!r} ({vat.crank.doing})"
+
+    # Asking.
+
+    @trio.lowlevel.enable_ki_protection
+    async def ask(self, uid: bytes, call: Call) -> Outcome:
+        """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call."""
+        waiter = await self._waiter()
+        call.reply = waiter.reply
+        self.turns.post(uid, Job(call, waiter.failed))
+        return await waiter.wait()
+
+    @trio.lowlevel.enable_ki_protection
+    async def ask_vat(self, uid: bytes, call: Call) -> Outcome:
+        """The same, for a call that the vat itself carries out."""
+        waiter = await self._waiter()
+        call.reply = waiter.reply
+        self.turns.post(uid, Job(None, waiter.failed, lambda vat: self.universal.call(vat, call)))
+        return await waiter.wait()
+
+    @trio.lowlevel.enable_ki_protection
+    async def done(self, uid: bytes, work: Work) -> None:
+        """Do a job, and return when what it recorded is durable. Raises what it raises, or why it is not durable."""
+        await self._done(uid, work, await self._waiter())
+
+    @trio.lowlevel.enable_ki_protection
+    async def born(self, uid: bytes, make: Callable[[], Step | None]) -> bool:
+        """Make a session by its first step, durably. False when `make` gives None: there is one of that uid."""
+        waiter = await self._waiter()
+        step = make()
+        if step is None:
+            return False
+        await self._done(uid, lambda vat: (step,), waiter)
+        return True
+
+    async def _done(self, uid: bytes, work: Work, waiter: Waiter) -> None:
+        def do(vat: Vat) -> Sequence[Step]:
+            steps = work(vat) or (Step(None),)
+            steps[-1].replies.append((waiter.reply, Outcome(True, None)))
+            return steps
+
+        self.turns.post(uid, Job(None, waiter.failed, do))
+        outcome = await waiter.wait()
+        if not outcome.succeeded:
+            raise exception_of(outcome.payload)
+
+    async def _waiter(self) -> Waiter:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self.running:
+            raise NotRunning
+        if self.store.readonly:
+            self.following.refresh()
+        return Waiter()
+
+    def observe_with(self, pattern: Pattern | str, handler: Any, **how: Any) -> Observer:
+        """An observer in a task of its own."""
+        if self._nursery is None:
+            raise NotRunning
+        observer = Observer(self.dataspace, pattern, handler, how)
+        self._nursery.start_soon(observer.run)
+        return observer
+
+    # What vats need.
+
+    def _load(self, resident: Resident) -> Vat:
+        vat = self.loader.load(resident)
+        resident.first = self.care.first(resident, vat)
+        if resident.damage is not None:
+            failure = Outcome(False, failure_of(resident.damage))
+            for reply in [reply for replies in vat.waiters.values() for reply in replies]:
+                reply(failure)
+            vat.waiters = {}
+        elif self._takes_up and not vat.heap.forking:
+            self._take_up(resident)
+        return vat
+
+    def _take_up(self, resident: Resident) -> None:
+        """See to all that a vat in memory waits for. May be done again at any time."""
+        vat = resident.vat
+        assert vat is not None
+        try:
+            self.errands.take_up(vat)
+            self.mail.take_up(resident)
+            if vat.heap.system["subscriptions"].count:
+                self.subscriptions.take_up(vat)
+        except KeeveError as error:
+            # Something cannot be read. The memory remembers it, and the vat is loaded again without it.
+            log.warning("session %s: what it waits for cannot be taken up: %s", vat.id, error)
+
+    def _evict(self, resident: Resident) -> None:
+        job = None if resident.vat is None else self.care.evicting(resident.vat)
+        if job is None:
+            self.residents.drop(resident)
+        else:
+            self.turns.post(resident.uid, job)
+
+    def tended(self, uid: bytes) -> bool:
+        """Whether all that a session waits for is seen to here: it is in memory, or about to be."""
+        resident = self.residents.get(uid)
+        here = resident is not None and resident.vat is not None and resident.damage is None
+        return self._takes_up and (here or self.errands.waits_for(uid))
+
+    # What is durable.
+
+    def _note(self, records: Sequence[Record]) -> None:
+        self.dataspace.note(records)
+        self.waking.written()
+
+    def _release(self, resident: Resident, step: Step) -> None:
+        """Let go what a step holds for the world, now that its record is durable."""
+        if step.settle is not None:
+            step.settle()
+        for reply, outcome in step.replies:
+            reply(outcome)
+        if step.acknowledged is not None:
+            self.mail.acknowledge(*step.acknowledged)
+        if step.also is not None and step.also.pending and self.settings.takes_up == "all":
+            self.turns.post(step.also.uid, WAKE)
+        vat = resident.vat
+        if vat is None:
+            return
+        if step.sent:
+            resident.released = step.sent[-1][0]
+        for number in step.cancelled:
+            self.errands.cancel((vat.uid, number))
+        if self._takes_up and self._carries:
+            for number in step.wanted:
+                self.errands.want(vat, number)
+            for number, uid, message in step.sent:
+                self.mail.carry(resident, number, uid, message)
+            if step.subscriptions:
+                self.subscriptions.take_up(vat)
+        if step.record is not None and step.record.kind == Kind.DELETE:
+            self._bury(resident, vat)
+
+    def _bury(self, resident: Resident, vat: Vat) -> None:
+        self.commits.drop(resident, gone(vat.id))
+        self.errands.bury(vat.uid)
+        self.subscriptions.bury(vat.uid)
+        self.mail.bury(vat)
+
+    # What is not.
+
+    def _later(self, uid: bytes) -> None:
+        if self._takes_up and self.store.fault is None:
+            self.waking.later(uid)
+
+    def _wake(self, uid: bytes) -> None:
+        """Bring a session into memory, if anything waits for that."""
+        row = self.dataspace.catalog.by_uid(uid)
+        if row is None or row.deleted:
+            return
+        if not (row.pending or self.mail.waits_for(uid) or self.errands.waits_for(uid)):
+            return
+
+        def work(vat: Vat) -> Sequence[Step]:
+            resident = self.residents.get(uid)
+            if resident is not None and resident.damage is None:
+                self._take_up(resident)
+            return ()
+
+        def failed(error: BaseException) -> None:
+            log.warning("session %s has work pending and cannot be loaded: %s", uid.hex(), error)
+
+        self.turns.post(uid, Job(None, failed, work))

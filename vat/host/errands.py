@@ -1,0 +1,204 @@
+"""Errands: the effects of all vats, from the durable record that wants them to the durable record of their outcome.
+
+The runner (`vat.effects`) calls the devices. What came of a call is kept here until its session has recorded it,
+so an outcome that could not be made durable is offered again, and no effect is run a second time meanwhile.
+
+The one rule: an effect of a heap is with the runner, or held, or has its outcome here, or it is wanted anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dataspace.errors import KeeveError, is_interrupt
+from dataspace.log.store import RecordTooLarge
+from dataspace.values import Value, freeze
+from snapshots.handle import Tree
+from vat.crank.vat import Step, Vat
+from vat.devices.devices import methods_of
+from vat.devices.outcomes import Outcome as EffectOutcome
+from vat.devices.runner import EffectRunner, Key, Wanted
+from vat.devices.vault import Vault
+from vat.errors import Deleted, failure_of
+from vat.heap.messages import Ended, Outcome
+from vat.host.residents import Job, Work
+from vat.objects.collections import view_of
+
+log = logging.getLogger("keeve")
+
+
+class Errands:
+    """Has effects carried out.
+
+    post: puts a job into a mailbox. done: does a job, and returns when it is durable.
+    """
+
+    def __init__(
+        self,
+        devices: Mapping[str, object],
+        vault: Vault,
+        *,
+        random: Callable[[], float],
+        hold: bool,
+        post: Callable[[bytes, Job], None],
+        done: Callable[[bytes, Work], Awaitable[None]],
+    ) -> None:
+        self._post = post
+        self._done = done
+        self._hold = hold
+        self.runner = EffectRunner(
+            devices,
+            vault,
+            mark_started=self._mark_started,
+            settle=self._settled,
+            random=random,
+            progress=self._progress,
+        )
+        self._repeatable = {
+            (name, method)
+            for name, device in devices.items()
+            for method, how in methods_of(device).items()
+            if how.policy.on_crash == "retry"
+        }
+        self._running: dict[Key, Wanted] = {}
+        self._outcomes: dict[Key, Outcome] = {}
+        self.held: dict[Key, Wanted] = {}
+        """Effects of unknown outcome that wait for somebody to resolve them."""
+        self.hearing: list[Callable[[Wanted, Value], None]] = []
+        """Those who want to hear what running effects tell."""
+
+    def running(self) -> list[Wanted]:
+        """The effects that the runner has."""
+        return list(self._running.values())
+
+    def waits_for(self, uid: bytes) -> bool:
+        """Whether an outcome waits for a session to record it."""
+        return any(key[0] == uid for key in self._outcomes)
+
+    def take_up(self, vat: Vat) -> None:
+        """A vat has come into memory: see to the effects that it wants."""
+        for number, _ in list(vat.heap.system["effects"].items(loader=vat.heap.page)):
+            self.want(vat, number)
+
+    def want(self, vat: Vat, number: int) -> None:
+        """Have an effect carried out whose record is durable."""
+        key = (vat.uid, number)
+        if key in self._running:
+            return
+        if key in self._outcomes:
+            self._offer(key)
+            return
+        entry = vat.heap.find("effects", number)
+        if entry is None:  # a later record, which is not durable yet, has ended it
+            return
+        try:
+            wanted = _wanted(vat, number, entry)
+        except KeeveError as error:
+            log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error)
+            return
+        repeatable = (wanted.device, wanted.method) in self._repeatable
+        if wanted.state == "started" and self._hold and not repeatable:
+            self.held[key] = wanted
+        else:
+            self._run(wanted)
+
+    def _run(self, wanted: Wanted) -> None:
+        self.held.pop(wanted.key, None)
+        self._running[wanted.key] = wanted
+        self.runner.want(wanted)
+
+    async def _mark_started(self, wanted: Wanted) -> None:
+        uid, number = wanted.key
+
+        def work(vat: Vat) -> Sequence[Step]:
+            step = vat.started(number)
+            if step is None:
+                raise LookupError(f"effect {wanted.id} is not wanted any more")
+            return (step,)
+
+        try:
+            await self._done(uid, work)
+        except Exception:
+            # The runner lets it go. It is wanted again when its session is taken up the next time.
+            self._running.pop(wanted.key, None)
+            raise
+        wanted.state = "started"
+
+    def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
+        if outcome.trace:
+            # A `KeeveError` says in its message what is wrong; of any other the message may say little.
+            level = logging.INFO if isinstance(outcome.error, KeeveError) else logging.WARNING
+            log.log(level, "session %s: %s.%s failed\n%s", wanted.session, wanted.device, wanted.method, outcome.trace)
+        if outcome.error is None:
+            self._outcomes[wanted.key] = Outcome(True, outcome.value)
+        else:
+            at = {"at": outcome.at} if outcome.at else {}
+            self._outcomes[wanted.key] = Outcome(False, freeze({**failure_of(outcome.error), **at}))
+        self._running.pop(wanted.key, None)
+        self._offer(wanted.key)
+
+    def _offer(self, key: Key) -> None:
+        uid, number = key
+
+        def work(vat: Vat) -> Sequence[Step]:
+            outcome = self._outcomes.get(key)
+            if outcome is None:
+                return ()
+            step = vat.take(Ended(number, outcome))
+            step.replies.append((told, outcome))
+            return (step,)
+
+        def told(outcome: Outcome) -> None:
+            # The same one, when it is durable; a failure, when it is not.
+            if outcome is self._outcomes.get(key):
+                del self._outcomes[key]
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, Deleted):
+                self._outcomes.pop(key, None)
+            elif isinstance(error, RecordTooLarge) and key in self._outcomes:
+                self._outcomes[key] = Outcome(False, freeze(failure_of(error)))
+                self._offer(key)
+            else:  # it is offered again when its session is taken up the next time
+                log.info("session %s: the outcome of an effect waits: %s", uid.hex(), error)
+
+        self._post(uid, Job(None, failed, work))
+
+    def again(self, key: Key) -> None:
+        """Run a held effect again."""
+        self._run(attrs.evolve(self.held[key], state="wanted"))
+
+    def cancel(self, key: Key) -> None:
+        """An effect is given up: what comes of it is not waited for."""
+        self.held.pop(key, None)
+        self._outcomes.pop(key, None)
+        self.runner.cancel(key)
+
+    def bury(self, uid: bytes) -> None:
+        """A session has been deleted: what runs for it is abandoned."""
+        for keys in (self._running, self.held, self._outcomes):
+            for key in [key for key in keys if key[0] == uid]:
+                self.cancel(key)
+
+    def _progress(self, wanted: Wanted, value: Value) -> None:
+        for hear in list(self.hearing):
+            try:
+                hear(wanted, value)
+            except BaseException as error:  # what the effect does is not undone by who listens to it
+                if is_interrupt(error):
+                    raise
+                log.exception("session %s: a listener failed at progress of %s", wanted.session, wanted.device)
+
+
+def _wanted(vat: Vat, number: int, entry: Sequence[Any]) -> Wanted:
+    """An effect as the runner takes it: with its arguments in read form, and views as they are."""
+    id, device, method, args, keywords, _, started = entry
+    heap = vat.heap
+    read = [view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for arg in args]
+    named = {name: view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for name, arg in keywords}
+    state: Any = "started" if started else "wanted"
+    return Wanted((vat.uid, number), id.hex(), vat.id, device, method, read, named, state)

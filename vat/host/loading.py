@@ -1,0 +1,141 @@
+"""Loading: a session's vat from what is stored, at its head or as far as it can be read.
+
+What cannot be read is remembered for as long as the host runs: a snapshot with a bad page is passed over, and a
+session with a damaged record is loaded up to the record before it and takes no more input.
+
+The one rule: loading writes nothing and runs no user code; it may be done at any time, and again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.recent import SessionRow as Row
+from dataspace.drafts import read_deeds
+from dataspace.errors import KeeveError
+from dataspace.log.store import Store
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.observe.dataspace import NoSuchSession
+from snapshots.cache import PageCache
+from vat.crank.upgrading import outdated
+from vat.crank.vat import Powers, Vat
+from vat.errors import gone
+from vat.heap.memory import BadSnapshotPage, VatMemory
+from vat.heap.restore import Lineage, Restored, restore
+from vat.host.residents import Resident
+from vat.objects.types import Types
+
+log = logging.getLogger("keeve")
+
+
+class Loader:
+    """Loads the vats of a store."""
+
+    def __init__(self, store: Store, catalog: Catalog, types: Types, powers: Powers, cache: PageCache) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._types = types
+        self._powers = powers
+        self.cache = cache
+        self._damaged: dict[bytes, SessionDamaged] = {}
+        self._bad_from: dict[bytes, int] = {}
+
+    def load(self, resident: Resident) -> Vat:
+        """Load the vat of a resident.
+
+        Raises `NoSuchSession`, `Deleted`, `UnknownActorType`, `NewerVersion`, `BrokenChain` or what the store raises.
+        Costs a snapshot's root and the records after it.
+        """
+        row = self.row(resident.uid)
+        if not row.type:  # the catalog could not read its first record either, which tells why
+            self.first_message(row)
+        self._types[row.type]
+        restored = self._restored(row)
+        for problem in restored.passed_over:
+            log.warning("session %s: restored without %s", row.id, problem)
+        heap = restored.heap
+        outdated(heap, self._types)
+        vat = Vat(row.uid, row.id, heap, restored.seq, restored.hash, self._types, self._powers)
+        vat.snapshot_seq = restored.snapshot
+        vat.cranks_since_snapshot = restored.records
+        self.settle(resident, vat, heap.memory)
+        resident.durable = vat.seq
+        resident.released = heap.counters["message"]
+        resident.snapshot, resident.records = restored.snapshot, restored.records
+        resident.damage = self._damage(row)
+        return vat
+
+    def settle(self, resident: Resident, vat: Vat, memory: Any) -> None:
+        """A resident has its vat."""
+        resident.vat = vat
+        resident.memory = memory
+        vat.waiters.update(resident.waiters)
+        resident.waiters = {}
+
+    def memory(self, uid: bytes) -> VatMemory:
+        """Where the pages and cells of a session come from."""
+        return VatMemory(self.lineage(uid), self.cache)
+
+    def row(self, uid: bytes) -> Row:
+        """What the catalog says of a session. Raises `NoSuchSession` or `Deleted`."""
+        row = self._catalog.by_uid(uid)
+        if row is None:
+            raise NoSuchSession(uid.hex())
+        if row.deleted:
+            raise gone(row.id)
+        return row
+
+    def lineage(self, uid: bytes) -> Lineage:
+        """The records of a session and its ancestors."""
+        return Lineage(uid, self._catalog, self._store.read)
+
+    def first_message(self, row: Row) -> Mapping[str, Any]:
+        """What a session's first record says: who asked for it, and with which request."""
+        stored = self.lineage(row.uid).at(row.parent_seq + 1)
+        said: Mapping[str, Any] = read_deeds(stored.body().deeds).message
+        return said
+
+    def trouble(self, uid: bytes, error: KeeveError) -> KeeveError | None:
+        """Something of a session could not be read. Gives what to tell, or None when it can be done without.
+
+        A snapshot can: what it says is in the records before it. Who is the first to meet damage is told; from then on
+        the session is loaded up to there.
+        """
+        row = self._catalog.by_uid(uid)
+        session = uid.hex() if row is None else row.id
+        log.warning("session %s: %s", session, error)
+        if isinstance(error, BadSnapshotPage):
+            self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
+            return None
+        if isinstance(error, SessionDamaged):
+            known = self._damaged.get(uid)
+            if known is None or error.seq < known.seq:
+                self._damaged[uid] = error
+            return SessionDamaged(session, error.seq, error.position, error.what)
+        return error
+
+    def _restored(self, row: Row) -> Restored:
+        """As much as can be read of a session. Raises `SessionDamaged` for damage that nobody knew of."""
+        damage = self._damage(row)
+        upto = row.seq if damage is None else min(row.seq, damage.seq - 1)
+        if damage is not None and not upto:
+            raise damage
+        try:
+            return self.restored(row.uid, upto)
+        except SessionDamaged as error:
+            raise self.trouble(row.uid, error) or error from error
+
+    def restored(self, uid: bytes, upto: int) -> Restored:
+        """A session's heap as of a seq, from what is stored."""
+        without = self._bad_from.get(uid)
+        return restore(self.lineage(uid), self._catalog, self.cache, upto, without=without)
+
+    def _damage(self, row: Row) -> SessionDamaged | None:
+        met = self._damaged.get(row.uid)
+        found = self._store.damaged.get(row.uid)
+        if found is not None and (met is None or found.seq < met.seq):
+            return SessionDamaged(row.id, found.seq, found.position, found.what)
+        return None if met is None else SessionDamaged(row.id, met.seq, met.position, met.what)

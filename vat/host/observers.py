@@ -1,0 +1,51 @@
+"""Observers that run in tasks of their own: each calls a handler with every event, until it is cancelled or fails.
+
+The one rule: an observer that raises stops alone, at a known cursor, and its owner is told.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import trio
+
+from dataspace.errors import KeeveError
+from dataspace.observe.dataspace import Reader
+from dataspace.patterns import Pattern
+
+log = logging.getLogger("keeve")
+
+
+class Observer:
+    """A handler that is called with each event. `failure` says why it stopped, with the cursor to go on from."""
+
+    def __init__(self, reader: Reader, pattern: Pattern | str, handler: Any, how: dict[str, Any]) -> None:
+        self.failure: KeeveError | None = None
+        self._reader = reader
+        self._pattern = pattern
+        self._handler = handler
+        self._how = how
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+
+    async def run(self) -> None:
+        """Observe until cancelled, until the end that was asked for, or until the handler raises."""
+        try:
+            with self._scope:
+                await self._reader.observe_with(self._pattern, self._handler, **self._how)
+        except KeeveError as error:
+            self.failure = error
+            log.warning("an observer of %s stopped: %s", self._pattern, error)
+        finally:
+            self._ended.set()
+
+    def cancel(self) -> None:
+        """Stop it."""
+        self._scope.cancel()
+
+    async def wait(self) -> None:
+        """Return when it has ended. Raises `ObserverFailed`, or what reading raised."""
+        await self._ended.wait()
+        if self.failure is not None:
+            raise self.failure

@@ -1,0 +1,150 @@
+"""Residents: the sessions that have something to do or are in memory, each with its mailbox; and who leaves memory.
+
+A job is what a mailbox holds: a message for the vat, or a function of it, that gives the steps it made. A resident
+without a vat is one that has not been loaded yet: that is done when its turn comes, so that posting never fails.
+
+The one rule: a vat may leave memory whenever nothing of it is on its way; what it was is in the log.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from dataspace.errors import KeeveError
+from vat.crank.vat import Step, Vat
+from vat.heap.memory import VatMemory
+from vat.heap.messages import Message, Reply
+
+GLANCES: Final = 256
+"""How many residents are looked at in one search for idle ones."""
+
+Work: TypeAlias = "Callable[[Vat], Sequence[Step]]"
+Failed: TypeAlias = Callable[[BaseException], None]
+
+
+class Job(NamedTuple):
+    """One thing for a vat to do: take a `message`, or `work`.
+
+    `failed` is told, once or more often, when it could not be done or what it recorded did not become durable.
+    """
+
+    message: Message | None
+    failed: Failed | None = None
+    work: Work | None = None
+
+
+class NotYet(Exception):
+    """Raised by a job that needs what is recorded to be durable: it is done again when it is."""
+
+
+class Resident:
+    """A session with something to do, or whose vat is in memory."""
+
+    __slots__ = (
+        "damage",
+        "durable",
+        "first",
+        "flying",
+        "mailbox",
+        "memory",
+        "paused",
+        "ready",
+        "records",
+        "released",
+        "snapshot",
+        "stale",
+        "uid",
+        "unacknowledged",
+        "vat",
+        "waiters",
+        "waiting",
+    )
+
+    def __init__(self, uid: bytes) -> None:
+        self.uid = uid
+        self.vat: Vat | None = None
+        self.memory: VatMemory | None = None
+        self.durable = 0
+        """The seq of its newest durable record."""
+        self.flying = 0
+        """How many of its steps are on their way to the log."""
+        self.first: list[Job] = []
+        """What the vat has to do before anything in the mailbox."""
+        self.mailbox: deque[Job] = deque()
+        self.ready = False
+        """Whether it stands in the queue of those that have something to do."""
+        self.paused = False
+        """Whether its jobs wait until nothing of it is on its way to the log."""
+        self.stale = False
+        """Whether the vat holds what must not be recorded, and is loaded again before it does anything else."""
+        self.waiting: deque[tuple[int, Step]] = deque()
+        """Steps without a record, which wait until what they read (up to a seq) is durable."""
+        self.waiters: dict[int, list[Reply]] = {}
+        """The callers who wait for promises, while the vat is loaded again."""
+        self.released = 0
+        """The number of the last message to another vat whose record is durable."""
+        self.unacknowledged: set[int] = set()
+        """Messages that are on their way to other vats."""
+        self.snapshot = 0
+        """The seq of the snapshot that the vat was restored from, 0 for none."""
+        self.records = 0
+        """How many records were read after that."""
+        self.damage: KeeveError | None = None
+        """Why it takes no more input."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of it is on its way."""
+        if self.mailbox or self.ready or self.flying or self.waiting or self.unacknowledged:
+            return False
+        return self.vat is None or not self.vat.waiters
+
+
+class Residents:
+    """The residents by uid, the least recently used first; at most `limit` of them, as far as they are idle."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._by_uid: OrderedDict[bytes, Resident] = OrderedDict()
+
+    def get(self, uid: bytes) -> Resident | None:
+        """The resident of that uid, if there is one."""
+        return self._by_uid.get(uid)
+
+    def use(self, uid: bytes) -> Resident:
+        """The resident of that uid, made if need be; now the most recently used."""
+        found = self._by_uid.get(uid)
+        if found is None:
+            found = self._by_uid[uid] = Resident(uid)
+        else:
+            self._by_uid.move_to_end(uid)
+        return found
+
+    def drop(self, resident: Resident) -> None:
+        """A resident leaves memory, whatever is on its way."""
+        if self._by_uid.get(resident.uid) is resident:
+            del self._by_uid[resident.uid]
+
+    def superfluous(self) -> list[Resident]:
+        """Some of those that may leave now because there are too many, the least recently used first.
+
+        One that is not idle counts as used, so that it is not looked at again and again. Costs at most `GLANCES` looks.
+        """
+        excess = len(self._by_uid) - self.limit
+        found: list[Resident] = []
+        for _ in range(min(len(self._by_uid), GLANCES)):
+            if len(found) >= excess:
+                break
+            resident = next(iter(self._by_uid.values()))
+            self._by_uid.move_to_end(resident.uid)
+            if resident.idle:
+                found.append(resident)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def __iter__(self) -> Iterator[Resident]:
+        return iter(list(self._by_uid.values()))

@@ -1,0 +1,176 @@
+"""Effects as a host shows them: those without an outcome, what running ones tell, and settling one by hand.
+
+The one rule: what is settled by hand takes the same way into the log as what a device gives.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.values import Value, freeze
+from vat.devices.runner import Key, Wanted
+from vat.errors import Failed, failure_of
+from vat.heap.messages import Ended, Outcome
+from vat.heap.pending import OpenEffect, effects_in, stored_heap
+from vat.host.engine import Engine
+from vat.host.outside import unbound
+
+log = logging.getLogger("keeve")
+
+ABSENT: Final[Any] = object()
+"""For what was not given, where None is a value."""
+
+
+class NoSuchEffect(KeeveError, LookupError):
+    """No effect of that id waits for an outcome."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"no effect {id!r} waits for somebody to settle it: look at the list of effects; "
+            "it may be settled already, or be running"
+        )
+
+
+class BadOutcome(KeeveError, TypeError):
+    """What was given to settle an effect is no outcome; says why."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"resolve() takes exactly one of value=..., error=... and again=True: {problem}")
+
+
+@attrs.frozen
+class EffectStatus:
+    """An effect that has no outcome yet. An argument that is a view may be given as its length in words.
+
+    `state` is `wanted` (nobody carries it out here, and it is not on record that it began), `running` (here, or about
+    to), `started` (it has begun; this host only reads, and cannot tell whether the store's owner runs it) or `unknown`
+    (it had begun when its host ended: see `Host.resolve`).
+    """
+
+    id: str
+    session: str
+    device: str
+    method: str
+    args: Sequence[Any]
+    keywords: Mapping[str, Any]
+    state: Literal["wanted", "running", "started", "unknown"]
+
+
+class Resolving:
+    """The open effects of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def effects(self, session: str | None) -> list[EffectStatus]:
+        """See `Host.effects`."""
+        errands = self._engine.errands
+        here = [
+            *(_status(wanted, "running") for wanted in errands.running()),
+            *(_status(wanted, "unknown") for wanted in errands.held.values()),
+        ]
+        if session is not None:
+            here = [effect for effect in here if effect.session == session]
+        known = {effect.id for effect in here}
+        began: Literal["started", "unknown"] = "started" if self._engine.store.readonly else "unknown"
+        return here + [
+            EffectStatus(
+                each.id,
+                each.session,
+                each.device,
+                each.method,
+                each.args,
+                each.keywords,
+                began if each.started else "wanted",
+            )
+            for each in self._dormant(session)
+            if each.id not in known
+        ]
+
+    async def resolve(self, id: str, *, value: Any, error: Any, again: bool) -> None:
+        """See `Host.resolve`; `ABSENT` is what was not given."""
+        outcome = _outcome(value, error, again)
+        engine = self._engine
+        errands = engine.errands
+        held = _key(errands.held.values(), id)
+        if held is None and _key(errands.running(), id) is None:
+            held = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
+        if held is None:
+            raise NoSuchEffect(id)
+        if outcome is not None:
+            ended = Ended(held[1], outcome)
+            await engine.done(held[0], lambda vat: (vat.take(ended),))
+            errands.held.pop(held, None)
+            return
+        if held not in errands.held and engine.settings.hold_unknown:
+            await engine.done(held[0], lambda vat: ())  # in memory it is held, if this host takes anything up
+        if held not in errands.held:
+            raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
+        errands.again(held)
+
+    def _dormant(self, session: str | None = None) -> Iterator[OpenEffect]:
+        """The effects that nobody carries out here, as the log has them.
+
+        Costs a restore for each session with pending work that is not in memory, and none for the others.
+        """
+        engine = self._engine
+        catalog, read, cache = engine.dataspace.catalog, engine.store.read, engine.loader.cache
+        if engine.store.readonly:
+            engine.following.refresh()
+        for uid in catalog.with_pending():
+            row = catalog.by_uid(uid)
+            if row is None or session not in (None, row.id) or engine.tended(uid):
+                continue
+            try:
+                yield from effects_in(stored_heap(row, catalog, read, cache), row)
+            except KeeveError as error:
+                log.warning("session %s: its effects cannot be listed: %s", row.id, error)
+
+    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
+        """See `Host.on_progress`."""
+
+        def told(wanted: Wanted, value: Value) -> None:
+            hear(wanted.session, f"{wanted.device}.{wanted.method}", value)
+
+        hearing = self._engine.errands.hearing
+        hearing.append(told)
+        return lambda: hearing.remove(told)
+
+
+def _status(wanted: Wanted, state: Literal["running", "unknown"]) -> EffectStatus:
+    return EffectStatus(
+        wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, dict(wanted.keywords), state
+    )
+
+
+def _key(effects: Iterable[Wanted], id: str) -> Key | None:
+    return next((wanted.key for wanted in effects if wanted.id == id), None)
+
+
+def _outcome(value: Any, error: Any, again: bool) -> Outcome | None:
+    """What an effect is settled with; None when it is to run again. Raises `BadOutcome` or `NotAValue`."""
+    given = [
+        name
+        for name, there in (("value", value is not ABSENT), ("error", error is not ABSENT), ("again", again))
+        if there
+    ]
+    if len(given) != 1:
+        raise BadOutcome(f"it was given {' and '.join(given) or 'none of them'}")
+    if again:
+        return None
+    if value is not ABSENT:
+        return Outcome(True, freeze(unbound(value), None, "value"))
+    if isinstance(error, str):
+        error = Failed("Resolved", error)
+    if not isinstance(error, Exception):
+        raise BadOutcome(f"error is an exception, or says in words what went wrong; not a {type(error).__name__}")
+    return Outcome(False, freeze(failure_of(error)))

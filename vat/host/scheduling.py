@@ -1,0 +1,222 @@
+"""Turns: takes the residents that have something to do in turn, and does one job of each.
+
+One task runs all vats of a host. A job whose vat is not in memory loads it; a job that fails in the runtime, or that
+came upon something unreadable, leaves no trace: its vat is loaded again before the next one.
+
+The one rule: a vat does one thing at a time, and nothing that it did leaves this file but through `Commits`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import trio
+
+from dataspace.errors import KeeveError
+from vat.crank.vat import Step, Vat
+from vat.host.commits import Commits
+from vat.host.residents import Job, NotYet, Resident, Residents
+
+log = logging.getLogger("keeve")
+
+IN_TURN: Final = 64
+"""Jobs that are done before other tasks get a chance."""
+
+REFUSALS: Final = (KeeveError, TypeError, ValueError, LookupError, AttributeError)
+"""What a vat may raise to who asked, having changed nothing."""
+
+
+class Turns:
+    """The mailboxes, and the task that empties them.
+
+    load: brings a resident's vat into memory. after: what a vat does after a job. trouble: something of a session could
+    not be read; gives what is lost by that, if anything is. evict: a resident may leave memory.
+    """
+
+    def __init__(
+        self,
+        residents: Residents,
+        commits: Commits,
+        *,
+        load: Callable[[Resident], Vat],
+        trouble: Callable[[bytes, KeeveError], KeeveError | None],
+        after: Callable[[Resident, Vat], Sequence[Step]],
+        evict: Callable[[Resident], None],
+    ) -> None:
+        self._residents = residents
+        self._commits = commits
+        self._load = load
+        self._trouble = trouble
+        self._after = after
+        self._evict = evict
+        self._ready: deque[Resident] = deque()
+        self._parked: trio.lowlevel.Task | None = None
+        self.current: Resident | None = None
+        """The resident whose job is being done now."""
+        self.count = 0
+        """Jobs done so far."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether any resident has something to do."""
+        return bool(self._ready)
+
+    def post(self, uid: bytes, job: Job) -> None:
+        """Put a job into a mailbox. It is done, or `job.failed` is told, and never before this returns."""
+        resident = self._residents.use(uid)
+        resident.mailbox.append(job)
+        self.make_ready(resident)
+
+    def make_ready(self, resident: Resident) -> None:
+        """Give a resident its turn, if it has something to do and may do it."""
+        if resident.mailbox and not resident.ready and not resident.paused:
+            resident.ready = True
+            self._ready.append(resident)
+            if self._parked is not None:
+                task, self._parked = self._parked, None
+                trio.lowlevel.reschedule(task)
+
+    def resume(self, resident: Resident) -> None:
+        """All that a paused resident recorded is durable now."""
+        if resident.stale:
+            self._unload(resident)
+        self.make_ready(resident)
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Do what is to be done, for ever."""
+        ready = self._ready
+        while True:
+            done = 0
+            while ready and done < IN_TURN:
+                resident = ready.popleft()
+                resident.ready = False
+                if resident.mailbox and not resident.paused:
+                    self._do(resident, resident.mailbox.popleft())
+                    self.make_ready(resident)
+                done += 1
+            self._commits.go(lone=not ready)
+            for resident in self._residents.superfluous():
+                self._evict(resident)
+            if ready:
+                await trio.lowlevel.checkpoint()
+            else:
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+
+    def _unpark(self, _: Any) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _do(self, resident: Resident, job: Job) -> None:
+        self.count += 1
+        self.current = resident
+        try:
+            vat = resident.vat or self._loaded(resident, job)
+            if vat is None:
+                return
+            if resident.first:
+                resident.mailbox.appendleft(job)
+                job = resident.first.pop(0)
+            steps = _interruptible(job, vat)
+        except NotYet:
+            self._pause(resident, job)
+            return
+        except Exception as error:  # noqa: BLE001  # whatever it is belongs to who asked
+            self._refused(resident, job, error)
+            return
+        except BaseException:  # Ctrl-C in user code: nobody knows how far it came
+            resident.mailbox.appendleft(job)
+            raise
+        finally:
+            self.current = None
+        assert resident.memory is not None
+        if resident.memory.trouble is not None:
+            self._unreadable(resident, job, resident.memory.trouble)
+            return
+        for step in steps:
+            if step.failure is not None:
+                log.info("session %s: a delivery failed: %r", vat.id, step.failure)
+            if not self._commits.add(resident, step, job):
+                self._spoil(resident)
+                return
+        if vat.deleted:
+            resident.paused = True
+        elif not self._looked_after(resident, vat):
+            self._spoil(resident)
+
+    def _looked_after(self, resident: Resident, vat: Vat) -> bool:
+        """What a vat does after a job. False when the vat is of no use any more."""
+        try:
+            steps = self._after(resident, vat)
+        except Exception:
+            log.exception("session %s: what follows a job failed; the session is loaded again", vat.id)
+            return False
+        return all(self._commits.add(resident, step, Job(None)) for step in steps)
+
+    def _loaded(self, resident: Resident, job: Job) -> Vat | None:
+        """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""
+        try:
+            return self._load(resident)
+        except Exception as error:
+            if not isinstance(error, KeeveError):
+                log.exception("session %s cannot be loaded", resident.uid.hex())
+            resident.mailbox.appendleft(job)
+            self._commits.drop(resident, error)
+            return None
+
+    def _refused(self, resident: Resident, job: Job, error: Exception) -> None:
+        """A job raised. If that is an answer to who asked, the vat is as it was; otherwise it is loaded again."""
+        vat = resident.vat
+        assert vat is not None
+        assert resident.memory is not None
+        if resident.memory.trouble is not None:
+            self._unreadable(resident, job, resident.memory.trouble)
+            return
+        known = isinstance(error, REFUSALS)
+        if not known:
+            log.exception("session %s: a job failed in the runtime; the session is loaded again", vat.id)
+        if not known or vat.heap.mark():
+            self._spoil(resident)
+        if job.failed is not None:
+            job.failed(error)
+
+    def _unreadable(self, resident: Resident, job: Job, error: KeeveError) -> None:
+        """Something could not be read: the vat is loaded again without it. The job is done then if nothing is lost by
+        that, and fails otherwise."""
+        lost = self._trouble(resident.uid, error)
+        if lost is None:
+            resident.mailbox.appendleft(job)
+        self._spoil(resident)
+        if lost is not None and job.failed is not None:
+            job.failed(lost)
+
+    def _spoil(self, resident: Resident) -> None:
+        """The vat holds what must not be recorded: it is loaded again, as soon as what it did record is durable."""
+        resident.stale = True
+        if resident.flying:
+            resident.paused = True
+        else:
+            self._unload(resident)
+
+    def _unload(self, resident: Resident) -> None:
+        vat, resident.vat = resident.vat, None
+        resident.stale = False
+        if vat is not None:
+            resident.waiters.update(vat.waiters)
+            vat.waiters = {}
+
+    def _pause(self, resident: Resident, job: Job) -> None:
+        resident.mailbox.appendleft(job)
+        resident.paused = bool(resident.flying)
+
+
+@trio.lowlevel.disable_ki_protection
+def _interruptible(job: Job, vat: Vat) -> Sequence[Step]:
+    """Do a job where Ctrl-C may end it: it runs user code, which may run for ever."""
+    if job.message is not None:
+        return (vat.take(job.message),)
+    return () if job.work is None else job.work(vat)

@@ -1,0 +1,121 @@
+"""Subscriptions: what actors observe, each read by a task of its own.
+
+A subscription's cursor stands in its actor's heap and moves in the record that takes an event in, so each event takes
+effect exactly once, whatever dies and whenever. The next event is read when that record is durable.
+
+The one rule: the heap says which subscriptions there are; here are only the tasks for them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import trio
+
+from dataspace.errors import KeeveError
+from dataspace.log.files import WriteFailed
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.dataspace import Dataspace
+from dataspace.observe.events import Event, Unreadable
+from dataspace.observe.observation import Observation
+from vat.crank.vat import Vat
+from vat.heap.messages import Observed
+from vat.host.carrying import event_value
+from vat.host.residents import Work
+
+log = logging.getLogger("keeve")
+
+
+FAR: Final = 1000
+"""Positions that a cursor moves before it is worth a note that nothing between them concerned it."""
+
+
+class Subscriptions:
+    """Reads for actors that observe. `done` does a job of a session, and returns when it is durable."""
+
+    def __init__(self, dataspace: Dataspace, *, done: Callable[[bytes, Work], Awaitable[None]], retry: float) -> None:
+        self._dataspace = dataspace
+        self._done = done
+        self._retry = retry
+        self._nursery: trio.Nursery | None = None
+        self._tasks: dict[tuple[bytes, int], trio.CancelScope] = {}
+        self._readings: dict[tuple[bytes, int], Observation] = {}
+        """How far they have read; none of those that are bringing an event, which is not recorded yet."""
+
+    async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the tasks until cancelled."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    def take_up(self, vat: Vat) -> None:
+        """Have the tasks run that a vat's subscriptions need, and no others."""
+        if self._nursery is None:
+            return
+        tree = vat.heap.system["subscriptions"]
+        entries = dict(tree.items(loader=vat.heap.page))
+        self._end([key for key in self._tasks if key[0] == vat.uid and key[1] not in entries])
+        for number, (pattern, _, _, cursor) in entries.items():
+            if (vat.uid, number) not in self._tasks:
+                scope = self._tasks[vat.uid, number] = trio.CancelScope()
+                self._nursery.start_soon(self._read, vat.uid, number, pattern, cursor, scope)
+
+    def read_on(self, vat: Vat) -> dict[int, str]:
+        """The cursors of a vat's subscriptions that are far beyond what its heap says: nothing there concerned them.
+
+        Without a note of it they would read all that again after a restart.
+        """
+        found: dict[int, str] = {}
+        tree = vat.heap.system["subscriptions"]
+        if tree.count:
+            for number, (*_, text) in vat.heap.entries("subscriptions"):
+                reading = self._readings.get((vat.uid, number))
+                noted = 0 if text == "start" else Cursor.parse(text).position
+                if reading is not None and reading.cursor.position >= noted + FAR:
+                    found[number] = str(reading.cursor)
+        return found
+
+    def bury(self, uid: bytes) -> None:
+        """A session has been deleted."""
+        self._end([key for key in self._tasks if key[0] == uid])
+
+    def _end(self, keys: list[tuple[bytes, int]]) -> None:
+        for key in keys:
+            self._tasks.pop(key).cancel()
+            self._readings.pop(key, None)
+
+    async def _read(self, uid: bytes, number: int, pattern: str, cursor: str, scope: trio.CancelScope) -> None:
+        after: Any = cursor if cursor == "start" else None
+        with scope:
+            try:
+                after = after or Cursor.parse(cursor)
+                reading = self._dataspace.observe(pattern, after=after, marks=True)
+                self._readings[uid, number] = reading
+                async for item in reading:
+                    if isinstance(item, Event):
+                        self._readings.pop((uid, number), None)
+                        await self._bring(uid, Observed(number, event_value(item), str(item.cursor)))
+                        if self._tasks.get((uid, number)) is scope:
+                            self._readings[uid, number] = reading
+                    elif isinstance(item, Unreadable):
+                        log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
+            except KeeveError as error:
+                log.warning("session %s: its subscription %d stopped: %s", uid.hex(), number, error)
+            except Exception:
+                log.exception("session %s: its subscription %d stopped", uid.hex(), number)
+            finally:
+                if self._tasks.get((uid, number)) is scope:
+                    del self._tasks[uid, number]
+
+    async def _bring(self, uid: bytes, message: Observed) -> None:
+        while True:
+            try:
+                return await self._done(uid, lambda vat: (vat.take(message),))
+            except WriteFailed as error:
+                log.warning("session %s: an event waits: %s", uid.hex(), error)
+                await trio.sleep(self._retry)

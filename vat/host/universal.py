@@ -1,0 +1,71 @@
+"""What every vat carries out itself, between its cranks: `snapshot()` and `fork(at=None, into=None)`.
+
+They are sent like any message, by a client or by another vat, and have their place among a session's messages; but no
+actor runs. Both make records of their own, and what they answer is recorded like any other answer, to the vat or to the
+request id that asked.
+
+The one rule: a ref that was narrowed reaches these no further than its narrowing says (`Vat.allow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dataspace.errors import KeeveError
+from dataspace.values import FrozenDict, Value
+from vat.crank.vat import Step, Vat
+from vat.errors import failure_of
+from vat.heap.messages import Call, Outcome
+from vat.host.carrying import child_ref
+
+
+class Universal:
+    """Carries these calls out. `fork` makes the records of a fork: vat, call, seq, id; gives the child's uid."""
+
+    def __init__(self, fork: Callable[[Vat, Call, int | None, str | None], tuple[Step, bytes]]) -> None:
+        self._fork = fork
+
+    def call(self, vat: Vat, call: Call) -> Sequence[Step]:
+        """The steps of a call. To a caller outside it raises; to another vat every error is an answer."""
+        sender = call.sender
+        if sender is None:
+            return self._carried_out(vat, call)
+        if vat.has(*sender[:2]):
+            return (Step(None, acknowledged=sender[:2]),)
+        try:
+            return self._carried_out(vat, call)
+        except (KeeveError, TypeError) as error:
+            return (vat.answer(call, Outcome(False, FrozenDict(failure_of(error)))),)
+
+    def _carried_out(self, vat: Vat, call: Call) -> Sequence[Step]:
+        if (repeated := vat.repeated(call)) is not None:
+            return (repeated,)
+        vat.allow(call.to, call.method)
+        answered = False
+        value: Value
+        if call.method == "snapshot":
+            _no_arguments(*call.args, **call.keywords)
+            step, named = vat.snapshot()
+            value = FrozenDict(named)
+        else:
+            at, into = _fork_arguments(*call.args, **call.keywords)
+            step, child = self._fork(vat, call, at, into)
+            value = child_ref(child)
+            answered = call.sender is None  # its record has the answer to a request id in it
+        outcome = Outcome(True, value)
+        if not answered and (call.sender is not None or call.asker.request is not None):
+            return (step, vat.answer(call, outcome))
+        if call.reply is not None:
+            step.replies.append((call.reply, outcome))
+        return (step,)
+
+
+def _no_arguments() -> None:
+    """Raises `TypeError` for any."""
+
+
+def _fork_arguments(at: int | None = None, into: str | None = None) -> tuple[int | None, str | None]:
+    """Raises `TypeError` for anything else."""
+    if not (at is None or type(at) is int) or not (into is None or type(into) is str):
+        raise TypeError("fork(at=None, into=None): at is a seq, into the id of the new session")
+    return at, into
