@@ -38,12 +38,11 @@ class Leg(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A `snapshot` record: of which session, its seq, the seq that it covers, its address."""
+    """A `snapshot` record: of which session, its seq, the seq that it covers."""
 
     uid: bytes
     seq: int
     covers: int
-    address: int
 
 
 def _steady(
@@ -225,10 +224,8 @@ class Lookups:
         """The newest snapshots at or before seq `upto` of a session's lineage, newest first."""
         found: list[Snapshot] = []
         for leg in reversed(self.lineage(uid)):
-            for seq, covers in self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found)):
-                address = self.locate(leg.uid, seq)
-                if address is not None:
-                    found.append(Snapshot(leg.uid, seq, covers, address))
+            covered = self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found))
+            found += [Snapshot(leg.uid, seq, covers) for seq, covers in covered]
             if len(found) >= limit:
                 break
         return found

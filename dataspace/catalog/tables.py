@@ -65,6 +65,9 @@ _SESSION: Final = (
     "uid, id, type, seq, position, hash, parent, parent_seq, pending, deleted, created, updated FROM sessions"
 )
 
+_NONE: Final = (1 << 63, b"")
+"""A row that begins after every seq."""
+
 
 class Tables:
     """One catalog file, or one in memory. Reading is for one thread, writing for one, at the same time.
@@ -95,7 +98,9 @@ class Tables:
         self._numbers: dict[bytes, int] = {}
         self._labels: dict[str, int] = {}
         self._shapes: dict[int, frozenset[str]] = {}
+        # A row that was read stays true: later records are only added to it, or to another one.
         self._span: tuple[int, bytes] = (0, pack([0]))
+        self._runs: dict[int, tuple[int, bytes]] = {}
 
     def close(self) -> None:
         """Close the connections."""
@@ -229,9 +234,15 @@ class Tables:
 
     def position(self, uid: bytes, seq: int) -> int | None:
         """The position of a session's own record at `seq`."""
-        sql = "SELECT first, positions FROM threads WHERE session = ? AND first <= ? ORDER BY first DESC LIMIT 1"
-        found = rows(self._reader, sql, (self._number(uid), seq))
-        return item(found[0][1], seq - found[0][0]) if found else None
+        number = self._number(uid)
+        first, positions = self._runs.get(number, _NONE)
+        found = item(positions, seq - first) if first <= seq else None
+        if found is None:
+            sql = "SELECT first, positions FROM threads WHERE session = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+            for first, positions in rows(self._reader, sql, (number, seq)):
+                _remember(self._runs, number, (first, positions))
+                found = item(positions, seq - first)
+        return found
 
     def thread(self, uid: bytes, label: str | None, after: int, upto: int) -> list[int]:
         """The first of a session's positions after `after`, up to and with `upto`, that mention `label`."""

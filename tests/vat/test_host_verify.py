@@ -93,7 +93,9 @@ async def test_a_page_that_is_not_what_was_written_is_named_with_its_snapshot(tm
         row = catalog.session("s")
         assert row is not None
         snapshot = catalog.snapshots(row.uid)[0]
-        page = store.read(snapshot.address).page(0)
+        address = catalog.locate(row.uid, snapshot.seq)
+        assert address is not None
+        page = store.read(address).page(0)
         flip(world, host, "s", snapshot.seq, page[:40])
         report = await host.verify()
         (trouble,) = [trouble for trouble in report.troubles if trouble.look == "snapshots"]

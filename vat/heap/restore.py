@@ -121,7 +121,7 @@ def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, with
         try:
             stored = lineage.at(snapshot.seq)
             heap = _snapshot_heap(lineage, stored, memory)
-        except (BadSnapshotPage, BadPage, BadEncoding, NoSuchPart, SessionDamaged) as error:
+        except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
             passed_over.append(f"snapshot {snapshot.seq}: {error}")
             continue
         return _replay(lineage, heap, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
