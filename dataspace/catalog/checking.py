@@ -5,63 +5,99 @@ The one rule: what is right is what a scan of the log gives; nothing is put righ
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import noted
 from dataspace.log.store import Store
 
+_PLACES = 1000
+"""Positions that are looked up in one step."""
 
-def check_catalog(catalog: Catalog, store: Store) -> Iterator[str]:
-    """Where the catalog says something else than the log of `store`.
 
-    Costs two scans of the log, and a catalog in memory for as long. Raises what a scan raises.
+class Right:
+    """What the log says, for a catalog to be held against: a catalog made anew, in memory, and all labels.
+
+    Costs two scans of the log, in the thread that makes it; raises what a scan raises. Close `catalog` at the end.
     """
-    right = Catalog(None, store)
-    try:
-        yield from _sessions(catalog, right)
-        yield from _places(catalog, right)
-        yield from _labels(catalog, store)
-    finally:
-        right.close()
+
+    def __init__(self, store: Store) -> None:
+        self.catalog = Catalog(None, store)
+        try:
+            self.labels = sorted(
+                {
+                    statement.fact.label
+                    for stored in store.scan()
+                    for statement in noted(stored).statements
+                    if hasattr(statement, "fact")
+                }
+            )
+        except BaseException:
+            self.catalog.close()
+            raise
 
 
-def _sessions(catalog: Catalog, right: Catalog) -> Iterator[str]:
+def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:
+    """Where the catalog says something else than the log, a step at a time: a session, some positions, a label.
+
+    Between two steps the log may go on, since each begins by bringing both to one head.
+    """
+    truth = right.catalog
+    _level(catalog, truth)
+    if catalog.head != truth.head:
+        yield [f"the catalog ends at position {catalog.head.position}, the log at {truth.head.position}"]
+    yield from _sessions(catalog, truth)
+    for first in range(1, truth.head.position + 1, _PLACES):
+        wrong = _places(catalog, truth, range(first, min(first + _PLACES, truth.head.position + 1)))
+        yield wrong
+        if wrong:
+            break
+    for label in right.labels:
+        _level(catalog, truth)
+        found = set(truth.positions(None, label)) <= set(catalog.positions(None, label))
+        yield [] if found else [f"the catalog does not find all facts with the label {label!r}"]
+
+
+def _level(catalog: Catalog, truth: Catalog) -> None:
+    head = max(catalog.head.position, truth.head.position)
+    catalog.catch_up(head)
+    truth.catch_up(head)
+
+
+def _sessions(catalog: Catalog, truth: Catalog) -> Iterator[list[str]]:
     after = ""
-    while page := right.sessions(after=after, limit=500, deleted=True):
-        for row in page:
-            said = catalog.by_uid(row.uid)
-            if said is None:
-                yield f"the catalog does not know session {row.id!r}"
-            elif said != row:
-                differing = [name for name in row._fields if getattr(said, name) != getattr(row, name)]
-                yield f"the catalog has another {', '.join(differing)} for session {row.id!r} than the log"
-            elif list(catalog.positions(row.uid)) != list(right.positions(row.uid)):
-                yield f"the catalog has other records for session {row.id!r} than the log"
-        last = page[-1].id
-        listed = [row.id for row in catalog.sessions(after=after, limit=500, deleted=True) if row.id <= last]
-        if listed != [row.id for row in page]:
-            yield f"the catalog lists other sessions than the log, after {after!r}"
-        after = last
-    if extra := catalog.sessions(after=after, limit=1, deleted=True):
-        yield f"the catalog lists session {extra[0].id!r}, which the log does not have"
+    while True:
+        _level(catalog, truth)
+        page = [row.id for row in truth.sessions(after=after, limit=500, deleted=True)]
+        listed = [row.id for row in catalog.sessions(after=after, limit=500, deleted=True)]
+        if not page:
+            break
+        if [id for id in listed if id <= page[-1]] != page:
+            yield [f"the catalog lists other sessions than the log, after {after!r}"]
+        for id in page:
+            _level(catalog, truth)
+            yield _session(catalog, truth, id)
+        after = page[-1]
+    if listed:
+        yield [f"the catalog lists session {listed[0]!r}, which the log does not have"]
 
 
-def _places(catalog: Catalog, right: Catalog) -> Iterator[str]:
-    if catalog.head != right.head:
-        yield f"the catalog ends at position {catalog.head.position}, the log at {right.head.position}"
-    for position in range(1, right.head.position + 1):
-        if catalog.at(position) != right.at(position):
-            yield f"the catalog does not know where position {position} lies"
-            return
+def _session(catalog: Catalog, truth: Catalog, id: str) -> list[str]:
+    row = truth.session(id)
+    assert row is not None
+    said = catalog.by_uid(row.uid)
+    if said is None:
+        return [f"the catalog does not know session {id!r}"]
+    if said != row:
+        differing = [name for name in row._fields if getattr(said, name) != getattr(row, name)]
+        return [f"the catalog has another {', '.join(differing)} for session {id!r} than the log"]
+    if list(catalog.positions(row.uid)) != list(truth.positions(row.uid)):
+        return [f"the catalog has other records for session {id!r} than the log"]
+    return []
 
 
-def _labels(catalog: Catalog, store: Store) -> Iterator[str]:
-    mentions: dict[str, list[int]] = defaultdict(list)
-    for stored in store.scan():
-        for label in {statement.fact.label for statement in noted(stored).statements if hasattr(statement, "fact")}:
-            mentions[label].append(stored.header.position)
-    for label, positions in mentions.items():
-        if not set(positions) <= set(catalog.positions(None, label)):
-            yield f"the catalog does not find all facts with the label {label!r}"
+def _places(catalog: Catalog, truth: Catalog, positions: range) -> list[str]:
+    for position in positions:
+        if catalog.at(position) != truth.at(position):
+            return [f"the catalog does not know where position {position} lies"]
+    return []

@@ -120,6 +120,41 @@ def _read(fd: int) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def owner_of(lock: Path) -> int | None:
+    """The process that holds the store whose lock file this is; None when nobody does, 0 when /proc does not show it.
+
+    Takes no lock: whoever opens the store meanwhile does not meet us.
+    """
+    try:
+        with open(lock, "rb") as file:
+            found = os.fstat(file.fileno())
+            claim = _read(file.fileno())
+    except OSError:
+        return None
+    try:
+        locks = Path("/proc/locks").read_text()
+    except OSError:
+        # No /proc: whoever is named in the file, if that process is there.
+        return claim[1] if claim is not None and _runs(claim[1]) else None
+    where = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    for line in locks.splitlines():
+        words = line.split()
+        if len(words) >= 6 and words[1] == "FLOCK" and words[5] == where:
+            # A process of another container has no number here; the file says what it is there.
+            return int(words[4]) if words[4].isdigit() and int(words[4]) > 0 else 0
+    return None
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)

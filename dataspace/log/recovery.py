@@ -42,7 +42,7 @@ from dataspace.log.scan import (
     written_end,
     wrong_bodies,
 )
-from dataspace.log.seals import Trouble, first_frame, first_frames
+from dataspace.log.seals import Unsound, first_frame, first_frames
 from dataspace.log.verdicts import (
     NOTHING_KNOWN,
     Evidence,
@@ -127,8 +127,8 @@ class _Judgement:
             beyond = max(self.seen, default=0)
             if beyond > self.end.position:
                 what = f"it ends at position {self.end.position}; position {beyond} was seen"
-                raise Trouble(Outcome.TRUNCATED, self.end.segment, self.end.offset, what)
-        except Trouble as found:
+                raise Unsound(Outcome.TRUNCATED, self.end.segment, self.end.offset, what)
+        except Unsound as found:
             self.cut = None
             return self._verdict(found.outcome, found.what, found.segment, found.offset)
         if self.damaged:
@@ -173,7 +173,7 @@ class _Judgement:
         expected = self.evidence.log_id
         if first is not None and expected is not None and first.log_id != expected:
             what = f"it is log {first.log_id.hex()}, not {expected.hex()}"
-            raise Trouble(Outcome.TAMPERED, 1, 0, what)
+            raise Unsound(Outcome.TAMPERED, 1, 0, what)
         for at in range(self.end.segment - 1, len(self.segments)):
             segment = self.segments[at]
             if heads[at] is None:
@@ -197,16 +197,16 @@ class _Judgement:
             batch = read_batch(segment, start)
             if isinstance(batch, Misfit):
                 outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
-                raise Trouble(outcome, number, batch.offset, f"{batch.what}, in a sealed segment")
+                raise Unsound(outcome, number, batch.offset, f"{batch.what}, in a sealed segment")
             if batch.commit.previous != self.trail.commit:
-                raise Trouble(Outcome.CORRUPT, number, start, "a commit that does not follow the one before it")
+                raise Unsound(Outcome.CORRUPT, number, start, "a commit that does not follow the one before it")
             self._take(segment, batch, wrong_bodies(segment.data, batch))
             start = batch.end
         if sealed_by.previous_commit != self.trail.commit:
-            raise Trouble(Outcome.CORRUPT, number + 1, 0, "it does not follow the last commit of the one before")
+            raise Unsound(Outcome.CORRUPT, number + 1, 0, "it does not follow the last commit of the one before")
         if sealed_by.first_position != self.trail.position + 1:
             what = f"it begins with position {sealed_by.first_position} after {self.trail.position}"
-            raise Trouble(Outcome.CORRUPT, number + 1, 0, what)
+            raise Unsound(Outcome.CORRUPT, number + 1, 0, what)
 
     def _open(self, at: int, start: int) -> bool:
         """Follow the segment that was written last. True when a tail was cut from it."""
@@ -228,7 +228,7 @@ class _Judgement:
         records, misfits = self.trail.follow(segment.id, batch)
         if misfits:
             outcome = Outcome.NEWER if misfits[0].newer else Outcome.CORRUPT
-            raise Trouble(outcome, segment.id, misfits[0].offset, misfits[0].what)
+            raise Unsound(outcome, segment.id, misfits[0].offset, misfits[0].what)
         for found in records:
             self._check_seen(found.header.position, found.hash)
             if self.visit is not None:
@@ -267,7 +267,7 @@ class _Judgement:
     def _check_seen(self, position: int, hash: bytes) -> None:
         if self.seen and self.seen.get(position, hash) != hash:
             what = f"the record at position {position} is not the one that was seen there"
-            raise Trouble(Outcome.TAMPERED, self.end.segment, self.end.offset, what)
+            raise Unsound(Outcome.TAMPERED, self.end.segment, self.end.offset, what)
 
     def _tail(self, at: int, start: int, misfit: Misfit) -> bool:
         """Where sound batches end: preallocation, a torn write, or worse. True when there is one to cut."""
@@ -277,18 +277,18 @@ class _Judgement:
         if end == start:
             return False
         if misfit.newer:
-            raise Trouble(Outcome.NEWER, number, misfit.offset, misfit.what)
+            raise Unsound(Outcome.NEWER, number, misfit.offset, misfit.what)
         if at + 1 < len(self.segments):
-            raise Trouble(Outcome.CORRUPT, number, misfit.offset, f"{misfit.what}, and another segment follows")
+            raise Unsound(Outcome.CORRUPT, number, misfit.offset, f"{misfit.what}, and another segment follows")
         owner = int.from_bytes(segment.data[PREFIX - 4 : PREFIX], "little")
         if start == 0 and owner != number and first_frame(SegmentBytes(owner, segment.data)) is not None:
-            raise Trouble(Outcome.CORRUPT, number, 0, f"it is segment {owner} under another name")
+            raise Unsound(Outcome.CORRUPT, number, 0, f"it is segment {owner} under another name")
         if start == 0 and at == 0 and end > FIRST_WRITE:
-            raise Trouble(Outcome.CORRUPT, number, 0, "it is not a segment of a log")
+            raise Unsound(Outcome.CORRUPT, number, 0, "it is not a segment of a log")
         for offset, commit in commits_after(segment, start):
             if commit.previous != self.trail.commit:
                 what = f"{misfit.what}, and a commit follows at offset {offset}"
-                raise Trouble(Outcome.CORRUPT, number, misfit.offset, what)
+                raise Unsound(Outcome.CORRUPT, number, misfit.offset, what)
         self.cut = Span(number, start, end - start)
         return True
 

@@ -16,7 +16,7 @@ from dataspace.log.verdicts import Outcome, SegmentBytes
 from dataspace.records import ZERO_HASH
 
 
-class Trouble(Exception):
+class Unsound(Exception):
     """Why a judgement ends early. It does not leave this package: `judge` makes a verdict of it."""
 
     def __init__(self, outcome: Outcome, segment: int, offset: int, what: str) -> None:
@@ -36,7 +36,7 @@ def first_frame(segment: SegmentBytes) -> SegmentHead | None:
 def first_frames(segments: Sequence[SegmentBytes]) -> list[SegmentHead | None]:
     """The heads of all segments, in the order of their ids; None for a last one whose frame is not sound.
 
-    Raises `Trouble` where one is missing, does not fit, or is of a newer format.
+    Raises `Unsound` where one is missing, does not fit, or is of a newer format.
     """
     heads: list[SegmentHead | None] = []
     before: SegmentBytes | None = None
@@ -44,18 +44,18 @@ def first_frames(segments: Sequence[SegmentBytes]) -> list[SegmentHead | None]:
         number = segment.id
         expected = 1 if before is None else before.id + 1
         if number != expected:
-            raise Trouble(Outcome.CORRUPT, expected, 0, f"segment {expected} is missing")
+            raise Unsound(Outcome.CORRUPT, expected, 0, f"segment {expected} is missing")
         head = first_frame(segment)
         if head is None and segment is not segments[-1]:
-            raise Trouble(Outcome.CORRUPT, number, 0, "the first frame of a sealed segment is not sound")
+            raise Unsound(Outcome.CORRUPT, number, 0, "the first frame of a sealed segment is not sound")
         if head is not None:
             if head.format > FORMAT:
                 what = f"its format is {head.format}, this version reads up to {FORMAT}"
-                raise Trouble(Outcome.NEWER, number, 0, what)
+                raise Unsound(Outcome.NEWER, number, 0, what)
             first = heads[0] if heads else head
             if head.id != number or first is None or head.log_id != first.log_id:
                 what = f"it says that it is segment {head.id} of log {head.log_id.hex()}"
-                raise Trouble(Outcome.CORRUPT, number, 0, what)
+                raise Unsound(Outcome.CORRUPT, number, 0, what)
             _check_place(head, before)
         heads.append(head)
         before = segment
@@ -66,9 +66,9 @@ def _check_place(head: SegmentHead, before: SegmentBytes | None) -> None:
     length = head.previous_length
     if before is None:
         if (head.first_position, length, head.previous_commit) != (1, 0, ZERO_HASH):
-            raise Trouble(Outcome.CORRUPT, head.id, 0, "the first segment goes on from another one")
+            raise Unsound(Outcome.CORRUPT, head.id, 0, "the first segment goes on from another one")
     elif length > len(before.data):
         what = f"it has {len(before.data)} bytes where the next segment says {length}"
-        raise Trouble(Outcome.CORRUPT, before.id, len(before.data), what)
+        raise Unsound(Outcome.CORRUPT, before.id, len(before.data), what)
     elif written_end(before.data, length) > length:
-        raise Trouble(Outcome.CORRUPT, before.id, length, "something follows its last commit")
+        raise Unsound(Outcome.CORRUPT, before.id, length, "something follows its last commit")

@@ -31,8 +31,19 @@ from dataspace.log.frames import (
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, mapped, owed, put_right, said
-from dataspace.log.ownership import Ownership
+from dataspace.log.opening import (
+    Owed,
+    durable_part,
+    is_settled,
+    judged,
+    known_here,
+    make,
+    mapped,
+    owed,
+    put_right,
+    said,
+)
+from dataspace.log.ownership import Ownership, owner_of
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader, StoredRecord
@@ -378,19 +389,25 @@ class SegmentStore:
         return self._reader.read(address)
 
     @contextmanager
-    def durable(self) -> Iterator[tuple[list[SegmentBytes], Evidence]]:
-        """All bytes that are durable now, and what is known of them, for who looks at every frame."""
-        mark = self._mark
-        known = Evidence(log_id=self.log_id, seen=(mark.head,), epoch=self.epoch)
+    def still(self) -> Iterator[tuple[list[SegmentBytes], Evidence]]:
+        """All bytes that nobody writes to, and what is known of them, for who looks at every frame.
+
+        That is the durable part, as its owner knows or has published it; of a log that nobody owns, all of it.
+        """
+        mark: Mark | None = self._mark
+        known = Evidence(log_id=self.log_id, seen=(self._mark.head,), epoch=self.epoch)
+        if self._tail is None:
+            known = known_here(self._layout, NOTHING_KNOWN)
+            published = read_head(self._layout.head) if owner_of(self._layout.lock) is not None else None
+            mark = None if published is None else published.mark
         with mapped(self._layout, alive=True) as segments:
-            yield (
-                [
+            if mark is not None:
+                segments = [
                     SegmentBytes(number, data[: mark.offset] if number == mark.segment else data)
                     for number, data in segments
                     if number <= mark.segment
-                ],
-                known,
-            )
+                ]
+            yield segments, known
 
     def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
         return self._reader.scan(start)

@@ -24,11 +24,12 @@ from dataspace.catalog.catalog import peek
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
 from dataspace.log.opening import durable_part, owed
+from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged, Verdict
 from dataspace.records import STORE_UID
 from keeve.api import CATALOG, now
-from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, owner_of, space_of, sync_time
+from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, moment, shortened, size

@@ -42,7 +42,6 @@ MEMORY: Final = frozenset(("tmpfs", "ramfs", "devtmpfs"))
 """File systems that are gone when the machine is."""
 
 _ROUNDS: Final = 15
-_CLAIM: Final = re.compile(rb"epoch (\d{20}) process (\d{10})\n")
 
 
 @attrs.frozen
@@ -97,44 +96,12 @@ def nearest(path: Path) -> Path:
     return path
 
 
-def owner_of(lock: Path) -> int | None:
-    """The process that holds a store's lock; None when nobody does. 0 for one that /proc does not show."""
-    try:
-        with open(lock, "rb") as file:
-            found = os.fstat(file.fileno())
-            claim = _CLAIM.match(file.read(46))
-    except OSError:
-        return None
-    try:
-        locks = Path("/proc/locks").read_text()
-    except OSError:
-        # No /proc: whoever is named in the file, if that process is there.
-        return int(claim[2]) if claim is not None and _runs(int(claim[2])) else None
-    where = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    for line in locks.splitlines():
-        words = line.split()
-        if len(words) >= 6 and words[1] == "FLOCK" and words[5] == where:
-            # A process of another container has no number here; the file says what it is there.
-            return int(words[4]) if words[4].isdigit() and int(words[4]) > 0 else 0
-    return None
-
-
 def command_of(pid: int) -> str:
     """The command line of a process; empty when it cannot be read."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def sync_time(folder: Path) -> float | None:

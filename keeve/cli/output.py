@@ -54,6 +54,12 @@ class Output:
         """Something beside the answer."""
         self._notes.print(Text(plain(text), style), soft_wrap=True)
 
+    def passing(self, text: str) -> None:
+        """What is being done, on a line that the next one overwrites; on a terminal only. The empty text clears it."""
+        if self._notes.is_terminal and not self._notes.is_dumb_terminal:
+            self.err.write(f"\r\x1b[K{set_cell_size(visible(text), min(cell_len(text), self._notes.width - 1))}")
+            self.err.flush()
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Rows under columns. On a terminal the last column is cut at its edge."""
         lines = [[visible(cell) for cell in row] for row in (columns, *rows)]

@@ -14,11 +14,11 @@ from pathlib import Path
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow
 from dataspace.log.layout import Layout, State
+from dataspace.log.ownership import owner_of
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
 from dataspace.observe.dataspace import Dataspace, NoSuchSession
 from keeve.api import open_store
-from keeve.cli.machine import owner_of
 from keeve.guard import guard
 from vat.errors import gone
 

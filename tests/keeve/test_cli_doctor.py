@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from dataspace.log.ownership import owner_of
 from keeve import open_host
 from keeve.api import CATALOG
 from keeve.cli import doctor
-from keeve.cli.machine import Mount, Space, command_of, mount_of, owner_of, sync_time
+from keeve.cli.machine import Mount, Space, command_of, mount_of, sync_time
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_waiting
 

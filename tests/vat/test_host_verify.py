@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
+from keeve import open_host
+from tests.cli_runner import keeve
 from tests.vat.hosts import Caller, Counter, Worker, World, flip, settled
+from vat.heap.checking import check_snapshots
+from vat.host import verifying
 from vat.host.host import Host
 
 
@@ -34,7 +41,7 @@ async def test_a_store_that_was_used_is_sound(either: World) -> None:
         report = await host.verify()
         assert report.troubles == ()
         assert report.sound
-        assert report.records == host._engine.store.head.position
+        assert report.counts.records == host._engine.store.head.position
         assert report.sessions == 5
         assert report.snapshots > 5
 
@@ -101,3 +108,75 @@ async def test_a_page_that_is_not_what_was_written_is_named_with_its_snapshot(tm
         (trouble,) = [trouble for trouble in report.troubles if trouble.look == "snapshots"]
         assert trouble.session == "s"
         assert f"snapshot at seq {snapshot.seq}" in trouble.what
+
+
+async def test_a_host_goes_on_serving_while_it_verifies(either: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records and snapshots are looked at in another thread, the catalog between other tasks."""
+    await fill(either)
+    here = threading.current_thread()
+    elsewhere: list[bool] = []
+
+    def look(*arguments: Any) -> Any:
+        elsewhere.append(threading.current_thread() is not here)
+        return check_snapshots(*arguments)
+
+    monkeypatch.setattr(verifying, "check_snapshots", look)
+    async with either.host() as host:
+        s = await host.get("s")
+        told: list[str] = []
+        turns: list[int] = []
+
+        def progress(look: str, done: int) -> None:
+            assert threading.current_thread() is here
+            told.append(look)
+
+        async def serve() -> None:
+            while True:
+                turns.append(len(told))
+                await s.add()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            report = await host.verify(progress)
+            nursery.cancel_scope.cancel()
+        assert report.troubles == ()
+        assert elsewhere == [True] * report.sessions
+        assert set(told) >= {"snapshots", "catalog"}
+        assert len({number for number in turns if told[:number].count("catalog")}) > 3
+
+
+async def test_a_verification_can_be_given_up(either: World) -> None:
+    await fill(either)
+    async with either.host() as host:
+        with trio.CancelScope() as scope:
+            await host.verify(lambda look, done: scope.cancel())
+        assert scope.cancelled_caught
+        assert (await host.verify()).sound
+
+
+async def test_a_log_that_is_corrupt_is_not_called_sound_by_a_host_that_reads(tmp_path: Path) -> None:
+    world = World(tmp_path / "store")
+    await fill(world)
+    segment = tmp_path / "store" / "log" / "00000001.seg"
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 64] = bytes(64)
+    segment.write_bytes(data)
+    async with open_host(tmp_path / "store", readonly=True) as host:
+        report = await host.verify()
+    assert not report.sound
+    assert report.troubles[0].look == "log"
+    assert str(report.troubles[0].place).startswith("segment 1, offset ")
+
+
+@pytest.mark.parametrize("harm", [b"", b"half a write that a crash has left"])
+async def test_a_host_and_the_command_line_find_the_same(tmp_path: Path, harm: bytes) -> None:
+    folder = tmp_path / "store"
+    await fill(World(folder))
+    with open(folder / "log" / "00000001.seg", "ab") as segment:  # noqa: ASYNC230  # nothing else runs here
+        segment.write(harm)
+    said = keeve("verify", "--store", folder, "--json").json
+    async with open_host(folder, readonly=True) as host:
+        report = await host.verify()
+    assert [trouble.harmless for trouble in report.troubles] == [True] * bool(harm)
+    assert report.sound
+    assert said == json.loads(json.dumps({"sound": True, **attrs.asdict(report)}))
