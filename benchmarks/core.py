@@ -8,30 +8,21 @@ appends the same bytes and calls fdatasync for each, in turn with ours, medians 
 
 from __future__ import annotations
 
-import argparse
 import gc
-import os
-import platform
 import secrets
-import shutil
 import statistics
-import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
-import attrs
 import trio
-import trio.lowlevel
 
 from actors.session import Session
 from benchmarks.floor import against_floor, floor
+from benchmarks.rows import Row, Rows, main
 from keeve.api import open_host
-from vat.host.engine import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -50,23 +41,6 @@ class Keeper(Actor):
         self.assert_fact("bench.kept", len(self.kept))
 
 
-@attrs.frozen
-class Row:
-    """A number that was measured: `value` against `target`; `below` says on which side of it the value must be."""
-
-    name: str
-    value: float
-    target: float
-    below: bool
-    detail: str
-
-    @property
-    def verdict(self) -> str:
-        good = self.value <= self.target if self.below else self.value >= self.target
-        half = self.value <= 2 * self.target if self.below else self.value >= self.target / 2
-        return "ok" if good else "near" if half else "MISSED"
-
-
 def said() -> str:
     """1000 characters that do not compress."""
     return secrets.token_urlsafe(PIECE)[:PIECE]
@@ -80,6 +54,7 @@ class Bench:
         self.rounds = 3 if quick else 7
         self.scale = 10 if quick else 1
         self.count = 200 if quick else 1000
+        self.turns = 2000
 
     @asynccontextmanager
     async def host(self, name: str, **options: Any) -> AsyncIterator[Any]:
@@ -179,8 +154,8 @@ class Bench:
 
     async def cold_open(self) -> list[Row]:
         times = {}
-        largest = max(4000, 20_000 // self.scale)
-        for turns in (20, 2000, largest):
+        largest = max(2 * self.turns, 20_000 // self.scale)
+        for turns in (20, self.turns, largest):
             name = f"cold-{turns}"
             await self.long_session(name, turns)
             samples = []
@@ -195,16 +170,16 @@ class Bench:
         small, middle, large = times.values()
         detail = ", ".join(f"{turns:,}: {took:.2f} ms" for turns, took in times.items())
         return [
-            Row("cold open and first reply at 2,000 turns (ms)", middle, 5, True, detail),
+            Row(f"cold open and first reply at {self.turns:,} turns (ms)", middle, 5, True, detail),
             Row(f"cold open and first reply, {largest:,} turns (× that at 20)", large / small, 2, True, detail),
         ]
 
     async def fork(self) -> list[Row]:
-        turns = 2000
-        await self.long_session("cold-2000", turns)
+        turns = self.turns
+        await self.long_session(f"cold-{turns}", turns)
         taken, written, commits = [], [], []
         size = 0
-        async with self.host("cold-2000") as host:
+        async with self.host(f"cold-{turns}") as host:
             s = await host.get("s")
             await s.turn(said())
             for _ in range(self.rounds * 5):
@@ -218,9 +193,13 @@ class Bench:
         over = statistics.median(taken) - statistics.median(commits)
         detail = f"{statistics.median(taken):.2f} ms, one commit of the same bytes {statistics.median(commits):.2f} ms"
         return [
-            Row("fork at 2,000 turns (ms over one commit)", over, 1, True, detail),
+            Row(f"fork at {turns:,} turns (ms over one commit)", over, 1, True, detail),
             Row(
-                "fork at 2,000 turns (KB of log)", statistics.median(written) / 1024, 4, True, f"most {max(written)} B"
+                f"fork at {turns:,} turns (KB of log)",
+                statistics.median(written) / 1024,
+                4,
+                True,
+                f"most {max(written)} B",
             ),
         ]
 
@@ -289,9 +268,10 @@ class Bench:
         return Row("bytes stored per byte said, 1 KB each way", size / uttered, 2, True, detail)
 
 
-async def measure(bench: Bench, rows: list[str]) -> list[Row]:
-    """The rows of these names, or all of them."""
-    every: dict[str, Callable[[], Awaitable[Any]]] = {
+def rows_of(folder: Path, quick: bool) -> Rows:
+    """The rows of this file."""
+    bench = Bench(folder, quick)
+    return {
         "one": bench.one_session,
         "many": bench.many_sessions,
         "snapshot": bench.snapshot,
@@ -301,49 +281,7 @@ async def measure(bench: Bench, rows: list[str]) -> list[Row]:
         "opening": bench.opening,
         "bytes": bench.bytes_stored,
     }
-    measured: list[Row] = []
-    for name in rows or every:
-        found = await every[name]()
-        for row in found if isinstance(found, list) else [found]:
-            measured.append(row)
-            relation = "at most" if row.below else "at least"
-            print(
-                f"{row.verdict:7} {row.value:9.3f}  {relation} {row.target:<5g} {row.name}   [{row.detail}]", flush=True
-            )
-    return measured
-
-
-def machine(folder: Path) -> str:
-    """What this ran on."""
-    name = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?")
-    mounts = sorted((line.split()[1], line.split()[2]) for line in _lines("/proc/mounts"))
-    system = next((kind for mount, kind in reversed(mounts) if str(folder.resolve()).startswith(mount)), "?")
-    versions = f"Python {platform.python_version()}, trio {trio.__version__}, SQLite {apsw.sqlite_lib_version()}"
-    return f"{os.cpu_count()} × {name}; {system}; {platform.system()} {platform.release()}; {versions}; {Settings()}"
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
-def main() -> None:
-    """Measure, print, and end with 1 when a row is under half of its target."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help="one many snapshot cold fork observers opening bytes; default: all")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the sizes, fewer rounds")
-    parser.add_argument("--store", type=Path, default=None, help="a folder on the disk to measure (default: here)")
-    args = parser.parse_args()
-    root = Path(tempfile.mkdtemp(prefix="keeve-bench-", dir=args.store or Path.cwd()))
-    print(machine(root), flush=True)
-    try:
-        rows = trio.run(measure, Bench(root, args.quick), args.rows)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    sys.exit(any(row.verdict == "MISSED" for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, rows_of)
