@@ -8,13 +8,13 @@ This is the front door of five rooms, and the one rule is to import values from 
 above; lists and dicts as they are when they have entered, `FrozenList` and `FrozenDict`, which raise `FrozenValue`;
 `Text`, which declares content that is kept in a cell, the reference to one, `Cell`, and what holds such references:
 `CelledList`, `CelledDict`, `CelledBlob`, and the types of all of them, `CELLED`; `SYMBOL_TEXT`, what a symbol may look
-like. `freezing` goes into a value, `freeze` (up to `MAX_DEPTH`; else `NotAValue`; with content from `CELL_BYTES` on to
-a `CellSink`), and out of it, `thaw`. `encoding` gives its bytes, `digest_of` them and the `key_of` a value in an
-index; `ordering` the order of the keys of maps and sets, `scalar_key`; `rendering` its text, `render`.
+like. `freezing` goes into a value, `freeze` (up to `MAX_DEPTH` and `MAX_SIZE`; else `NotAValue`; with content from
+`CELL_BYTES` on to a `CellSink`), and out of it, `thaw`. `encoding` gives its bytes, `digest_of` them and the `key_of` a
+value in an index; `ordering` the order of the keys of maps and sets, `scalar_key`; `rendering` its text, `render`.
 """
 
 from dataspace.values.encoding import digest_of, key_of
-from dataspace.values.freezing import CELL_BYTES, MAX_DEPTH, CellSink, freeze, thaw
+from dataspace.values.freezing import CELL_BYTES, MAX_DEPTH, MAX_SIZE, CellSink, freeze, thaw
 from dataspace.values.kinds import (
     CELLED,
     ERASED,
@@ -43,6 +43,7 @@ __all__ = [
     "CELL_BYTES",
     "ERASED",
     "MAX_DEPTH",
+    "MAX_SIZE",
     "SYMBOL_TEXT",
     "Blob",
     "Cell",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from dataspace.values.kinds import (
     CELLED,
@@ -32,12 +32,25 @@ from dataspace.values.kinds import (
 MAX_DEPTH: Final = 64
 """Containers within containers, at most: `[]` has a depth of 1."""
 
+MAX_SIZE: Final = 256 << 20
+"""Bytes of a list or dict with all that is in it, at the most. An item counts 64, with the first 64 bytes of a string
+or bytes; a list or dict within counts 512 more."""
+
 CELL_BYTES: Final = 256
 """Strings (in UTF-8) and bytes longer than this are kept as cells."""
 
 _UID: Final = 16  # bytes of a session's uid
 
 _SURELY_SHORT: Final = CELL_BYTES // 4  # characters, of 4 bytes at most
+
+_UNIT: Final = 6  # bits of the 64 bytes in which sizes are counted
+_UNITS: Final = MAX_SIZE >> _UNIT
+
+_CONTAINER: Final = 512 >> _UNIT
+
+_Left: TypeAlias = (
+    list[int] | None
+)  # one number: how many units the rest may have; None until there is something to count
 
 _STEP_SHOWN: Final = 60  # characters of a key, in an error's path
 
@@ -62,10 +75,13 @@ def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Va
     promises become what `cells.reference` gives for them.
 
     Raises `NotAValue` naming the place, from `path` on, for any other type, for a key that is not a `str`,
-    for what contains itself and for containers nested more than 64 deep. Costs one pass over `value`.
+    for what contains itself, for containers nested more than 64 deep, and for more than `MAX_SIZE`, where what is
+    held twice counts twice. Costs one pass over `value`.
     """
     try:
-        return _freeze(value, cells, 1)
+        return _freeze(value, cells, 1, None)
+    except _TooLarge:
+        raise NotAValue(path, type(value), _TOO_LARGE) from None
     except _TooDeep as error:
         # Without what it holds: a container that contains itself, which nobody who shows errors is prepared for.
         raise NotAValue(path + error.path, error.kind, error.reason) from None
@@ -74,38 +90,41 @@ def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Va
         raise
 
 
-def _freeze(value: Any, cells: CellSink | None, depth: int) -> Value:
+def _freeze(value: Any, cells: CellSink | None, depth: int, left: _Left) -> Value:
     kind = type(value)
     if kind is str:
-        return _string(value, cells)
+        return _string(value, cells, left)
     if kind in _AS_IT_IS:
         return value
     if kind is dict or kind is FrozenDict:
-        return _dict(value, cells, depth)
+        return _dict(value, cells, depth, left)
     if kind is list or kind is FrozenList:
-        return _list(value, cells, depth)
+        return _list(value, cells, depth, left)
     if kind is Text and cells is not None:
-        text = str.__str__(value)
-        return cells.cell(text if text.isascii() else _valid(text))
+        return _text(value, cells, left)
     if kind is bytes:
-        return value if cells is None or len(value) <= CELL_BYTES else cells.cell(value)
-    return _unusual(value, cells, depth)
+        return _bytes(value, cells, left)
+    return _unusual(value, cells, depth, left)
 
 
-def _dict(value: dict[Any, Any], cells: CellSink | None, depth: int) -> FrozenDict:
-    if depth > MAX_DEPTH:
-        raise _TooDeep(value)
+def _dict(value: dict[Any, Any], cells: CellSink | None, depth: int, left: _Left) -> FrozenDict:
+    if left is not None:
+        left[0] = rest = left[0] - len(value) - _CONTAINER
+        if rest < 0 or depth > MAX_DEPTH:
+            raise _TooLarge if rest < 0 else _TooDeep(value)
     frozen = {}
     key: Any = None
     try:
         for key, item in value.items():
-            if type(key) is not str or not key.isascii():
-                key = _key(key)
+            if type(key) is not str or not key.isascii() or len(key) > _SURELY_SHORT:
+                key = _key(key, left)
             kind = type(item)
             if (kind is str and len(item) <= _SURELY_SHORT and item.isascii()) or kind in _AS_IT_IS:
                 frozen[key] = item
             else:
-                frozen[key] = _freeze(item, cells, depth + 1)
+                if left is None:
+                    left = [_UNITS - len(value)]
+                frozen[key] = _freeze(item, cells, depth + 1, left)
     except NotAValue as error:
         _found_under(value, _step(key), error)
         raise
@@ -114,9 +133,11 @@ def _dict(value: dict[Any, Any], cells: CellSink | None, depth: int) -> FrozenDi
     return CelledDict(frozen)
 
 
-def _list(value: list[Any] | tuple[Any, ...], cells: CellSink | None, depth: int) -> FrozenList:
-    if depth > MAX_DEPTH:
-        raise _TooDeep(value)
+def _list(value: list[Any] | tuple[Any, ...], cells: CellSink | None, depth: int, left: _Left) -> FrozenList:
+    if left is not None:
+        left[0] = rest = left[0] - len(value) - _CONTAINER
+        if rest < 0 or depth > MAX_DEPTH:
+            raise _TooLarge if rest < 0 else _TooDeep(value)
     frozen: list[Value] = []
     add = frozen.append
     try:
@@ -125,7 +146,9 @@ def _list(value: list[Any] | tuple[Any, ...], cells: CellSink | None, depth: int
             if (kind is str and len(item) <= _SURELY_SHORT and item.isascii()) or kind in _AS_IT_IS:
                 add(item)
             else:
-                add(_freeze(item, cells, depth + 1))
+                if left is None:
+                    left = [_UNITS - len(value)]
+                add(_freeze(item, cells, depth + 1, left))
     except NotAValue as error:
         _found_under(value, f"[{len(frozen)}]", error)
         raise
@@ -134,14 +157,38 @@ def _list(value: list[Any] | tuple[Any, ...], cells: CellSink | None, depth: int
     return CelledList(frozen)
 
 
-def _string(value: str, cells: CellSink | None) -> str | Cell:
+def _string(value: str, cells: CellSink | None, left: _Left) -> str | Cell:
     text = value if value.isascii() else _valid(value)
-    if cells is None or len(text) <= _SURELY_SHORT:
+    length = len(text)
+    if length <= _SURELY_SHORT:
         return text
+    if left is not None:
+        left[0] = rest = left[0] - (length >> _UNIT)
+        if rest < 0:
+            raise _TooLarge
     # Characters first: there are never more of them than bytes.
-    if len(text) > CELL_BYTES or len(text.encode()) > CELL_BYTES:
+    if cells is not None and (length > CELL_BYTES or len(text.encode()) > CELL_BYTES):
         return cells.cell(text)
     return text
+
+
+def _text(value: str, cells: CellSink, left: _Left) -> Cell:
+    text = str.__str__(value)
+    if left is not None:
+        _take(len(text), left)
+    return cells.cell(text if text.isascii() else _valid(text))
+
+
+def _bytes(value: bytes, cells: CellSink | None, left: _Left) -> bytes | Cell:
+    if left is not None:
+        _take(len(value), left)
+    return value if cells is None or len(value) <= CELL_BYTES else cells.cell(value)
+
+
+def _take(length: int, left: list[int]) -> None:
+    left[0] = rest = left[0] - (length >> _UNIT)
+    if rest < 0:
+        raise _TooLarge
 
 
 def _valid(text: str) -> str:
@@ -153,35 +200,36 @@ def _valid(text: str) -> str:
     return text
 
 
-def _key(key: Any) -> str:
+def _key(key: Any, left: _Left) -> str:
     if not issubclass(type(key), str):
         raise NotAValue("", type(key), f"the keys of a dict are str, and one is {type(key).__name__}")
+    if left is not None:
+        _take(str.__len__(key), left)
     return _valid(str.__str__(key))
 
 
-def _unusual(value: Any, cells: CellSink | None, depth: int) -> Value:
+def _unusual(value: Any, cells: CellSink | None, depth: int, left: _Left) -> Value:
     # What a thing is, not what it says of itself: a mock or a proxy may say that it is a str.
     kind = type(value)
     if issubclass(kind, str):
-        plain = str.__str__(value)
         if cells is not None and issubclass(kind, Text):
-            return cells.cell(_valid(plain))
-        return _string(plain, cells)
+            return _text(value, cells, left)
+        return _string(str.__str__(value), cells, left)
     if issubclass(kind, (Ref, Promise)):
         _check_reference(value)
         return value if cells is None else cells.reference(value)
     if issubclass(kind, (tuple, list)):
-        return _list(value, cells, depth)
+        return _list(value, cells, depth, left)
     if issubclass(kind, dict):
-        return _dict(value, cells, depth)
+        return _dict(value, cells, depth, left)
     if issubclass(kind, int):
         return int.__int__(value)
     if issubclass(kind, float):
         return float.__float__(value)
     if issubclass(kind, bytes):
-        return _freeze(bytes(memoryview(value)), cells, depth)
+        return _bytes(bytes(memoryview(value)), cells, left)
     if kind is Blob:
-        return _blob(value, cells)
+        return _blob(value, cells, left)
     raise NotAValue("", kind)
 
 
@@ -194,15 +242,26 @@ def _check_reference(value: Ref | Promise) -> None:
         raise NotAValue("", type(value), f"the session of a {type(value).__name__} is a uid of {_UID} bytes")
 
 
-def _blob(value: Blob, cells: CellSink | None) -> Blob | CelledBlob:
+def _blob(value: Blob, cells: CellSink | None, left: _Left) -> Blob | CelledBlob:
     if type(value.media_type) is not str:
         raise NotAValue(".media_type", type(value.media_type), "the media type of a Blob is a str")
     if type(value.content) is not bytes:
         raise NotAValue(".content", type(value.content), "the content of a Blob is bytes")
     media_type = _valid(value.media_type)
-    if cells is None or len(value.content) <= CELL_BYTES:
-        return Blob(media_type, value.content)
-    return CelledBlob(media_type, cells.cell(value.content))
+    if left is not None:
+        _take(len(media_type), left)
+    content = _bytes(value.content, cells, left)
+    return CelledBlob(media_type, content) if isinstance(content, Cell) else Blob(media_type, content)
+
+
+class _TooLarge(Exception):
+    """It has no place: it is the whole that is too large."""
+
+
+_TOO_LARGE: Final = (
+    f"larger than {MAX_SIZE >> 20} MiB when it is written out, where what is held twice counts twice: "
+    "bring it in pieces, or keep the parts in a collection"
+)
 
 
 class _TooDeep(NotAValue):

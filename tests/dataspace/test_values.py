@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import datetime
 import enum
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock, Mock
 
@@ -246,6 +247,28 @@ def test_a_cycle_is_refused_at_the_container_that_contains_itself() -> None:
     cycle["inner"] = [1, {"back": cycle}]
     with pytest.raises(NotAValue, match=r"^value\.here: dict that contains itself$"):
         freeze({"here": cycle})
+
+
+@pytest.mark.parametrize("held", [lambda inner: [inner, inner], lambda inner: {"a": inner, "b": inner}])
+def test_a_value_that_is_held_twice_at_each_of_many_levels_is_refused(held: Callable[[Any], Any]) -> None:
+    """Invariant 41: what grows with the power of its depth has a defined answer."""
+    value: Any = []
+    for _ in range(MAX_DEPTH - 2):
+        value = held(value)
+    with pytest.raises(NotAValue, match=r"^input: larger than 256 MiB .* bring it in pieces") as caught:
+        freeze(value, path="input")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["x" * (1 << 20), b"x" * (1 << 20), Text("x" * (1 << 20)), Blob("a/b", b"x" * (1 << 20)), {"k" * (1 << 20): 1}],
+    ids=lambda content: type(content).__name__,
+)
+def test_content_counts_wherever_it_is_held(content: Any) -> None:
+    assert len(freeze([content] * 200)) == 200
+    with pytest.raises(NotAValue, match="larger than 256 MiB"):
+        freeze([content] * 300)
 
 
 # Strings
