@@ -35,11 +35,13 @@ from dataspace.log.frames import (
 from dataspace.log.layout import Layout
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.notices import created
+from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader
 from dataspace.log.recovery import judge
 from dataspace.log.tail import Tail
 from dataspace.log.verdicts import (
+    NOTHING_KNOWN,
     Evidence,
     Outcome,
     SegmentBytes,
@@ -126,12 +128,31 @@ def durable_part(layout: Layout, evidence: Evidence, visit: Visit | None) -> Ver
         last = verdict.last
         if verdict.outcome.writable and last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
             evidence = attrs.evolve(evidence, seen=(), start=None)
-            segments = [
-                SegmentBytes(number, data[: last.offset] if number == last.segment else data)
-                for number, data in segments
-                if number <= last.segment
-            ]
+            segments = _before(segments, last.segment, last.offset)
         return judge(segments, evidence, visit)
+
+
+@contextmanager
+def still(
+    layout: Layout, mark: Mark | None = None, known: Evidence = NOTHING_KNOWN
+) -> Iterator[tuple[list[SegmentBytes], Evidence]]:
+    """All bytes of a log that nobody writes to, and what is known of them.
+
+    That is what comes before its owner's `mark`; for anyone else, what comes before the one that its owner has
+    published, or, of a log that nobody owns, all of it.
+    """
+    if mark is None:
+        known = known_here(layout, known)
+        published = None if owner_of(layout.lock) is None else read_head(layout.head)
+        mark = None if published is None else published.mark
+    with mapped(layout, alive=True) as segments:
+        yield segments if mark is None else _before(segments, mark.segment, mark.offset), known
+
+
+def _before(segments: list[SegmentBytes], last: int, offset: int) -> list[SegmentBytes]:
+    return [
+        SegmentBytes(number, data[:offset] if number == last else data) for number, data in segments if number <= last
+    ]
 
 
 def known_here(layout: Layout, evidence: Evidence) -> Evidence:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +43,7 @@ from dataspace.log.opening import (
     put_right,
     said,
 )
-from dataspace.log.ownership import Ownership, owner_of
+from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import Reader, StoredRecord
@@ -388,26 +388,10 @@ class SegmentStore:
     def read(self, address: int) -> StoredRecord:
         return self._reader.read(address)
 
-    @contextmanager
-    def still(self) -> Iterator[tuple[list[SegmentBytes], Evidence]]:
-        """All bytes that nobody writes to, and what is known of them, for who looks at every frame.
-
-        That is the durable part, as its owner knows or has published it; of a log that nobody owns, all of it.
-        """
-        mark: Mark | None = self._mark
+    def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
+        """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""
         known = Evidence(log_id=self.log_id, seen=(self._mark.head,), epoch=self.epoch)
-        if self._tail is None:
-            known = known_here(self._layout, NOTHING_KNOWN)
-            published = read_head(self._layout.head) if owner_of(self._layout.lock) is not None else None
-            mark = None if published is None else published.mark
-        with mapped(self._layout, alive=True) as segments:
-            if mark is not None:
-                segments = [
-                    SegmentBytes(number, data[: mark.offset] if number == mark.segment else data)
-                    for number, data in segments
-                    if number <= mark.segment
-                ]
-            yield segments, known
+        return still(self._layout) if self._tail is None else still(self._layout, self._mark, known)
 
     def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
         return self._reader.scan(start)
