@@ -31,18 +31,7 @@ from dataspace.log.frames import (
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import (
-    Owed,
-    durable_part,
-    is_settled,
-    judged,
-    known_here,
-    make,
-    mapped,
-    owed,
-    put_right,
-    said,
-)
+from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
