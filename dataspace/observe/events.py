@@ -5,8 +5,9 @@ The one rule: plain data. An event can be checked by whoever holds it, with its 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -17,7 +18,10 @@ from dataspace.observe.cursor import Cursor
 from dataspace.patterns import Captures
 from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
 from dataspace.values import ERASED, Cell, Erased
-from dataspace.values.encoding import BadEncoding
+from dataspace.values.encoding import decode_strict
+
+_NO_PROOF: Final = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised where a proof from outside has something else in it than a proof has."""
 
 
 @attrs.frozen
@@ -111,7 +115,18 @@ class Proof:
     opened: Opened | None
 
     def verify(self, event: Event) -> None:
-        """Check `event` against this proof. Raises `NotProven`. Costs a few hashes and a decoding."""
+        """Check `event` against this proof, which may come from anybody. Raises `NotProven`.
+
+        Costs a few hashes and a decoding: time and memory in proportion to the size of the proof.
+        """
+        try:
+            self._verify(event)
+        except NotProven:
+            raise
+        except (*_NO_PROOF, KeeveError) as error:
+            raise NotProven(event.position, f"the proof is malformed ({error})") from error
+
+    def _verify(self, event: Event) -> None:
         header = self.header
         if body_digest(self.deeds, self.facts) != header.body_digest:
             raise NotProven(event.position, "the parts are not those that the header names")
@@ -123,11 +138,10 @@ class Proof:
     def _verify_words(self, event: Event, opened: Opened) -> None:
         if part_digest(opened.salt, opened.facts) != self.facts:
             raise NotProven(event.position, "the facts are not those that the header names")
-        try:
-            digests = dict(zip(*read_used(opened.facts), strict=False))
-            statements = read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
-        except (BadEncoding, ValueError) as error:
-            raise NotProven(event.position, str(error)) from error
+        if opened.facts:
+            decode_strict(opened.facts, cells=True)
+        digests = dict(zip(*read_used(opened.facts), strict=False))
+        statements = read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
         for statement in statements:
             if statement.at == event.operation:
                 if isinstance(statement, Assertion) and statement.fact != event.value:
