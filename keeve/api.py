@@ -31,6 +31,7 @@ from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings
 from vat.host.host import Host
+from vat.host.sessions import Sessions
 from vat.objects.types import Types
 
 CATALOG = "catalog.sqlite"
@@ -169,8 +170,8 @@ async def run_host(
         entropy=entropy or Entropy(),
         settings=settings or Settings(),
     )
-    host = Host(engine)
-    directory.host = host
+    host = Host(engine, directory)
+    directory.sessions = Sessions(engine)
     failed: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(engine.run)

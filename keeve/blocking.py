@@ -181,7 +181,7 @@ class Host:
 
     def _bound(self, value: Any) -> Any:
         if isinstance(value, HostRef):
-            return BlockingRef(self, value, self._host.described(*place(value)))
+            return BlockingRef(self, value, self._host._calling.described(*place(value)))
         if type(value) is FrozenDict:
             items = {key: self._bound(item) for key, item in value.items()}
             return value if all(items[key] is value[key] for key in items) else FrozenDict(items)

@@ -23,19 +23,20 @@ class Sessions:
         self.gone: list[str] = []
 
     async def spawn_named(
-        self, type_name: str, id: str | None, fields: Mapping[str, Any], *, uid: bytes, asker: Asker
+        self, type_name: str, id: str | None, fields: Mapping[str, Any], asker: Asker, *, uid: bytes | None = None
     ) -> Ref:
+        assert uid is not None
         self.made.setdefault(uid, (type_name, id, fields, asker))
         return Ref(uid, 1)
 
-    async def find(self, id: str) -> Ref:
+    def find(self, id: str) -> Ref:
         return Ref(next(uid for uid, made in self.made.items() if made[1] == id), 1)
 
     def listed(self, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:
         ids = sorted(str(made[1]) for made in self.made.values())
         return [{"id": id} for id in ids if id.startswith(prefix) and id > after][:limit]
 
-    async def delete(self, id: str, *, force: bool = False, asker: Asker | None = None) -> None:
+    async def delete(self, id: str, asker: Asker, *, force: bool = False) -> None:
         if id in self.gone:
             raise Deleted(id)
         self.gone.append(id)
@@ -88,5 +89,5 @@ def test_all_of_it_may_be_asked_again_after_a_crash() -> None:
 
 
 def test_a_directory_without_a_host_says_so() -> None:
-    with pytest.raises(NoHost, match=r"set directory\.host"):
+    with pytest.raises(NoHost, match=r"set directory\.sessions"):
         at_once(Directory().get(asked(), "s1"))

@@ -25,6 +25,7 @@ from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
 from vat.host.engine import Engine, Settings
 from vat.host.host import Host
+from vat.host.sessions import Sessions
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map
 from vat.objects.types import Types, read
@@ -232,8 +233,8 @@ class World:
             entropy=self.random.randbytes,
             settings=Settings(**{**self.settings, **settings}),
         )
-        host = Host(engine)
-        directory.host = host
+        host = Host(engine, directory)
+        directory.sessions = Sessions(engine)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(engine.run)

@@ -13,8 +13,10 @@ import trio.testing
 from dataspace.log.files import DiskFull
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.records import Kind
+from dataspace.values import NotAValue
 from tests.vat.hosts import Caller, Counter, World, heap_of, records, settled, started
-from vat.errors import Deleted
+from vat.crank.vat import RequestConflict
+from vat.errors import Deleted, NoSuchMethod
 from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
 from vat.host.births import BadSessionId, IdInUse
@@ -124,6 +126,33 @@ async def test_the_list_is_given_in_pages_by_id(world: World) -> None:
         assert [row.id for row in host.sessions(limit=2)] == ["a", "ab"]
         assert [row.id for row in host.sessions(after="ab")] == ["b", "c"]
         assert [row["id"] for row in await host.directory.list("a")] == ["a", "ab"]
+
+
+async def test_the_directory_does_for_code_outside_what_it_does_for_actors(either: World) -> None:
+    """Invariant 30: a request id makes a repeated spawn safe there too."""
+    async with either.host() as host:
+        directory = host.directory
+        s = await directory.spawn("test.counter", "s1", {"count": 2}, request="r1")
+        again = await directory.spawn("test.counter", "s1", {"count": 2}, request="r1")
+        assert again == s == await directory.get("s1")
+        assert await s.count == 2
+        with pytest.raises(RequestConflict):
+            await directory.spawn("test.counter", "s1", {"count": 3}, request="r1")
+        [listed] = await directory.list(limit=5)
+        assert (listed["id"], listed["ref"]) == ("s1", s)
+        await directory.delete("s1", force=True)
+        with pytest.raises(Deleted):
+            await directory.delete("s1")
+        with pytest.raises(NoSuchMethod, match="the directory has no method or public field 'find'; it has delete, ge"):
+            await directory.find("s1")
+        with pytest.raises(NotAValue, match="limit"):
+            await directory.list(limit=object())
+
+
+async def test_refs_to_one_actor_are_equal_whoever_asks(world: World) -> None:
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s1")
+        assert await host.asking("ann").get("s1") == s
 
 
 # Restoring

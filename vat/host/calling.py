@@ -1,0 +1,76 @@
+"""Calling: from a call through a ref outside of all vats to its answer, when that is durable.
+
+The one rule: what goes in is frozen here, at the line that sent it, and what comes out is bound to refs again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from dataspace.errors import KeeveError
+from dataspace.values import Value, freeze
+from vat.crank.sending import UNIVERSAL
+from vat.crank.vat import request_digest
+from vat.errors import exception_of
+from vat.heap.messages import Asker, Call
+from vat.heap.refs import DIRECTORY
+from vat.host.engine import Engine
+from vat.host.outside import Snapshot, bound, unbound
+from vat.objects.types import ActorType
+
+
+class Answers(Protocol):
+    """A directory, as it is asked from outside of all vats."""
+
+    async def answer(self, method: str, args: list[Value], keywords: dict[str, Value], asker: Asker) -> Value: ...
+
+
+class Calling:
+    """What the refs of a host call through: one for all who ask, so that refs to one actor are equal."""
+
+    def __init__(self, engine: Engine, directory: Answers) -> None:
+        self._engine = engine
+        self._directory = directory
+
+    async def call(
+        self, uid: bytes, actor: int, method: str, args: tuple[Any, ...], keywords: dict[str, Any], asker: Asker
+    ) -> Any:
+        """Call a method, or read a field, and wait for the answer."""
+        kept = [freeze(unbound(arg), None, f"{method}(): argument {n + 1}") for n, arg in enumerate(args)]
+        named = {name: freeze(unbound(arg), None, f"{method}(): {name}") for name, arg in keywords.items()}
+        after = asker._replace(request=None)
+        if uid == DIRECTORY:
+            return bound(freeze(await self._directory.answer(method, kept, named, asker)), self, after)
+        digest = None if asker.request is None else request_digest(method, kept, named)
+        call = Call(actor, method, kept, named, asker, digest)
+        try:
+            if method in UNIVERSAL:
+                outcome = await self._engine.ask_vat(uid, call)
+            else:
+                outcome = await self._engine.ask(uid, call)
+        except KeeveError as error:
+            if not hasattr(error, "__notes__"):
+                error.add_note(f"in session {self._name(uid)!r}")
+            raise
+        if not outcome.succeeded:
+            raise exception_of(outcome.payload, f"in session {self._name(uid)!r}")
+        if method == "snapshot" and "root" in outcome.payload:
+            return Snapshot(**outcome.payload)
+        return bound(outcome.payload, self, after)
+
+    def described(self, uid: bytes, actor: int) -> ActorType | None:
+        """The type of an actor, for those who present it; None for the directory."""
+        if uid == DIRECTORY:
+            return None
+        resident = self._engine.residents.get(uid)
+        if resident is not None and resident.vat is not None:
+            heap = resident.vat.heap
+        else:
+            row = self._engine.loader.row(uid)
+            heap = self._engine.loader.restored(uid, row.seq).heap
+        facet = heap.find("facets", actor)
+        return self._engine.types[heap.state(actor if facet is None else facet[0]).type]
+
+    def _name(self, uid: bytes) -> str:
+        row = self._engine.dataspace.catalog.by_uid(uid)
+        return uid.hex() if row is None else row.id

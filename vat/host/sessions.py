@@ -1,0 +1,186 @@
+"""The sessions of a store: spawned, found, listed, restored, deleted; for a host, and for its directory.
+
+The one rule: nothing is kept here. Which sessions there are the catalog says, their vats are the engine's, and a
+restore or a deletion is a job in a mailbox, with its place among the session's messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
+from dataspace.log.store import StoreReadOnly
+from dataspace.observe.dataspace import NoSuchSession
+from dataspace.values import Value, digest_of, freeze
+from vat.crank.vat import Step, Vat
+from vat.errors import gone
+from vat.heap.messages import Asker
+from vat.heap.refs import Ref
+from vat.host.carrying import child_ref
+from vat.host.engine import Engine, NotRunning
+from vat.host.outside import Snapshot, unbound
+from vat.objects.fields import given as begins_with
+
+
+class Busy(KeeveError):
+    """A session has work under way and is not deleted."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, id: str, what: str) -> None:
+        super().__init__(f"session {id!r} is busy ({what}): wait for it, or delete it with force")
+        self.id = id
+
+
+class SnapshotMismatch(KeeveError):
+    """A snapshot names a record that this store does not have as it says."""
+
+    def __init__(self, snapshot: Snapshot, what: str) -> None:
+        super().__init__(
+            f"snapshot of {snapshot.session!r} at seq {snapshot.seq}: {what}; restore_latest finds the newest"
+        )
+
+
+class Sessions:
+    """The sessions of an engine's store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def spawn(
+        self, cls: type, id: str | None, fields: Mapping[str, Any], asker: Asker, *, uid: bytes | None = None
+    ) -> bytes:
+        """A new session whose first actor is a `cls` with these fields; gives its uid.
+
+        A repetition gives the session that the first one made: with the same `uid` (of an effect), or else with the
+        request id of the `asker`, if there is one. Durable when it returns.
+        """
+        engine = self._engine
+        described = engine.types.add(cls)
+        given = {name: freeze(unbound(value), None, name) for name, value in begins_with(cls, fields).items()}
+        repeated = asker.request if uid is None else uid.hex()
+        key: tuple[str, bytes] | None = None
+        if repeated is not None:
+            key = (f"{asker.by}\0{repeated}", digest_of([described.name, id, given]))
+        if uid is None:
+            uid = engine.entropy(16)
+            if key is not None:
+                uid = sha256(b"keeve request 1\n" + engine.store.log_id + key[0].encode()).digest()[:16]
+        self.must_write()
+        while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, given, asker, key)):
+            if engine.dataspace.catalog.by_uid(uid) is not None:
+                assert key is not None
+                engine.births.same(uid, key, repeated or "")
+                return uid
+            with suppress(NoSuchSession):  # the first one's record is on its way, and may not arrive
+                await engine.done(uid, lambda vat: ())
+        return uid
+
+    async def spawn_named(
+        self,
+        type_name: str,
+        id: str | None,
+        fields: Mapping[str, Value],
+        asker: Asker,
+        *,
+        uid: bytes | None = None,
+    ) -> Ref:
+        """The same, of a type by its registered name; gives the ref."""
+        return child_ref(await self.spawn(self._engine.types[type_name].cls, id, fields, asker, uid=uid))
+
+    def row(self, id: str) -> SessionRow:
+        """What the catalog knows of a session. Raises `NoSuchSession` or `Deleted`."""
+        if self._engine.store.readonly:
+            self._engine.following.refresh()
+        row = self._engine.dataspace.catalog.session(id) if isinstance(id, str) else None
+        if row is None:
+            raise NoSuchSession(str(id))
+        if row.deleted:
+            raise gone(id)
+        return row
+
+    def find(self, id: str) -> Ref:
+        """The ref to a session. Raises `NoSuchSession` or `Deleted`."""
+        return child_ref(self.row(id).uid)
+
+    def page(self, prefix: str, after: str, limit: int, deleted: bool = False) -> list[SessionRow]:
+        """At most `limit` sessions in the order of their ids, from after `after` on."""
+        if not (isinstance(prefix, str) and isinstance(after, str) and isinstance(limit, int)):
+            raise TypeError("a page of the list is asked for by prefix and after, two texts, and limit, a number")
+        return self._engine.dataspace.catalog.sessions(prefix, after=after, limit=limit, deleted=deleted)
+
+    def listed(self, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:
+        """A page of the list, as values."""
+        return [
+            {"id": row.id, "type": row.type, "seq": row.seq, "pending": row.pending, "ref": child_ref(row.uid)}
+            for row in self.page(prefix, after, limit)
+        ]
+
+    def loaded(self, id: str) -> tuple[int, int] | None:
+        """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after."""
+        resident = self._engine.residents.get(self.row(id).uid)
+        return None if resident is None else (resident.snapshot, resident.records)
+
+    async def restore(self, snapshot: Snapshot, asker: Asker) -> bytes:
+        """Load a snapshot's session again; gives its uid. Raises `SnapshotMismatch`, `NoSuchSession`, `Deleted`."""
+        row = self.row(snapshot.session)
+        address = self._engine.dataspace.catalog.locate(row.uid, snapshot.seq)
+        if address is None:
+            raise SnapshotMismatch(snapshot, "there is no such record")
+        if self._engine.store.read(address).header.hash.hex() != snapshot.hash:
+            raise SnapshotMismatch(snapshot, "the record there is another one")
+        return await self._restore(row, asker)
+
+    async def restore_latest(self, id: str, asker: Asker) -> bytes:
+        """Load a session again from what is stored; gives its uid. Raises `NoSuchSession` or `Deleted`."""
+        return await self._restore(self.row(id), asker)
+
+    async def _restore(self, row: SessionRow, asker: Asker) -> bytes:
+        engine = self._engine
+        resident = engine.residents.get(row.uid)
+        if resident is not None and resident.idle:
+            engine.residents.drop(resident)
+
+        def work(vat: Vat) -> Sequence[Step]:
+            resident = engine.residents.get(row.uid)
+            if resident is None or resident.damage is not None or engine.store.readonly:
+                return ()
+            return (vat.asked_to_restore(resident.snapshot, asker),)
+
+        await engine.done(row.uid, work)
+        return row.uid
+
+    async def delete(self, id: str, asker: Asker, *, force: bool = False) -> None:
+        """Delete a session. Raises `Busy` while it has work under way, unless `force`d: then that is abandoned."""
+        row = self.row(id)
+        self.must_write()
+
+        def work(vat: Vat) -> Sequence[Step]:
+            busy = _busy(vat)
+            if busy and not force:
+                raise Busy(id, busy)
+            return (vat.delete(asker),)
+
+        await self._engine.done(row.uid, work)
+
+    def must_write(self) -> None:
+        """Raise `StoreReadOnly` or `NotRunning` where nothing can be written."""
+        if self._engine.store.readonly:
+            raise StoreReadOnly("this host", "it was opened with readonly=True")
+        if not self._engine.running:
+            raise NotRunning
+
+
+def _busy(vat: Vat) -> str:
+    system = vat.heap.system
+    if system["effects"].count:
+        return f"{system['effects'].count} effects have no outcome yet"
+    if system["outbox"].count - len(vat.acked) > 0:
+        return f"{system['outbox'].count} messages are on their way"
+    if vat.waiters:
+        return "callers wait for its promises"
+    return ""
