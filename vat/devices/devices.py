@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Final, Literal, TypeVar, overload
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 import attrs
 
@@ -100,12 +100,17 @@ class Policy:
         return min(self.backoff * 2.0 ** min(attempt - 1, 64), LONGEST_PAUSE) * (1 - chance / 2)
 
 
+Variant: TypeAlias = Callable[..., "tuple[str, Policy] | None"]
+"""Given what a method is called with: the name of what that comes to, and its policy. None: the method's own."""
+
+
 @attrs.frozen
 class Method:
-    """A device's method, bound to it, and its policy."""
+    """A device's method, bound to it, and its policy; with `variant`, which policy it is depends on the arguments."""
 
     policy: Policy
     function: Callable[..., Awaitable[Value]]
+    variant: Variant | None = None
 
 
 @overload
@@ -140,7 +145,8 @@ def methods_of(device: object) -> dict[str, Method]:
     """What a device offers, by name: its public methods marked `@effect`, or `call` for a function so marked.
 
     An object may have `policies`, a dict of policies by method name, in which its own stand that differ from the
-    declared ones. Raises `NotADevice`, and `BadPolicy` for a policy of a method that it does not have.
+    declared ones; and `variants`, a dict of functions by method name, for methods that do several things (`Variant`).
+    Raises `NotADevice`, and `BadPolicy` for a policy of a method that it does not have.
     """
     if isinstance(device, type):
         raise NotADevice(_name(device), f"it is a class; give an object of it, {device.__name__}(...)")
@@ -151,10 +157,11 @@ def methods_of(device: object) -> dict[str, Method]:
             raise NotADevice(_name(device), f"{wanted}mark the function with @effect")
         return {"call": Method(policy, device)}
     own: Mapping[str, Policy] = getattr(device, "policies", {})
+    variants: Mapping[str, Variant] = getattr(device, "variants", {})
     methods = {}
     for name in dir(device):
         if not name.startswith("_") and (policy := _declared(device, name)) is not None:
-            methods[name] = Method(own.get(name, policy), getattr(device, name))
+            methods[name] = Method(own.get(name, policy), getattr(device, name), variants.get(name))
     if not methods:
         raise NotADevice(
             _name(type(device)),

@@ -71,11 +71,12 @@ class AlreadyRunning(KeeveError):
 
 
 class _Lane:
-    """A device's method, and those that wait because it is called as often as its policy allows."""
+    """A device's method, or a variant of it, and those that wait because it is called as often as its policy allows."""
 
-    __slots__ = ("busy", "method", "waiting")
+    __slots__ = ("busy", "method", "name", "waiting")
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, name: str, method: Method) -> None:
+        self.name = name
         self.method = method
         self.busy = 0
         self.waiting: OrderedDict[Key, _Job] = OrderedDict()
@@ -100,7 +101,8 @@ class _Job:
 
     @property
     def name(self) -> str:
-        return f"{self.wanted.device}.{self.wanted.method}"
+        """What it is called in errors."""
+        return f"{self.wanted.device}.{self.wanted.method}" if self.lane is None else self.lane.name
 
 
 class EffectRunner:
@@ -129,8 +131,11 @@ class EffectRunner:
         # By identity, because one object may be a device under two names.
         self._devices = list({id(device): device for device in devices.values()}.values())
         self._lanes = {
-            (name, method): _Lane(how) for name, device in devices.items() for method, how in methods_of(device).items()
+            (name, method): _Lane(f"{name}.{method}", how)
+            for name, device in devices.items()
+            for method, how in methods_of(device).items()
         }
+        self._variants: dict[tuple[str, str, str], _Lane] = {}
         self._vault = vault
         self._mark_started = mark_started
         self._settle = settle
@@ -147,10 +152,31 @@ class EffectRunner:
         """
         if wanted.key in self._jobs:
             return
-        job = _Job(wanted, self._lanes.get((wanted.device, wanted.method)))
+        job = _Job(wanted, self._lane(wanted))
         self._jobs[wanted.key] = job
         if self._nursery is not None:
             self._admit(job, self._nursery)
+
+    def repeatable(self, wanted: Wanted) -> bool:
+        """Whether it may run again when the host ended while it ran."""
+        lane = self._lane(wanted)
+        return lane is not None and lane.method.policy.on_crash == "retry"
+
+    def _lane(self, wanted: Wanted) -> _Lane | None:
+        lane = self._lanes.get((wanted.device, wanted.method))
+        if lane is None or lane.method.variant is None:
+            return lane
+        try:
+            found = lane.method.variant(*wanted.args, **wanted.keywords)
+        except Exception:  # noqa: BLE001 - the device's own code; the call itself will say what is wrong
+            return lane
+        if found is None:
+            return lane
+        name, policy = found
+        key = (wanted.device, wanted.method, name)
+        if key not in self._variants:
+            self._variants[key] = _Lane(f"{wanted.device}.{name}", Method(policy, lane.method.function))
+        return self._variants[key]
 
     def cancel(self, key: Key) -> bool:
         """Stop this effect; its outcome is `EffectCancelled`, or still what the device returned if that came first.
@@ -191,7 +217,7 @@ class EffectRunner:
         finally:
             self._nursery = None
             self._jobs.clear()
-            for lane in self._lanes.values():
+            for lane in (*self._lanes.values(), *self._variants.values()):
                 lane.busy = 0
                 lane.waiting.clear()
             with trio.CancelScope(deadline=trio.current_time() + CLOSING, shield=True):

@@ -19,7 +19,6 @@ from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
 from snapshots.handle import Tree
 from vat.crank.vat import Step, Vat
-from vat.devices.devices import methods_of
 from vat.devices.outcomes import Outcome as EffectOutcome
 from vat.devices.runner import EffectRunner, Key, Wanted
 from vat.devices.vault import Vault
@@ -58,12 +57,6 @@ class Errands:
             random=random,
             progress=self._progress,
         )
-        self._repeatable = {
-            (name, method)
-            for name, device in devices.items()
-            for method, how in methods_of(device).items()
-            if how.policy.on_crash == "retry"
-        }
         self._running: dict[Key, Wanted] = {}
         self._outcomes: dict[Key, Outcome] = {}
         self.held: dict[Key, Wanted] = {}
@@ -100,8 +93,7 @@ class Errands:
         except KeeveError as error:
             log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error)
             return
-        repeatable = (wanted.device, wanted.method) in self._repeatable
-        if wanted.state == "started" and self._hold and not repeatable:
+        if wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
             self.held[key] = wanted
         else:
             self._run(wanted)
