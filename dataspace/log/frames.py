@@ -2,7 +2,7 @@
 
     0   u32  CRC-32 of the frame's offset (u64), of bytes 4 to 24 and of the head
     4   u8   type
-    5   u8   flags (bit 0 compressed, bit 1 encrypted)
+    5   u8   flags: zero (bit 0 is kept for compressed bodies, bit 1 for encrypted ones)
     6   u16  of an erased frame the type that it had, else zero
     8   u32  length of the head
     12  u32  length of the body as stored
@@ -34,7 +34,6 @@ FORMAT: Final = 1
 MAGIC: Final = b"KEEVELOG"
 PREFIX: Final = 24
 """Bytes before a frame's head."""
-KNOWN_FLAGS: Final = 3
 MAX_HEAD: Final = 1 << 24
 
 

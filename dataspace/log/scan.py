@@ -17,7 +17,7 @@ from zlib import crc32
 
 from dataspace.log.frames import (
     COMMIT_SIZE,
-    KNOWN_FLAGS,
+    FORMAT,
     CommitHead,
     Frame,
     SegmentHead,
@@ -38,6 +38,7 @@ from dataspace.records import MOST, ZERO_HASH, Header, Kind
 Bytes: TypeAlias = bytes | memoryview
 
 _CHUNK: Final = 1 << 20
+_FIRST_CHUNK: Final = 1 << 12
 _ZEROS: Final = bytes(_CHUNK)
 _KINDS: Final = frozenset(Kind)
 # Plain integers and sets: an enum's members are slow to look up, and these are looked at for each frame.
@@ -78,8 +79,9 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
         if found is None:
             return Misfit(at, "no frame begins here")
         kind = found.type
-        if found.flags > KNOWN_FLAGS:
-            return Misfit(at, f"a frame with unknown flags ({found.flags:#x})", newer=True)
+        if found.flags:
+            what = f"a frame with flags {found.flags:#x}; this version reads format {FORMAT}, and no flags in it"
+            return Misfit(at, what, newer=True)
         at += found.size
         if kind in _CONTENTS:
             frames.append(found)
@@ -143,9 +145,10 @@ def commits_after(segment: SegmentBytes, start: int) -> Iterator[tuple[int, Comm
     """The offset and head of each valid commit frame at or after `start`, wherever it lies."""
     number, data = segment
     pattern = commit_pattern(number)
-    step = _CHUNK - len(pattern)
-    for base in range(start, len(data), step):
-        chunk = bytes(data[base : base + _CHUNK])
+    base, size = start, _FIRST_CHUNK  # most often it is near
+    while base < len(data):
+        chunk = bytes(data[base : base + size])
+        step = size - len(pattern)
         hit = chunk.find(pattern)
         while 0 <= hit < step:
             at = base + hit - 4
@@ -154,6 +157,8 @@ def commits_after(segment: SegmentBytes, start: int) -> Iterator[tuple[int, Comm
                 if found is not None:
                     yield at, commit_head(found.head)
             hit = chunk.find(pattern, hit + 1)
+        base += step
+        size = min(2 * size, _CHUNK)
 
 
 def written_end(data: Bytes, start: int = 0) -> int:

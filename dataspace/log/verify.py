@@ -4,15 +4,14 @@ Recovery looks at what a disk can do; this also looks at what a hand can do, and
 fault. A body is held against the digest in its header, a cell against the digest that its record names,
 a fork against its parent. Where frames no longer parse, it goes on after the next commit.
 
-The one rule: it reads, and changes nothing. What it cannot read (encrypted under a key that is not here,
-shredded) it counts and does not call wrong.
+The one rule: it reads, and changes nothing. What was erased it counts and does not call wrong.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -24,13 +23,14 @@ from dataspace.log.seals import first_frame
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.records import Header, Kind, content_digest, split_body, split_digests
 
-Open: TypeAlias = Callable[[Found | None, Frame, bytes], bytes | None]
-"""Gives the plain body of a frame as it is stored, with its record (None for a checkpoint's); None when it
-cannot be read here."""
-Plains: TypeAlias = dict[int, bytes | None]
-"""The plain bodies of some frames, by offset."""
+Bodies: TypeAlias = dict[int, bytes | None]
+"""The bodies of some frames, by offset; None for one that was erased."""
 Note: TypeAlias = Callable[[int, bytes, bytes], str]
 """Checks a checkpoint: the size of its tree, the root, the signed note. Says what is wrong, or nothing."""
+
+PLACES: Final = 1000
+"""Places in a segment where frames do not parse, and reading goes on after the next commit. Each costs the longest head
+that a frame may have; a file with more of them was not damaged but made."""
 
 
 class Finding(NamedTuple):
@@ -56,14 +56,8 @@ class Counts:
     pages: int = 0
     checkpoints: int = 0
     erased: int = 0
-    withheld: int = 0
-    """Bodies that could not be read here, and are only known to be as they were stored."""
     orphans: int = 0
     """Forks whose parent is not in this log."""
-
-
-def _plain(found: Found | None, frame: Frame, body: bytes) -> bytes | None:
-    return None if frame.flags else body
 
 
 def _nothing(size: int, root: bytes, note: bytes) -> str:
@@ -74,7 +68,7 @@ class Verification:
     """One check of a log. `findings()` makes it, once; `counts` tells how far it is, `verdict` what
     recovery makes of the log.
 
-    `opened` reads bodies that are compressed or encrypted; `record` is called with each record before the
+    `record` is called with each record before the
     checkpoints that cover it, and `note` with each checkpoint, so that a tree can be held against them;
     `progress` is called after each batch. Costs some ten microseconds for each record, and two passes.
     """
@@ -84,7 +78,6 @@ class Verification:
         segments: Sequence[SegmentBytes],
         evidence: Evidence,
         *,
-        opened: Open = _plain,
         record: Callable[[Found], None] | None = None,
         note: Note = _nothing,
         progress: Callable[[Counts], None] | None = None,
@@ -93,7 +86,6 @@ class Verification:
         self._forks: set[bytes] = set()
         self.verdict: Verdict = judge(segments, attrs.evolve(evidence, start=None), self._first_look)
         self._segments = sorted(segments, key=lambda segment: segment.id)
-        self._opened = opened
         self._record = record
         self._note = note
         self._progress = progress
@@ -127,7 +119,9 @@ class Verification:
         number, data = segment
         end = self.verdict.end
         at = SEGMENT_SIZE if first_frame(segment) is not None else 0
-        while at < len(data):
+        written = written_end(data)
+        misfits = 0
+        while at < written:
             if self.verdict.outcome.writable and (number, at) == (end.segment, end.offset):
                 return
             batch = read_batch(segment, at)
@@ -135,11 +129,15 @@ class Verification:
                 yield from self._batch(segment, batch)
                 at = batch.end
                 continue
-            if written_end(data, at) == at:
-                return
             outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
             yield Finding(outcome, number, batch.offset, batch.what)
-            following = next(commits_after(segment, at), None)
+            misfits += 1
+            if misfits == PLACES:
+                what = f"frames do not parse in {PLACES} places; what comes after the last of them was not read"
+                yield Finding(Outcome.CORRUPT, number, batch.offset, what)
+                return
+            # Not before where frames ceased to parse: what lies in those that did is their content.
+            following = next(commits_after(segment, batch.offset), None)
             if following is None:
                 return
             offset, commit = following
@@ -157,15 +155,15 @@ class Verification:
             yield Finding(outcome, number, misfit.offset, misfit.what)
         wrong = {each.offset for each in wrong_bodies(data, batch)}
         for found, frames in _grouped(batch, records):
-            plains = {each.offset: self._plain(data, found, each) for each in frames if each.offset not in wrong}
+            bodies = {each.offset: self._body(data, each) for each in frames if each.offset not in wrong}
             uid, seq = (None, 0) if found is None else (found.header.uid, found.header.seq)
             for offset in sorted(wrong.intersection(each.offset for each in frames)):
                 yield Finding(Outcome.DAMAGED, number, offset, "a body that is not what was written", uid, seq)
             if found is None:
-                yield from self._checkpoints(number, frames, plains)
+                yield from self._checkpoints(number, frames, bodies)
             else:
                 self._meet(found)
-                for offset, what in self._contents(found, frames, plains):
+                for offset, what in self._contents(found, frames, bodies):
                     yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq)
             for each in frames:
                 if any(data[each.body_offset + each.body_length : each.offset + each.size]) and _whole(each):
@@ -176,19 +174,16 @@ class Verification:
         if self._progress is not None:
             self._progress(self.counts)
 
-    def _plain(self, data: Bytes, found: Found | None, frame: Frame) -> bytes | None:
+    def _body(self, data: Bytes, frame: Frame) -> bytes | None:
         if not _whole(frame):
             self.counts.erased += 1
             return None
-        plain = self._opened(found, frame, bytes(data[frame.body_offset : frame.body_offset + frame.body_length]))
-        if plain is None:
-            self.counts.withheld += 1
-        return plain
+        return bytes(data[frame.body_offset : frame.body_offset + frame.body_length])
 
-    def _checkpoints(self, number: int, frames: Sequence[Frame], plains: Plains) -> Iterator[Finding]:
+    def _checkpoints(self, number: int, frames: Sequence[Frame], bodies: Bodies) -> Iterator[Finding]:
         for each in frames:
             self.counts.checkpoints += 1
-            note = plains.get(each.offset)
+            note = bodies.get(each.offset)
             try:
                 what = "" if note is None else self._note(*checkpoint_head(each.head), note)
             except struct.error:
@@ -196,13 +191,13 @@ class Verification:
             if what:
                 yield Finding(Outcome.TAMPERED, number, each.offset, what)
 
-    def _contents(self, found: Found, frames: Sequence[Frame], plains: Plains) -> Iterator[tuple[int, str]]:
+    def _contents(self, found: Found, frames: Sequence[Frame], bodies: Bodies) -> Iterator[tuple[int, str]]:
         """Hold a record's body against its header, and its cells against its body."""
         cells = [each.offset for each in frames if each.was == Type.CELL]
         self.counts.cells += len(cells)
         self.counts.pages += len(frames) - len(cells) - 1
         offset = found.frame.offset
-        body = plains.get(offset)
+        body = bodies.get(offset)
         if body is None:
             return
         try:
@@ -215,7 +210,7 @@ class Verification:
         if len(named) != len(cells):
             yield offset, f"it names {len(named)} cells and has {len(cells)}"
         for number, (cell, digest) in enumerate(zip(cells, named, strict=False)):
-            content = plains.get(cell)
+            content = bodies.get(cell)
             if content is not None and content_digest(content) != digest:
                 yield cell, f"cell {number} is not the one that its record names"
 

@@ -166,10 +166,14 @@ def test_an_unknown_frame_type_is_refused(closed: bool):
     assert verdict.cut is None
 
 
-def test_an_unknown_flag_is_refused():
+@pytest.mark.parametrize("flags", [1, 2, 3, 4, 255])
+def test_a_flag_is_of_a_newer_version(flags: int):
+    """What is compressed or encrypted cannot be read here: refused when it is opened, not at the first question."""
     log = small_log()
-    log.batch(extra=[(Type.CHECKPOINT, bytes(40), b"new")], flags=4)
-    assert judged(log.data).outcome is Outcome.NEWER
+    log.batch(extra=[(Type.CELL, bytes(12), b"new")], flags=flags)
+    verdict = judged(log.data)
+    assert verdict.outcome is Outcome.NEWER
+    assert f"flags {flags:#x}; this version reads format 1, and no flags" in str(verdict.error())
 
 
 def test_an_unknown_kind_of_record_is_refused():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from logmaker import A, B, LogMaker, closed_log, frames_of, small_log
 
-from dataspace.log.frames import Frame, Type, erased, place
+from dataspace.log import scan
+from dataspace.log.frames import COMMIT_SIZE, PREFIX, Frame, Type, commit_frame, erased, frame, parse, place
 from dataspace.log.marks import Head
-from dataspace.log.verdicts import Evidence, Found, Outcome, SegmentBytes
-from dataspace.log.verify import Finding, Verification
+from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
+from dataspace.log.verify import PLACES, Finding, Verification
 from dataspace.records import STORE_UID, Kind
 
 C = b"session-c-------"
@@ -53,9 +55,9 @@ def test_a_wrong_body_is_told_with_its_session_and_seq(part: int):
     log = closed_log()
     record = log.records[1]
     frames = [each for each in frames_of(log.data) if each.offset >= place(record.address)[1]]
-    frame = frames[part]
-    (found,) = findings(with_byte(log.segments(), frame.body_offset))
-    assert found[:3] == (Outcome.DAMAGED, 1, frame.offset)
+    changed = frames[part]
+    (found,) = findings(with_byte(log.segments(), changed.body_offset))
+    assert found[:3] == (Outcome.DAMAGED, 1, changed.offset)
     assert (found.uid, found.seq) == (A, 1)
 
 
@@ -178,25 +180,48 @@ def test_a_mark_does_not_shorten_the_check():
     assert check.counts.records == 6
 
 
-def test_what_cannot_be_read_here_is_counted_and_not_called_wrong():
-    log = closed_log()
-    check = Verification(log.segments(), Evidence(), opened=lambda found, frame, body: None)
-    assert list(check.findings()) == []
-    assert check.counts.withheld == 11
-
-
-def test_what_is_stored_otherwise_is_checked_as_it_is_read():
+def nested(count: int) -> bytes:
+    """A log with `count` commits and as many frames, all of them in the body of a frame, and each of these long enough
+    to end where a chain of `count` other frames begins."""
     log = small_log()
-    record = log.record(A, "plain")
-    kind, head, body = log.whole(record)[0]
-    log.forge([(kind, head, body[::-1])], 7, 7)
-    log.batch()
+    chain = len(log.data) + count * (COMMIT_SIZE + PREFIX + 16)
+    out = [log.data]
+    at = len(log.data)
+    for _ in range(count):
+        commit, _ = commit_frame(7, 6, (), bytes(32), 1, at)
+        body = at + COMMIT_SIZE + PREFIX + 12
+        head, _ = frame(Type.CELL, bytes(12), bytes(chain - body), 1, at + COMMIT_SIZE)
+        out.append(commit + head[: PREFIX + 12] + bytes(4))
+        at += COMMIT_SIZE + PREFIX + 16
+    for _ in range(count):
+        out.append(frame(Type.CELL, bytes(12), b"", 1, at)[0])
+        at += len(out[-1])
+    return b"".join([*out, b"no frame"])
 
-    def opened(found: Found | None, frame: Frame, body: bytes) -> bytes:
-        return body[::-1] if found is not None and found.hash == record.hash else body
 
-    assert len(findings(log.segments())) == 1
-    assert findings(log.segments(), opened=opened) == []
+def test_frames_within_frames_are_read_once(monkeypatch: pytest.MonkeyPatch):
+    """Invariant 42: bounded time, counted in frames that are looked at."""
+    looks = 0
+
+    def counted(*where: Any) -> Frame | None:
+        nonlocal looks
+        looks += 1
+        return parse(*where)
+
+    monkeypatch.setattr(scan, "parse", counted)
+    assert findings([SegmentBytes(1, nested(400))])
+    assert looks < 4 * 400
+
+
+def test_a_file_with_a_thousand_faults_is_given_up():
+    """Invariant 42: each place where frames do not parse may cost the longest head of a frame."""
+    log = small_log()
+    for _ in range(PLACES + 10):
+        log.data += b"no frame"
+        log.batch()
+    found = findings(log.segments())
+    assert len([each for each in found if each.what.startswith("no frame begins here")]) == PLACES
+    assert found[-1].what == "frames do not parse in 1000 places; what comes after the last of them was not read"
 
 
 def test_what_was_erased_is_counted_and_not_called_wrong():
