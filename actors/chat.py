@@ -170,3 +170,12 @@ def answered(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, A
             calls = message.get("tool_calls") if message.get("role") == "assistant" else None
             return list(calls or ()), count
     return [], 0
+
+
+def last_said(messages: Sequence[Mapping[str, Any]]) -> Any:
+    """The content of the last answer; None where there is none."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.get("role") == "assistant":
+            return message.get("content")
+    return None

@@ -97,7 +97,7 @@ def test_usage_is_summed_over_a_turn_and_over_all() -> None:
         {"total_tokens": 7, "details": {"cached": 1}},
         {"total_tokens": 5},
     ]
-    assert driven.read("usage") == {"total_tokens": 12, "details": {"cached": 1}}
+    assert driven.read("usage") == {"said": {"turn": {"total_tokens": 12, "details": {"cached": 1}}}}
 
 
 def test_every_text_is_a_cell_however_short() -> None:
@@ -115,10 +115,10 @@ def test_every_text_is_a_cell_however_short() -> None:
 # Tools.
 
 
-def test_tools_are_called_one_after_another_and_the_model_hears_of_all() -> None:
+def test_tools_are_called_one_after_another_if_that_is_wanted() -> None:
     model = Says(says("looking", calls("a", at=1), calls("b", at=2)), says("done"))
     tools = Does(a="first", b="second")
-    driven = session(model, tools)
+    driven = session(model, tools, parallel=False)
     driven.call("turn", "look")
     driven.advance()
     assert len(driven.open) == 1

@@ -142,7 +142,7 @@ def test_an_interrupt_ends_the_running_turn_and_gives_up_what_it_waits_for() -> 
     driven.run()
     assert second.value == "2"
     assert driven.stated("turn-interrupted", "turn-done") == [
-        fact("turn-interrupted", 1, "s1", by="ops"),
+        fact("turn-interrupted", 1, "s1", by="ops", step=1),
         fact("turn-done", 2, "s1", output="2", usage={}),
     ]
 
@@ -161,7 +161,7 @@ def test_an_outcome_that_comes_after_the_interrupt_changes_nothing() -> None:
 
 def test_an_interrupt_while_a_tool_runs_tells_the_model_what_is_unknown_and_what_was_not_done() -> None:
     model = Says(says(None, calls("a"), calls("b")), says("fine"))
-    driven = session(model, Does(a="x", b="y"))
+    driven = session(model, Does(a="x", b="y"), parallel=False)
     driven.call("turn", "go")
     driven.advance()
     driven.start(driven.open[0])
@@ -172,7 +172,7 @@ def test_an_interrupt_while_a_tool_runs_tells_the_model_what_is_unknown_and_what
     assert model.asked[1][0][2:] == [tool("a", UNKNOWN), tool("b", NOT_RUN), user("go on")]
     assert driven.stated("tool-unknown", "turn-interrupted") == [
         fact("tool-unknown", 1, "s1", "a"),
-        fact("turn-interrupted", 1, "s1", by="ops"),
+        fact("turn-interrupted", 1, "s1", by="ops", step=1),
     ]
 
 
@@ -182,7 +182,7 @@ def test_an_interrupt_of_a_waiting_turn_ends_that_one_and_no_other() -> None:
     one, two, three = (driven.call("turn", input) for input in ("one", "two", "three"))
     assert driven.call("interrupt", 2, asker=OPS).value == 2
     assert driven.call("interrupt", 2, asker=OPS).value is None
-    assert driven.stated("turn-interrupted") == [fact("turn-interrupted", 2, "s1", by="ops")]
+    assert driven.stated("turn-interrupted") == [fact("turn-interrupted", 2, "s1", by="ops", step=0)]
     while driven.advance():
         driven.restart()
     assert [done.fields[0] for done in driven.stated("turn-done")] == [1, 3]
@@ -223,7 +223,7 @@ def test_an_interrupt_of_nothing_does_nothing(turn: int | None) -> None:
 def test_a_fork_in_the_middle_of_a_turn_ends_it_there_and_leaves_the_parent_alone() -> None:
     """What was asked belongs to the parent, and so do the inputs that wait."""
     model = Says(says(None, calls("a"), calls("b")), says("1"), says("2"), says("child"))
-    driven = session(model, Does(a="x", b="y"))
+    driven = session(model, Does(a="x", b="y"), parallel=False)
     answers = [driven.call("turn", "one"), driven.call("turn", "two")]
     driven.advance()
     child = driven.fork()

@@ -1,0 +1,11 @@
+"""A conversation with a model that calls tools, as an actor: `Session`.
+
+`session` has the turn from its input to its end, `calls` the tool calls of one answer, `steering` the inputs that join
+a turn while it runs, `usage` what models have used, `settings` what a session is set to.
+"""
+
+from actors.session.calls import NOT_RUN, UNKNOWN
+from actors.session.session import Session, TurnInterrupted, TurnOver
+from actors.session.settings import MODES, BadSetting
+
+__all__ = ["MODES", "NOT_RUN", "UNKNOWN", "BadSetting", "Session", "TurnInterrupted", "TurnOver"]

@@ -1,0 +1,136 @@
+"""The tool calls of one answer: from the wish for each to the message that tells the model what came of it.
+
+    _start     (tool-call ...), tools.run(call): all at once, or each when the one before it is over
+    _returned, _raised     (tool-result ...) or (tool-unknown ...), and its message
+    _drop_calls            those that are given up, and those that were never started
+
+Each call is an effect of its own. Its message is put in its place when its outcome comes, so at any time `messages` has
+those of the calls that are over, in the order of the calls.
+
+The one rule: a call is in `_open` from its start to its message. What comes of one that is not there is too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from actors.chat import Content, marked, marked_call, told
+from dataspace.values import Text
+from vat.devices.outcomes import OutcomeUnknown
+from vat.errors import Forked, failure_of
+from vat.heap.refs import Promise, cancel
+from vat.objects.actor import Actor, Device, state_own
+from vat.objects.collections import List, Map
+
+UNKNOWN: Final = (
+    "The outcome of this call is unknown: it was started, and nobody knows whether it took effect. "
+    "It has not been run again. Find out before you repeat it."
+)
+"""What the model is told of a tool call whose outcome nobody knows."""
+
+NOT_RUN: Final = "This call was not carried out: the turn ended before it."
+"""What the model is told of a tool call that was never started."""
+
+
+class Calls(Actor):
+    """The part of a session that has tools called."""
+
+    # Of the session's settings.
+    tool_device: Device
+    parallel: bool
+    messages: List[Mapping[str, Any]]
+
+    _step: int = 0
+    """The step that the running turn is at."""
+    _started: int = 0
+    """How many calls of the last answer have been started, in their order; each is open, or has its message."""
+    _open: Map[int, Any]
+    """Those without an outcome: the place in the answer, and the numbers of the promises for what the device gives and
+    for what is made of that."""
+
+    def _calls(self) -> Sequence[Mapping[str, Any]]:
+        """The calls of the last answer, which stands before the messages of those that are over."""
+        over = self._started - len(self._open)
+        calls: Sequence[Mapping[str, Any]] = self.messages[-1 - over]["tool_calls"]
+        return calls
+
+    def _start(self, n: int, step: int) -> Promise | None:
+        """Start the calls that can be started now; gives a promise for what comes of one, None if all are over."""
+        calls = self._calls()
+        while self._started < len(calls) and (self.parallel or not self._open):
+            at = self._started
+            call = marked_call(calls[at])
+            function = call["function"]
+            said = {"name": function["name"], "arguments": function.get("arguments")}
+            state_own(self, "tool-call", n, self.session_id, call["id"], **said)
+            asked = self.tool_device.run(call)
+            heard = asked.then(self._returned, n, step, at, broken=self._raised)
+            self._started = at + 1
+            self._open[at] = [asked.id, heard.id]
+        return next((Promise(heard) for _, (_, heard) in self._open.items()), None)
+
+    def _returned(self, output: Content, n: int, step: int, at: int) -> None:
+        if self._waits_for(n, step, at):
+            id = self._calls()[at]["id"]
+            state_own(self, "tool-result", n, self.session_id, id, output=marked(output))
+            self._tell(at, id, told(output))
+
+    def _raised(self, error: Exception, n: int, step: int, at: int) -> None:
+        if not self._waits_for(n, step, at):
+            return
+        if isinstance(error, Forked) and self._is_fork():
+            raise error  # the turn is over with this
+        id = self._calls()[at]["id"]
+        if isinstance(error, OutcomeUnknown):
+            state_own(self, "tool-unknown", n, self.session_id, id)
+            self._tell(at, id, UNKNOWN)
+            return
+        failure = named(error)
+        text = f"This call failed: {failure['error']}: {failure['message']}"
+        state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=failure)
+        self._tell(at, id, text)
+
+    def _waits_for(self, n: int, step: int, at: int) -> bool:
+        return n == self._running_now() and step == self._step and at in self._open
+
+    def _tell(self, at: int, id: str, content: Any) -> None:
+        """A call is over: its message comes after those of the calls before it."""
+        del self._open[at]
+        after = self._started - at - 1 - sum(other > at for other in self._open)
+        message = {"role": "tool", "content": marked(content), "tool_call_id": id}
+        if after:
+            self.messages.insert(len(self.messages) - after, message)
+        else:
+            self.messages.append(message)
+
+    def _drop_calls(self, n: int, error: Exception) -> None:
+        """Give up what runs, and start no more: the model will hear of each."""
+        calls = self._calls()
+        for at, (asked, _) in list(self._open.items()):
+            id = calls[at]["id"]
+            state_own(self, "tool-unknown", n, self.session_id, id)
+            self._tell(at, id, UNKNOWN)
+            cancel(Promise(asked), error)
+        for call in calls[self._started :]:
+            self._tell_of_none(call["id"])
+        self._started = len(calls)
+
+    def _tell_of_none(self, id: str) -> None:
+        self.messages.append({"role": "tool", "content": marked(NOT_RUN), "tool_call_id": id})
+
+    # What the turn says.
+
+    def _running_now(self) -> int:
+        """The number of the turn that has begun and is not over; 0 for none."""
+        raise NotImplementedError
+
+    def _is_fork(self) -> bool:
+        """Whether the running turn was begun by the session that this one is a fork of."""
+        raise NotImplementedError
+
+
+def named(error: Exception) -> dict[str, Any]:
+    """An error in a fact: its class's name and its message."""
+    failure = failure_of(error)
+    return {"error": failure["error"], "message": Text(failure["message"])}

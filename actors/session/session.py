@@ -1,0 +1,321 @@
+"""`Session`: a conversation with a model that calls tools, as an actor.
+
+    turn(input)  ->  accepted: history, (turn n s ...)
+                     begins, when those before it are over: messages; timer.until(...) if its time is limited
+        model.complete(messages)  ->  _answered: messages, (model-output n s step ...)
+            its tool calls, if any (`actors.session.calls`)  ->  _next, when one of them is over
+            and again, with what was steered in, until an answer calls no tool, or a limit is reached: (turn-done ...)
+        _failed, whatever broke it: (turn-failed ...) or (turn-interrupted ...)
+
+Each arrow is a reaction to a promise, and what it needs stands in its arguments and the fields. So a turn that runs is
+data: it goes on after a restart, and in a newer version of this code.
+
+To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_answered`,
+`_unanswered`, `_next`, `_returned`, `_raised`, `_failed`, `_timed`, `_untimed`, `_ended_with` and `_broke_with`, with
+their arguments. These stay callable as they are; what is to be different gets another name, and the old method goes when no
+store can have it any more. A change of the fields takes a higher `version` and a step of `upgrade`.
+
+The one rule: a turn waits for one thing, the model or the calls of one answer, and all that was said is in `messages`.
+Whatever ends it early says so in `_stopped`, gives up what it waits for, and leaves the rest to the reaction to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from actors.chat import (
+    Answer,
+    Content,
+    answered,
+    check_input,
+    last_said,
+    marked,
+    marked_message,
+    message_in,
+    summed,
+)
+from actors.session.calls import Calls, named
+from actors.session.settings import Settings
+from actors.session.steering import Steering
+from actors.session.usage import Usage
+from dataspace.errors import KeeveError
+from dataspace.values import FrozenDict
+from vat.errors import Forked, exception_of, failure_of
+from vat.heap.refs import Promise, cancel
+from vat.objects.actor import actor, state_own
+from vat.objects.collections import List, Map
+from vat.objects.types import read
+
+
+class TurnInterrupted(KeeveError):
+    """A turn was stopped by somebody before it was over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class TurnOver(KeeveError):
+    """What a turn waited for is given up, because the turn is over or has no more time."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+@actor("keeve.session", version=1)
+class Session(Settings, Calls, Steering, Usage):
+    """A conversation. `await s.turn("hello")` gives what the model says in the end.
+
+    model, tool_device: the devices of the host that are asked, by name.
+    system: what the model is told first.
+    mode: "agent", or "chat" to keep it from using tools.
+    tools: the tools' schemas, as the model is given them (in OpenAI form).
+    parallel: whether the tool calls of one answer run at once, or one after another.
+    options: sent with each request to the model, and recorded with it: keep them small.
+    max_steps: answers of the model in one turn; what the last one calls is not called.
+    max_tokens: the turn is over with the answer with which its tokens are this many; 0 is no limit.
+    max_seconds: how long a turn may run from when it begins, by the host's device `timer`; 0 is no limit.
+    A turn that ends at a limit gives the content of its last answer, which is None where that only called tools;
+    `status()` and the fact `turn-done` say which limit it was.
+    history: the inputs that were accepted as turns, in order.
+    messages: the whole conversation in OpenAI chat form, byte for byte.
+    usage: what all answers together have used, by model and purpose; see `own_usage`.
+    """
+
+    history: List[Any]
+
+    _over: int = 0
+    """The number of the last turn that is over: those after it run or wait, unless they were `_dropped`."""
+    _dropped: Map[int, str]
+    """Turns that were ended while they waited, and why."""
+    # Promises by number: to hold them here would keep them, and what came of them, when they are settled.
+    _last: int = 0
+    """The end of the turn that was accepted last."""
+    _asked: int = 0
+    """What the model is asked; 0 while tools run."""
+    _timer: int = 0
+    _spent: Mapping[str, Any] = FrozenDict()
+    """What the running turn has used."""
+    _stopped: Any = None
+    """Why the running turn is to end early: {"limit": ...}, or {"failure": ...}, and {"by": ...} for an interrupt."""
+    _limit: str = ""
+    """The limit that the last turn reached; what its last answer called was not carried out then."""
+    _within: str = ""
+    """The id of the session in which the last turn began: a fork has another one."""
+
+    # What others may ask.
+
+    def turn(self, input: Content) -> Promise:
+        """Take an input: a string, or a list of content parts. The promise has the content of the model's last answer.
+
+        Accepted at once and run in the order of acceptance. The promise breaks with the model's error, or with
+        `TurnInterrupted`. Raises `BadInput` or `BadSetting`.
+        """
+        check_input(input)
+        asker = self.asker
+        said = {"input": marked(input), "request": asker.request, "by": asker.by, "via": asker.via}
+        return self._accept(said)
+
+    def interrupt(self, turn: int | None = None) -> int | None:
+        """End a turn: the one of that number if it is not over, or the one that runs. Gives its number, else None.
+
+        Without a number it may find the turn after the one that was meant.
+        """
+        running = self._unfinished()
+        n = running if turn is None else turn
+        if n is None or running is None or not running <= n <= len(self.history) or n in self._dropped:
+            return None
+        by = self.asker.by
+        error = TurnInterrupted(f"turn {n} of {self.session_id!r} was interrupted by {by}")
+        if n != self._running_now():
+            self._drop(n, str(error), "turn-interrupted", by=by, step=0)
+        elif self._stopped is None:
+            self._stop(n, error, by=by, failure=failure_of(error))
+        else:
+            return None
+        return n
+
+    @read
+    def status(self) -> dict[str, Any]:
+        """How far it is: how many turns are accepted and how many over, which one runs (None: none), and the limit that
+        the last one that was done has reached (`"steps"`, `"tokens"`, `"time"`, `"mode"`; None: none)."""
+        return {
+            "accepted": len(self.history),
+            "over": self._over,
+            "running": self._unfinished(),
+            "limit": self._limit or None,
+        }
+
+    # A turn.
+
+    def _running_now(self) -> int:
+        return 0 if self._answer is None else self._over + 1
+
+    def _is_fork(self) -> bool:
+        return self._within != self.session_id
+
+    def _unfinished(self) -> int | None:
+        """The turn that runs, or is about to begin."""
+        for n in range(self._over + 1, len(self.history) + 1):
+            if n not in self._dropped:
+                return n
+        return None
+
+    def _accept(self, said: Mapping[str, Any]) -> Promise:
+        self._check_settings()
+        free = self._unfinished() is None
+        self.history.append(said["input"])
+        n = len(self.history)
+        state_own(self, "turn", n, self.session_id, **said)
+        if free:
+            return self._begin(None, n)
+        waiting = Promise(self._last).then(self._begin, n, broken=self._begin)
+        self._last = waiting.id
+        return waiting
+
+    def _begin(self, before: Any, n: int) -> Promise:
+        """Those before it are over, however they ended."""
+        if n in self._dropped:
+            raise TurnInterrupted(self._dropped[n])
+        for gone in [number for number in self._dropped if number < n]:
+            del self._dropped[gone]
+        if self._over < n - 1:
+            self._over = n - 1
+        if self._is_fork():
+            self._within = self.session_id
+        if not self.messages and self.system:
+            self.messages.append(self._system_message())
+        if self._limit:
+            calls, count = answered(self.messages)
+            for call in calls[count:]:
+                self._tell_of_none(call["id"])
+            self._limit = ""
+        self.messages.append({"role": "user", "content": marked(self.history[n - 1])})
+        if self.max_seconds:
+            timer = self.device("timer").until(self.now() + self.max_seconds)
+            timer.then(self._timed, n, broken=self._untimed)
+            self._timer = timer.id
+        self._answer = output = self._ask(n, 1)
+        ending = output.then(None, n, broken=self._failed)
+        if n == len(self.history):
+            self._last = ending.id
+        return output
+
+    def _ask(self, n: int, step: int) -> Promise:
+        if step > 1:
+            self._join(n, step)
+        if step != self._step:
+            self._step = step
+        options: dict[str, Any] = {**self.options}
+        if self.tools and self.mode == "agent":
+            options["tools"] = self.tools.view()
+        asked = self.model.complete(self.messages.view(), **options)
+        self._asked = asked.id
+        return asked.then(self._answered, n, step, broken=self._unanswered if self._timer else None)
+
+    def _answered(self, answer: Answer, n: int, step: int) -> Content:
+        """The model has answered: what the turn comes to, or the promise of it."""
+        message = marked_message(message_in(answer))
+        self.messages.append(message)
+        state_own(self, "model-output", n, self.session_id, step, message=message)
+        usage = answer.get("usage")
+        if usage:
+            self._count(answer.get("model") or str(self.model), "turn", usage)
+            self._spent = summed(self._spent, usage if isinstance(usage, Mapping) else {})
+        calls = message.get("tool_calls")
+        limit = self._reached(step, bool(calls))
+        if not calls or limit:
+            return self._done(n, message.get("content"), limit)
+        self._asked = self._started = 0
+        return self._next(None, n, step)
+
+    def _unanswered(self, error: Exception, n: int, step: int) -> Content:
+        """The model has not answered, in a turn whose time is limited."""
+        if self._stopped is None:
+            raise error
+        return self._ended_early(n)
+
+    def _next(self, before: None, n: int, step: int) -> Content:
+        """One of the calls is over, or none is started yet: on with the others, or with the model."""
+        if self._stopped is not None:
+            return self._ended_early(n)
+        heard = self._start(n, step)
+        return self._ask(n, step + 1) if heard is None else heard.then(self._next, n, step)
+
+    def _reached(self, step: int, calls: bool) -> str:
+        """The limit that an answer has reached; what it `calls` is not called then."""
+        if calls and self.mode != "agent":
+            return "mode"
+        if calls and step >= self.max_steps:
+            return "steps"
+        tokens = self._spent.get("total_tokens", 0)
+        return "tokens" if 0 < self.max_tokens <= (tokens if isinstance(tokens, int | float) else 0) else ""
+
+    # Its end.
+
+    def _timed(self, at: Any, n: int) -> None:
+        """The turn's time is over."""
+        if n == self._running_now() and self._stopped is None:
+            error = TurnOver(f"turn {n} of {self.session_id!r} has no more time")
+            self._stop(n, error, limit="time")
+
+    def _untimed(self, error: Exception, n: int) -> None:
+        """Nobody measures the turn's time: its limit could not be kept."""
+        if n == self._running_now() and self._stopped is None:
+            self._stop(n, error, failure=failure_of(error))
+
+    def _stop(self, n: int, error: Exception, **why: Any) -> None:
+        self._stopped = why
+        self._give_up(n, error)
+
+    def _give_up(self, n: int, error: Exception) -> None:
+        """What the turn waits for breaks, and the calls that are not over get their messages."""
+        if self._asked:
+            cancel(Promise(self._asked), error)
+        else:
+            self._drop_calls(n, error)
+
+    def _ended_early(self, n: int) -> Content:
+        stopped = self._stopped
+        if "limit" in stopped:
+            return self._done(
+                n, last_said(self.messages) if self._step > 1 or not self._asked else None, stopped["limit"]
+            )
+        raise exception_of(stopped["failure"])
+
+    def _done(self, n: int, output: Any, limit: str) -> Any:
+        said = {"output": marked(output), "usage": self._spent}
+        if limit:
+            said["limit"] = self._limit = limit
+        state_own(self, "turn-done", n, self.session_id, **said)
+        self._close(n)
+        return output
+
+    def _failed(self, error: Exception, n: int) -> None:
+        """The turn was interrupted, or something broke it."""
+        stopped = self._stopped or {}
+        self._give_up(n, error)
+        if "by" in stopped:
+            state_own(self, "turn-interrupted", n, self.session_id, by=stopped["by"], step=self._step)
+        else:
+            state_own(self, "turn-failed", n, self.session_id, error=named(error))
+        self._close(n)
+        if isinstance(error, Forked) and self._is_fork():  # the inputs that wait were given to the parent
+            for waiting in range(n + 1, len(self.history) + 1):
+                if waiting not in self._dropped:
+                    self._drop(waiting, str(error), "turn-failed", error=named(error))
+
+    def _close(self, n: int) -> None:
+        self._over = n
+        self._answer = None
+        if self._timer:
+            cancel(Promise(self._timer), TurnOver(f"turn {n} of {self.session_id!r} is over"))
+            self._timer = 0
+        if self._spent:
+            self._spent = {}
+        if self._stopped is not None:
+            self._stopped = None
+
+    def _drop(self, n: int, reason: str, label: str, **said: Any) -> None:
+        state_own(self, label, n, self.session_id, **said)
+        self._dropped[n] = reason

@@ -1,0 +1,54 @@
+"""What models have used: counted once for each answer, by the model that gave it and what it was for.
+
+    usage          {"small-1": {"turn": {"total_tokens": 40, ...}, "summary": {...}}}
+    own_usage()    the same, without what was counted before this session was forked
+
+An answer is counted in the crank that records it, so whatever is asked again (an attempt that failed, a call that was
+under way when the host ended) counts when it is answered, and never twice.
+
+The one rule: `usage` only grows, and goes on in a fork from where its parent was; `_own` begins anew when it is first
+added to under another session's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from actors.chat import summed
+from vat.objects.actor import Actor
+from vat.objects.collections import Map
+from vat.objects.types import read
+
+LONGEST_NAME: Final = 200
+"""Characters of a model's name that are kept."""
+
+
+class Usage(Actor):
+    """The part of a session that counts."""
+
+    usage: Map[str, Mapping[str, Any]]
+
+    _own: Map[str, Mapping[str, Any]]
+    """As `usage`, counted under the id `_counting`."""
+    _counting: str = ""
+
+    @read
+    def own_usage(self) -> dict[str, Any]:
+        """What this session's own answers have used: as `usage`, without what its parent had used before the fork.
+
+        The sum of it over a session and all of its forks is what the models have counted.
+        """
+        return dict(self._own) if self._counting == self.session_id else {}
+
+    def _count(self, model: Any, purpose: str, used: Any) -> None:
+        """Count one answer's usage, as its device gave it."""
+        if not isinstance(used, Mapping) or not used:
+            return
+        name = model[:LONGEST_NAME] if isinstance(model, str) and model else "unknown"
+        if self._counting != self.session_id:
+            self._counting = self.session_id
+            self._own.clear()
+        for counts in (self.usage, self._own):
+            before = counts.get(name, {})
+            counts[name] = {**before, purpose: summed(before.get(purpose, {}), used)}
