@@ -13,44 +13,29 @@ The one rule: nothing is done here. Each call is carried to the trio host and it
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-import trio
-
-from dataspace.errors import KeeveError
-from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
-from keeve import api
-from vat.devices.outcomes import alone
+from dataspace.catalog.recent import SessionRow
+from dataspace.observe.events import Event, Held
+from dataspace.observe.observation import Item
+from dataspace.observe.places import Heard, Holding, Queried
+from dataspace.patterns import Pattern
+from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
+from keeve.blocking_readers import Observer, Reader, elsewhere, observed, queried
+from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
-from vat.host.asking import NotRunning
-from vat.host.host import EVERY_REF
+from vat.host.host import EVERY_REF, EffectStatus
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, place
+from vat.host.resolving import ABSENT
+from vat.host.verifying import Progress, Report, silent
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 
+__all__ = ["BlockingRef", "Host", "Observer", "OwnThread", "Reader", "open_host"]
+
 A = TypeVar("A", bound=Actor)
-T = TypeVar("T")
-
-
-class OwnThread(KeeveError, RuntimeError):
-    """A call was made in the thread that would have to answer it."""
-
-    usage: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this was called in the host's own thread (by an actor, a device or a listener), which would wait for "
-            "itself: an actor sends and goes on with a promise; a device calls from trio.to_thread.run_sync(...)"
-        )
-
-
-_MANY = 64
-"""Events that are fetched in one go."""
 
 
 class BlockingRef(Generic[A]):
@@ -101,83 +86,17 @@ class BlockingRef(Generic[A]):
 class Host:
     """A host in a thread of its own. Made by `open_host`; see `vat.host.host.Host` for what its methods do."""
 
-    def __init__(self, path: Any, options: Mapping[str, Any]) -> None:
-        self._opened: Future[AsyncHost] = Future()
-        self._pending: set[Future[Any]] = set()
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._nursery: trio.Nursery | None = None
-        self._closing = trio.Event()
-        self._abandoned = False
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
-        self._thread.start()
-        try:
-            self._host = self._opened.result()
-        except BaseException:  # opening failed, or Ctrl-C came in the middle of it
-            self._abandoned = True
-            self._end()
-            raise
+    def __init__(self, thread: HostThread, host: AsyncHost) -> None:
+        self._thread = thread
+        self._host = host
 
-    def _run(self, path: Any, options: Mapping[str, Any]) -> None:
-        try:
-            trio.run(self._main, path, options)
-        except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
-            self._failure = alone(error)
-        finally:
-            self._nursery = None
-            failure = self._failure or NotRunning()
-            if not self._opened.done():
-                self._opened.set_exception(failure)
-            for future in list(self._pending):
-                if not future.done():
-                    future.set_exception(failure)
+    def _do(self, what: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Have something done in the host's thread, and wait for what it gives, its refs bound to this host."""
 
-    async def _main(self, path: Any, options: Mapping[str, Any]) -> None:
-        async with api.open_host(path, **options) as host, trio.open_nursery() as nursery:
-            self._token = trio.lowlevel.current_trio_token()
-            self._nursery = nursery
-            self._opened.set_result(host)
-            if self._abandoned:
-                return
-            await self._closing.wait()
-            self._nursery = None
-            nursery.cancel_scope.cancel()
+        async def do() -> Any:
+            return self._bound(await what(*args, **keywords))
 
-    def _do(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> Any:
-        """Have something done in the host's thread, and wait for it. Ctrl-C abandons the wait."""
-        self._elsewhere()
-        future: Future[Any] = Future()
-
-        async def do() -> None:
-            # A host that dies cancels this; then whoever waits is told by `_run`, with the reason.
-            try:
-                value = self._bound(await what(*args, **keywords))
-            except Exception as error:  # noqa: BLE001  # it is given to who asked
-                future.set_exception(error)
-            else:
-                future.set_result(value)
-            self._pending.discard(future)
-
-        def start() -> None:
-            if self._nursery is None:
-                future.set_exception(self._failure or NotRunning())
-            else:
-                self._nursery.start_soon(do)
-
-        if self._nursery is None or self._token is None:
-            raise self._failure or NotRunning()
-        self._pending.add(future)
-        try:
-            self._token.run_sync_soon(start)
-        except trio.RunFinishedError:
-            raise self._failure or NotRunning() from None
-        return future.result()
-
-    def _now(self, what: Callable[..., T], *args: Any, **keywords: Any) -> Any:
-        async def do() -> T:
-            return what(*args, **keywords)
-
-        return self._do(do)
+        return self._thread.do(do)
 
     def _bound(self, value: Any) -> Any:
         if isinstance(value, HostRef):
@@ -190,6 +109,10 @@ class Host:
             return value if all(new is old for new, old in zip(listed, value, strict=True)) else FrozenList(listed)
         return value
 
+    def asking(self, by: str, via: str = "python") -> Host:
+        """The same host, asked by another principal. Closing either closes both."""
+        return Host(self._thread, self._host.asking(by, via))
+
     # Sessions.
 
     @property
@@ -197,98 +120,112 @@ class Host:
         """The directory."""
         return BlockingRef(self, self._host.directory, None)
 
-    def spawn(self, cls: type[A], id: str | None = None, /, *, request: str | None = None, **fields: Any) -> Any:
+    def spawn(
+        self, cls: type[A], id: str | None = None, /, *, request: str | None = None, **fields: Any
+    ) -> BlockingRef[A]:
         """A new session."""
         plain = {name: _plain(value) for name, value in fields.items()}
-        return self._do(self._host.spawn, cls, id, request=request, **plain)
+        spawned: BlockingRef[A] = self._do(self._host.spawn, cls, id, request=request, **plain)
+        return spawned
 
-    def get(self, id: str) -> Any:
+    def get(self, id: str) -> BlockingRef[Any]:
         """The session of that id."""
-        return self._do(self._host.get, id)
+        found: BlockingRef[Any] = self._do(self._host.get, id)
+        return found
 
-    def restore(self, snapshot: Snapshot | Mapping[str, Any]) -> Any:
+    def restore(self, snapshot: Snapshot | Mapping[str, Any]) -> BlockingRef[Any]:
         """The session of a snapshot, brought to its head."""
-        return self._do(self._host.restore, snapshot)
+        restored: BlockingRef[Any] = self._do(self._host.restore, snapshot)
+        return restored
 
-    def restore_latest(self, id: str) -> Any:
+    def restore_latest(self, id: str) -> BlockingRef[Any]:
         """The session of that id, loaded again from what is stored."""
-        return self._do(self._host.restore_latest, id)
+        restored: BlockingRef[Any] = self._do(self._host.restore_latest, id)
+        return restored
 
     def delete(self, id: str, *, force: bool = False) -> None:
         """Delete a session."""
-        self._do(self._host.delete, id, force=force)
+        self._thread.do(self._host.delete, id, force=force)
 
-    def sessions(self, prefix: str = "", **page: Any) -> Any:
+    def sessions(
+        self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False
+    ) -> list[SessionRow]:
         """A page of the list of sessions."""
-        return self._now(self._host.sessions, prefix, **page)
+        return self._thread.now(self._host.sessions, prefix, after=after, limit=limit, deleted=deleted)
 
-    def loaded(self, id: str) -> Any:
+    def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot, and how many records were read after it."""
-        return self._now(self._host.loaded, id)
+        return self._thread.now(self._host.loaded, id)
 
     # The dataspace.
 
-    def observe(self, pattern: Any, *, until: Any = "head", **how: Any) -> Iterator[Any]:
-        """The events that match: those there are, or, with `until=None`, those to come as well."""
-        observation = self._now(self._host.observe, pattern, until=until, **how)
-        ends = until is not None
+    @overload
+    def observe(
+        self, pattern: Pattern | str, handler: None = None, *, marks: Literal[False] = False, **how: Unpack[Heard]
+    ) -> Iterator[Event]: ...
+    @overload
+    def observe(
+        self, pattern: Pattern | str, handler: None = None, *, marks: bool, **how: Unpack[Heard]
+    ) -> Iterator[Item]: ...
+    @overload
+    def observe(self, pattern: Pattern | str, handler: Callable[[Event], object], **how: Unpack[Heard]) -> Observer: ...
 
-        async def fetch() -> tuple[list[Any], bool]:
-            events: list[Any] = []
-            try:
-                events.append(await observation.__anext__())
-                while ends and len(events) < _MANY:
-                    events.append(await observation.__anext__())
-            except StopAsyncIteration:
-                return events, True
-            return events, False
+    def observe(
+        self,
+        pattern: Pattern | str,
+        handler: Callable[[Event], object] | None = None,
+        *,
+        marks: bool = False,
+        **how: Unpack[Heard],
+    ) -> Iterator[Item] | Observer:
+        """The events that match: those there are, or, with `until=None`, those to come as well.
 
-        return self._fetched(fetch)
+        With a handler those to come as well, unless it is told where to end; it is called in a thread that is not the
+        host's, one event after another.
+        """
+        if handler is not None:
+            called = elsewhere(handler)
+            return Observer(self._thread, self._thread.now(lambda: self._host.observe(pattern, called, **how)))
+        how.setdefault("until", "head")
+        observation = self._thread.now(self._host.observe, pattern, marks=marks, **how)
+        return observed(self._thread, observation, live=how["until"] is None)
 
-    def _fetched(self, fetch: Callable[[], Awaitable[tuple[list[Any], bool]]]) -> Iterator[Any]:
-        ended = False
-        while not ended:
-            events, ended = self._do(fetch)
-            yield from events
+    def query(self, pattern: Pattern | str, **how: Unpack[Queried]) -> Iterator[Event]:
+        """The events that match up to now."""
+        return queried(self._thread, self._thread.now(self._host.query, pattern, **how))
 
-    def facts(self, pattern: Any, **how: Any) -> Any:
+    def facts(self, pattern: Pattern | str, **how: Unpack[Holding]) -> list[Held]:
         """What matches and holds."""
-        return self._now(self._host.facts, pattern, **how)
+        return self._thread.now(self._host.facts, pattern, **how)
+
+    def reader(self) -> Reader:
+        """All of the dataspace, as something to narrow and hand on."""
+        return Reader(self._thread, self._host.reader())
+
+    def verify(self, progress: Progress = silent) -> Report:
+        """Look at all that the store holds. `progress` is called in the host's thread."""
+        return self._thread.do(self._host.verify, progress)
 
     # Effects.
 
-    def effects(self, session: str | None = None) -> Any:
+    def effects(self, session: str | None = None) -> list[EffectStatus]:
         """The effects of a session, or of all, that have no outcome yet."""
-        return self._now(self._host.effects, session)
+        return self._thread.now(self._host.effects, session)
 
-    def resolve(self, id: str, **outcome: Any) -> None:
+    def resolve(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
         """Settle an effect of unknown outcome."""
-        self._do(self._host.resolve, id, **outcome)
+        self._thread.do(self._host.resolve, id, value=_plain(value), error=error, again=again)
 
-    def on_progress(self, hear: Callable[[str, str, Any], None]) -> Callable[[], None]:
+    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
         """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""
-        stop = self._now(self._host.on_progress, hear)
-        return lambda: self._now(stop)
+        stop = self._thread.now(self._host.on_progress, hear)
+        return lambda: self._thread.now(stop)
 
     # Ending.
 
     def close(self) -> None:
         """Stop in order: everything accepted is durable when this returns. Does nothing the second time."""
-        self._elsewhere()
-        self._end()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _end(self) -> None:
-        if self._token is not None and self._thread.is_alive():
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._closing.set)
-        self._thread.join()
-
-    def _elsewhere(self) -> None:
-        if threading.current_thread() is self._thread:
-            raise OwnThread
+        self._thread.close()
 
     def __enter__(self) -> Host:
         return self
@@ -299,7 +236,8 @@ class Host:
 
 def open_host(path: Any, **options: Any) -> Host:
     """Open the store at `path`, as `keeve.open_host` does, in a thread of its own: a context manager."""
-    return Host(path, options)
+    thread = HostThread(path, options)
+    return Host(thread, thread.host)
 
 
 def _plain(value: Any, within: tuple[int, ...] = ()) -> Any:

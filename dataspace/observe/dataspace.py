@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import isawaitable
-from typing import ClassVar
+from typing import ClassVar, Literal, overload
 
 import trio
 
@@ -22,7 +22,7 @@ from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Held, NotProven, Opened, Proof
 from dataspace.observe.narrow import EVERYTHING, View
-from dataspace.observe.observation import Observation
+from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import After, Places, Until
 from dataspace.observe.search import Search
 from dataspace.observe.waiting import Waiting
@@ -96,6 +96,30 @@ class Reader:
         last = head if upto is None else min(head, space.places.end(upto))
         return _query(search, cursor, last)
 
+    @overload
+    def observe(
+        self,
+        pattern: str | Pattern,
+        *,
+        after: After = "start",
+        until: Until = None,
+        marks: Literal[False] = False,
+        session: str | bytes | None = None,
+        lineage: bool = False,
+    ) -> Observation[Event]: ...
+
+    @overload
+    def observe(
+        self,
+        pattern: str | Pattern,
+        *,
+        after: After = "start",
+        until: Until = None,
+        marks: bool,
+        session: str | bytes | None = None,
+        lineage: bool = False,
+    ) -> Observation[Item]: ...
+
     def observe(
         self,
         pattern: str | Pattern,
@@ -105,7 +129,7 @@ class Reader:
         marks: bool = False,
         session: str | bytes | None = None,
         lineage: bool = False,
-    ) -> Observation:
+    ) -> Observation[Item]:
         """The events after `after`, to `until` (`"head"`: the head as it is now; `None`: for ever), as they come.
 
         With `marks` it says `CaughtUp` each time there is nothing more to read, and `Unreadable` in the place
@@ -132,7 +156,6 @@ class Reader:
         observation = self.observe(pattern, after=after, until=until, session=session, lineage=lineage)
         before = observation.cursor
         async for event in observation:
-            assert isinstance(event, Event)
             try:
                 done = handler(event)
                 if isawaitable(done):

@@ -9,7 +9,7 @@ moment, by cancellation too, and another one goes on from there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import trio
 
@@ -24,9 +24,11 @@ TURN: Final = 16
 """Items, or records without one, that an observer reads before others have a turn."""
 
 Item: TypeAlias = Event | CaughtUp | Unreadable
+Wanted = TypeVar("Wanted", bound=Item, covariant=True)
+"""What an observation gives: events, or any item for those who asked for marks."""
 
 
-class Observation:
+class Observation(Generic[Wanted]):
     """What `observe` gives: an iterator of events, and of marks for those who asked for them.
 
     It holds nothing between two items but `cursor`, so that it can be left at any time, by cancellation too,
@@ -63,10 +65,10 @@ class Observation:
             return self._places.head
         return self._cursor
 
-    def __aiter__(self) -> Observation:
+    def __aiter__(self) -> Observation[Wanted]:
         return self
 
-    async def __anext__(self) -> Item:
+    async def __anext__(self) -> Wanted:
         if self._failed is not None:
             await trio.lowlevel.checkpoint()
             raise self._failed
@@ -88,7 +90,7 @@ class Observation:
                 raise StopAsyncIteration
             if not isinstance(item, str):
                 self._cursor = item.cursor
-                return item
+                return item  # type: ignore[return-value]  # marks are among them only if they were asked for
             if item == "wait":
                 await self._wait()
             self._turn = -1

@@ -5,7 +5,7 @@ The one rule: a cursor that is no place in this log is refused. Nobody is taken 
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.store import Store
@@ -16,6 +16,33 @@ After: TypeAlias = 'Literal["start", "head"] | int | Cursor'
 """Where to begin: after the record at a position, or after nothing, or after all that is durable now."""
 Until: TypeAlias = 'Literal["head"] | int | Cursor | None'
 """Where to end: with the record at a position, with what is durable now, or never."""
+
+
+class Whose(TypedDict, total=False):
+    """Of which session, for who hands on how it is to be read; with `lineage` its ancestors' before."""
+
+    session: str | bytes | None
+    lineage: bool
+
+
+class Heard(Whose, total=False):
+    """How events are observed."""
+
+    after: After
+    until: Until
+
+
+class Queried(Whose, total=False):
+    """How events are asked for."""
+
+    after: After
+    upto: int | Cursor | None
+
+
+class Holding(Whose, total=False):
+    """How facts are asked for: those that hold at a position."""
+
+    at: int | Cursor | None
 
 
 class Places:

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import trio
 
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace
+from dataspace.observe.places import Heard
 from dataspace.patterns import Pattern
 from dataspace.records import Kind, Record
 from snapshots.cache import PageCache
@@ -42,7 +43,7 @@ from vat.host.errands import Errands
 from vat.host.following import Following
 from vat.host.loading import Loader
 from vat.host.mail import WAKE, Mail
-from vat.host.observers import Observer
+from vat.host.observers import Handler, Observer
 from vat.host.residents import Job, Resident, Residents, Work
 from vat.host.scheduling import Turns
 from vat.host.settings import Settings
@@ -237,7 +238,7 @@ class Engine:
             self.following.refresh()
         return Waiter()
 
-    def observe_with(self, pattern: Pattern | str, handler: Any, **how: Any) -> Observer:
+    def observe_with(self, pattern: Pattern | str, handler: Handler, **how: Unpack[Heard]) -> Observer:
         """An observer in a task of its own."""
         if self._nursery is None:
             raise NotRunning

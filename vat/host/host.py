@@ -8,12 +8,15 @@ The one rule: nothing is kept here but who asks. What is public here is for user
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.dataspace import Reader
+from dataspace.observe.events import Event, Held
+from dataspace.observe.observation import Item, Observation
+from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.values import Value
 from vat.crank.crank import EVERY_REF
@@ -23,6 +26,7 @@ from vat.heap.refs import DIRECTORY
 from vat.host.births import SESSION_ID, BadSessionId, IdInUse
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
+from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
@@ -122,26 +126,39 @@ class Host:
 
     # The dataspace.
 
-    def observe(self, pattern: Pattern | str, handler: Any = None, **how: Any) -> Any:
+    @overload
+    def observe(
+        self, pattern: Pattern | str, handler: None = None, *, marks: Literal[False] = False, **how: Unpack[Heard]
+    ) -> Observation[Event]: ...
+    @overload
+    def observe(
+        self, pattern: Pattern | str, handler: None = None, *, marks: bool, **how: Unpack[Heard]
+    ) -> Observation[Item]: ...
+    @overload
+    def observe(self, pattern: Pattern | str, handler: Handler, **how: Unpack[Heard]) -> Observer: ...
+
+    def observe(
+        self, pattern: Pattern | str, handler: Handler | None = None, *, marks: bool = False, **how: Unpack[Heard]
+    ) -> Observation[Item] | Observer:
         """The events that match, past and live (see `dataspace.observe.dataspace.Reader.observe`).
 
         Without a handler an async iterator; with one, a task of its own that calls it with each event.
         """
         if handler is None:
-            return self._engine.dataspace.observe(pattern, **how)
+            return self._engine.dataspace.observe(pattern, marks=marks, **how)
         return self._engine.observe_with(pattern, handler, **how)
 
-    def query(self, pattern: Pattern | str, **how: Any) -> Any:
+    def query(self, pattern: Pattern | str, **how: Unpack[Queried]) -> Iterator[Event]:
         """The events that match up to now, as a plain iterator."""
         return self._engine.dataspace.query(pattern, **how)
 
-    def facts(self, pattern: Pattern | str, **how: Any) -> Any:
+    def facts(self, pattern: Pattern | str, **how: Unpack[Holding]) -> list[Held]:
         """What matches and holds (now, or `at` a position)."""
         return self._engine.dataspace.facts(pattern, **how)
 
     def reader(self) -> Reader:
         """All of the dataspace, as something to narrow and hand on."""
-        return self._engine.dataspace
+        return self._engine.dataspace.narrow()
 
     async def verify(self, progress: Progress = silent) -> Report:
         """Look at all that the store holds: frames, chains and cells; snapshots and catalog against the log.

@@ -6,21 +6,27 @@ The one rule: an observer that raises stops alone, at a known cursor, and its ow
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import trio
 
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import Reader
+from dataspace.observe.events import Event
+from dataspace.observe.places import Heard
 from dataspace.patterns import Pattern
 
 log = logging.getLogger("keeve")
+
+Handler: TypeAlias = Callable[[Event], Awaitable[object] | object]
+"""What is called with each event, and awaited if it can be."""
 
 
 class Observer:
     """A handler that is called with each event. `failure` says why it stopped, with the cursor to go on from."""
 
-    def __init__(self, reader: Reader, pattern: Pattern | str, handler: Any, how: dict[str, Any]) -> None:
+    def __init__(self, reader: Reader, pattern: Pattern | str, handler: Handler, how: Heard) -> None:
         self.failure: KeeveError | None = None
         self._reader = reader
         self._pattern = pattern

@@ -19,7 +19,7 @@ from dataspace.log.files import WriteFailed
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.dataspace import Dataspace
 from dataspace.observe.events import Event, Unreadable
-from dataspace.observe.observation import Observation
+from dataspace.observe.observation import Item, Observation
 from vat.crank.vat import Vat
 from vat.heap.messages import Observed
 from vat.host.carrying import event_value
@@ -41,7 +41,7 @@ class Subscriptions:
         self._retry = retry
         self._nursery: trio.Nursery | None = None
         self._tasks: dict[tuple[bytes, int], trio.CancelScope] = {}
-        self._readings: dict[tuple[bytes, int], Observation] = {}
+        self._readings: dict[tuple[bytes, int], Observation[Item]] = {}
         """How far they have read; none of those that are bringing an event, which is not recorded yet."""
 
     async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:

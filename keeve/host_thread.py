@@ -1,0 +1,136 @@
+"""A trio host in a thread of its own, and calls carried to it: what `keeve.blocking` stands on.
+
+The one rule: whoever waits for an answer gets one. A host that ends, however it ends, fails what is left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
+
+import trio
+
+from dataspace.errors import KeeveError
+from keeve import api
+from vat.devices.outcomes import alone
+from vat.host.asking import NotRunning
+from vat.host.host import Host
+
+T = TypeVar("T")
+
+
+class OwnThread(KeeveError, RuntimeError):
+    """A call was made in the thread that would have to answer it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this was called in the host's own thread (by an actor, a device or a listener), which would wait for "
+            "itself: an actor sends and goes on with a promise; a device calls from trio.to_thread.run_sync(...)"
+        )
+
+
+class HostThread:
+    """Runs a host, from when this is made to `close`. `host` is for that thread alone."""
+
+    def __init__(self, path: Any, options: Mapping[str, Any]) -> None:
+        self._opened: Future[Host] = Future()
+        self._pending: set[Future[Any]] = set()
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._nursery: trio.Nursery | None = None
+        self._closing = trio.Event()
+        self._abandoned = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
+        self._thread.start()
+        try:
+            self.host = self._opened.result()
+        except BaseException:  # opening failed, or Ctrl-C came in the middle of it
+            self._abandoned = True
+            self._end()
+            raise
+
+    def _run(self, path: Any, options: Mapping[str, Any]) -> None:
+        try:
+            trio.run(self._main, path, options)
+        except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
+            self._failure = alone(error)
+        finally:
+            self._nursery = None
+            failure = self._failure or NotRunning()
+            if not self._opened.done():
+                self._opened.set_exception(failure)
+            for future in list(self._pending):
+                if not future.done():
+                    future.set_exception(failure)
+
+    async def _main(self, path: Any, options: Mapping[str, Any]) -> None:
+        async with api.open_host(path, **options) as host, trio.open_nursery() as nursery:
+            self._token = trio.lowlevel.current_trio_token()
+            self._nursery = nursery
+            self._opened.set_result(host)
+            if self._abandoned:
+                return
+            await self._closing.wait()
+            self._nursery = None
+            nursery.cancel_scope.cancel()
+
+    def do(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
+        """Have something done in the host's thread, and wait for it. Ctrl-C abandons the wait."""
+        self._elsewhere()
+        future: Future[T] = Future()
+
+        async def do() -> None:
+            # A host that dies cancels this; then whoever waits is told by `_run`, with the reason.
+            try:
+                value = await what(*args, **keywords)
+            except Exception as error:  # noqa: BLE001  # it is given to who asked
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+            self._pending.discard(future)
+
+        def start() -> None:
+            if self._nursery is None:
+                future.set_exception(self._failure or NotRunning())
+            else:
+                self._nursery.start_soon(do)
+
+        if self._nursery is None or self._token is None:
+            raise self._failure or NotRunning()
+        self._pending.add(future)
+        try:
+            self._token.run_sync_soon(start)
+        except trio.RunFinishedError:
+            raise self._failure or NotRunning() from None
+        return future.result()
+
+    def now(self, what: Callable[..., T], *args: Any, **keywords: Any) -> T:
+        """The same, of what does not wait."""
+
+        async def do() -> T:
+            return what(*args, **keywords)
+
+        return self.do(do)
+
+    def close(self) -> None:
+        """Stop in order. Does nothing the second time. Raises what has ended the host, if something has."""
+        self._elsewhere()
+        self._end()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _end(self) -> None:
+        if self._token is not None and self._thread.is_alive():
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._closing.set)
+        self._thread.join()
+
+    def _elsewhere(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise OwnThread
