@@ -10,17 +10,17 @@ The one rule: each step may be the last one before a crash, and the next opening
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import attrs
 
-from dataspace.log.files import Files, open_plain
+from dataspace.log.files import Files
 from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
@@ -42,6 +42,7 @@ from dataspace.log.recovery import judge
 from dataspace.log.tail import Tail
 from dataspace.log.verdicts import (
     NOTHING_KNOWN,
+    Bytes,
     Evidence,
     Outcome,
     SegmentBytes,
@@ -49,6 +50,7 @@ from dataspace.log.verdicts import (
     Verdict,
     Visit,
 )
+from dataspace.log.windows import Window
 from dataspace.records import Salts
 
 _LEFT_OVER = 4096
@@ -75,39 +77,35 @@ class Owed(NamedTuple):
 
 
 @contextmanager
-def mapped(layout: Layout, *, alive: bool = False) -> Iterator[list[SegmentBytes]]:
-    """All segments of a log, mapped into memory while they are judged.
+def looked_at(layout: Layout, end: Mark | None = None, *, alive: bool = False) -> Iterator[list[SegmentBytes]]:
+    """All segments of a log, or those up to `end`, read while they are judged.
 
-    When an owner may be `alive` the last one is read instead: that owner may cut zeros off its end, and to
-    touch a mapped page that a file no longer has ends the process.
+    When an owner may be `alive` the last one is read at once, since that owner may cut zeros off its end; what comes
+    before an `end` nobody cuts.
     """
-    maps: list[mmap.mmap] = []
-    segments: list[SegmentBytes] = []
-    numbers = layout.segments()
+    reader = Reader(layout, lambda: BEGINNING)
     try:
+        numbers = [number for number in layout.segments() if end is None or number <= end.segment]
+        segments = []
         for number in numbers:
-            with open(open_plain(layout.segment(number)), "rb") as file:
-                data: bytes | memoryview = b""
-                if alive and number == numbers[-1]:
-                    data = file.read()
-                elif os.fstat(file.fileno()).st_size:
-                    maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-                    data = memoryview(maps[-1])
-                segments.append(SegmentBytes(number, data))
+            path = layout.segment(number)
+            if end is not None and number == end.segment:
+                length = end.offset
+            else:
+                length = path.stat().st_size
+            data: Bytes = Window(partial(reader.pread, number), length, str(path))
+            if alive and end is None and number == numbers[-1]:
+                data = reader.pread(number, 0, length)
+            segments.append(SegmentBytes(number, data))
         yield segments
     finally:
-        for segment in segments:
-            if isinstance(segment.data, memoryview):
-                segment.data.release()
-        for each in maps:
-            with suppress(BufferError):  # a view that somebody still holds: unmapped when that goes
-                each.close()
+        reader.close()
 
 
 def judged(layout: Layout, evidence: Evidence, visit: Visit | None = None) -> Verdict:
     """Recovery's verdict on a log that we own."""
     evidence = known_here(layout, evidence)
-    with mapped(layout) as segments:
+    with looked_at(layout) as segments:
         verdict = judge(segments, evidence, visit)
     left = 0 if verdict.cut is None else verdict.cut.length
     made = evidence.log_id is not None or left > _LEFT_OVER
@@ -123,12 +121,16 @@ def durable_part(layout: Layout, evidence: Evidence, visit: Visit | None) -> Ver
     The last batch may not be, unless it is empty or begins a segment.
     """
     evidence = known_here(layout, evidence)
-    with mapped(layout, alive=True) as segments:
+    with looked_at(layout, alive=True) as segments:
         verdict = judge(segments, evidence)
         last = verdict.last
         if verdict.outcome.writable and last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
             evidence = attrs.evolve(evidence, seen=(), start=None)
-            segments = _before(segments, last.segment, last.offset)
+            segments = [
+                SegmentBytes(number, data[: last.offset] if number == last.segment else data)
+                for number, data in segments
+                if number <= last.segment
+            ]
         return judge(segments, evidence, visit)
 
 
@@ -145,14 +147,8 @@ def still(
         known = known_here(layout, known)
         published = None if owner_of(layout.lock) is None else read_head(layout.head)
         mark = None if published is None else published.mark
-    with mapped(layout, alive=True) as segments:
-        yield segments if mark is None else _before(segments, mark.segment, mark.offset), known
-
-
-def _before(segments: list[SegmentBytes], last: int, offset: int) -> list[SegmentBytes]:
-    return [
-        SegmentBytes(number, data[:offset] if number == last else data) for number, data in segments if number <= last
-    ]
+    with looked_at(layout, mark, alive=True) as segments:
+        yield segments, known
 
 
 def known_here(layout: Layout, evidence: Evidence) -> Evidence:

@@ -83,7 +83,7 @@ class _Judgement:
     """One walk along a log, from its beginning or from a mark."""
 
     def __init__(self, segments: Sequence[SegmentBytes], evidence: Evidence, visit: Visit | None) -> None:
-        views = [SegmentBytes(each.id, memoryview(each.data)) for each in sorted(segments, key=_id_of)]
+        views = sorted(segments, key=_id_of)
         while views and written_end(views[-1].data) == 0:
             views.pop()
         self.segments = views

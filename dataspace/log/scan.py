@@ -12,12 +12,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
+    MAX_HEAD,
+    PREFIX,
     CommitHead,
     Frame,
     SegmentHead,
@@ -32,11 +34,11 @@ from dataspace.log.frames import (
     record_head,
 )
 from dataspace.log.marks import ChainHead, Mark
-from dataspace.log.verdicts import Found, SegmentBytes
+from dataspace.log.verdicts import Bytes, Found, SegmentBytes
 from dataspace.records import MOST, ZERO_HASH, Header, Kind
 
-Bytes: TypeAlias = bytes | memoryview
-
+_HEAD: Final = 512
+"""Bytes that hold most frames' heads."""
 _CHUNK: Final = 1 << 20
 _FIRST_CHUNK: Final = 1 << 12
 _ZEROS: Final = bytes(_CHUNK)
@@ -75,7 +77,7 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
     at = start
     frames: list[Frame] = []
     while True:
-        found = parse(data, at, number)
+        found = frame_at(data, at, number)
         if found is None:
             return Misfit(at, "no frame begins here")
         kind = found.type
@@ -93,6 +95,17 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
             return Misfit(found.offset, "a frame that does not belong here")
         else:
             return Misfit(found.offset, f"a frame of unknown type {kind}", newer=True)
+
+
+def frame_at(data: Bytes, at: int, segment: int) -> Frame | None:
+    """The frame that begins at `at`, by its header alone; None when none does."""
+    window = data[at : at + _HEAD]
+    found = parse(window, 0, segment, at)
+    if found is None and len(window) == _HEAD:
+        length = int.from_bytes(window[8:12], "little")
+        if _HEAD - PREFIX < length <= MAX_HEAD:
+            return parse(data[at : at + PREFIX + length], 0, segment, at)
+    return found
 
 
 def _close(start: int, end: int, frames: list[Frame], found: Frame, data: Bytes) -> Batch | Misfit:
@@ -113,7 +126,7 @@ def commit_hash(data: Bytes, offset: int) -> bytes:
     return sha256(data[offset : offset + COMMIT_SIZE]).digest()
 
 
-def is_commit_at(mark: Mark, frame: Bytes) -> bool:
+def is_commit_at(mark: Mark, frame: bytes | memoryview) -> bool:
     """Whether `frame`, the last `COMMIT_SIZE` bytes before `mark`, is the commit that it names."""
     found = parse(frame, 0, mark.segment, mark.offset - COMMIT_SIZE)
     return (
@@ -153,7 +166,7 @@ def commits_after(segment: SegmentBytes, start: int) -> Iterator[tuple[int, Comm
         while 0 <= hit < step:
             at = base + hit - 4
             if at >= start and at % 8 == 0 and at + COMMIT_SIZE <= len(data):
-                found = parse(data, at, number)
+                found = parse(data[at : at + COMMIT_SIZE], 0, number, at)
                 if found is not None:
                     yield at, commit_head(found.head)
             hit = chunk.find(pattern, hit + 1)
@@ -163,9 +176,10 @@ def commits_after(segment: SegmentBytes, start: int) -> Iterator[tuple[int, Comm
 
 def written_end(data: Bytes, start: int = 0) -> int:
     """The offset after the last byte from `start` on that is not zero; `start` when there is none."""
-    end = len(data)
+    end, size = len(data), _FIRST_CHUNK
     while end > start:
-        begin = max(start, end - _CHUNK)
+        begin = max(start, end - size)
+        size = min(2 * size, _CHUNK)
         chunk = bytes(data[begin:end])
         if chunk != _ZEROS[: end - begin]:
             return begin + len(chunk.rstrip(b"\0"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dataspace.log.frames import FORMAT, SegmentHead, Type, parse, segment_head
-from dataspace.log.scan import written_end
+from dataspace.log.frames import FORMAT, SegmentHead, Type, segment_head
+from dataspace.log.scan import frame_at, written_end
 from dataspace.log.verdicts import Outcome, SegmentBytes
 from dataspace.records import ZERO_HASH
 
@@ -29,7 +29,7 @@ class Unsound(Exception):
 
 def first_frame(segment: SegmentBytes) -> SegmentHead | None:
     """The head of a segment's first frame; None when that is not sound."""
-    found = parse(segment.data, 0, segment.id)
+    found = frame_at(segment.data, 0, segment.id)
     return None if found is None or found.type != Type.SEGMENT else segment_head(found.head)
 
 

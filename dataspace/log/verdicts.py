@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import attrs
 
@@ -28,11 +28,19 @@ from dataspace.log.marks import ChainHead, Damage, Head, Mark
 from dataspace.records import STORE_UID, Header
 
 
+class Bytes(Protocol):
+    """Bytes that are looked at in slices: `bytes`, a `memoryview`, or what reads them then."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, where: slice, /) -> bytes | memoryview: ...
+
+
 class SegmentBytes(NamedTuple):
     """A segment as recovery reads it: the id that its file's name says, and all its bytes."""
 
     id: int
-    data: bytes | memoryview
+    data: Bytes
 
 
 class Span(NamedTuple):

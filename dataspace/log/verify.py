@@ -18,9 +18,9 @@ import attrs
 from dataspace.drafts import read_deeds, read_used
 from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head
 from dataspace.log.recovery import judge
-from dataspace.log.scan import Batch, Bytes, Trail, commit_hash, commits_after, read_batch, written_end, wrong_bodies
+from dataspace.log.scan import Batch, Trail, commit_hash, commits_after, read_batch, written_end, wrong_bodies
 from dataspace.log.seals import first_frame
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
+from dataspace.log.verdicts import NOTHING_KNOWN, Bytes, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.records import Header, Kind, content_digest, split_body, split_digests
 
 Bodies: TypeAlias = dict[int, bytes | None]
@@ -111,7 +111,7 @@ class Verification:
             if verdict.outcome.writable and each.id > verdict.end.segment:
                 return
             self.counts.segments += 1
-            for finding in self._segment(SegmentBytes(each.id, memoryview(each.data))):
+            for finding in self._segment(each):
                 if (finding.segment, finding.offset) != told:
                     yield finding
 
