@@ -11,8 +11,8 @@ Each arrow is a reaction to a promise, and what it needs stands in its arguments
 data: it goes on after a restart, and in a newer version of this code.
 
 To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_answered`,
-`_unanswered`, `_next`, `_returned`, `_raised`, `_failed`, `_timed`, `_untimed`, `_ended_with` and `_broke_with`, with
-their arguments. These stay callable as they are; what is to be different gets another name, and the old method goes when no
+`_unanswered`, `_next`, `_returned`, `_raised`, `_failed`, `_timed`, `_untimed` and `_steered`, with their arguments.
+These stay callable as they are; what is to be different gets another name, and the old method goes when no
 store can have it any more. A change of the fields takes a higher `version` and a step of `upgrade`.
 
 The one rule: a turn waits for one thing, the model or the calls of one answer, and all that was said is in `messages`.
@@ -149,7 +149,7 @@ class Session(Settings, Calls, Steering, Usage):
     # A turn.
 
     def _running_now(self) -> int:
-        return 0 if self._answer is None else self._over + 1
+        return self._over + 1 if self._ending else 0
 
     def _is_fork(self) -> bool:
         return self._within != self.session_id
@@ -195,8 +195,9 @@ class Session(Settings, Calls, Steering, Usage):
             timer = self.device("timer").until(self.now() + self.max_seconds)
             timer.then(self._timed, n, broken=self._untimed)
             self._timer = timer.id
-        self._answer = output = self._ask(n, 1)
+        output = self._ask(n, 1)
         ending = output.then(None, n, broken=self._failed)
+        self._ending = ending.id
         if n == len(self.history):
             self._last = ending.id
         return output
@@ -299,15 +300,18 @@ class Session(Settings, Calls, Steering, Usage):
             state_own(self, "turn-interrupted", n, self.session_id, by=stopped["by"], step=self._step)
         else:
             state_own(self, "turn-failed", n, self.session_id, error=named(error))
+        forked = isinstance(error, Forked) and self._is_fork()
+        if self._steers:
+            self._break_steers(error, every=forked)
         self._close(n)
-        if isinstance(error, Forked) and self._is_fork():  # the inputs that wait were given to the parent
+        if forked:  # the inputs that wait were given to the parent
             for waiting in range(n + 1, len(self.history) + 1):
                 if waiting not in self._dropped:
                     self._drop(waiting, str(error), "turn-failed", error=named(error))
 
     def _close(self, n: int) -> None:
         self._over = n
-        self._answer = None
+        self._ending = 0
         if self._timer:
             cancel(Promise(self._timer), TurnOver(f"turn {n} of {self.session_id!r} is over"))
             self._timer = 0

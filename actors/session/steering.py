@@ -6,7 +6,7 @@
 
 Both happen in the crank that begins the step or ends the turn, so an input is always in exactly one place.
 
-The one rule: an input that is in `_steers` has not been heard by any model.
+The one rule: an input that stands in `_steers` has been heard by no model.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.chat import Content, check_input, marked
+from vat.errors import exception_of, failure_of
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor, state_own
 from vat.objects.collections import List, Map
@@ -25,11 +26,13 @@ class Steering(Actor):
 
     messages: List[Mapping[str, Any]]
 
-    _answer: Any = None
-    """The promise of what the running turn gives; None when none runs."""
+    _ending: int = 0
+    """The promise that is settled when the running turn is over, by number; 0 when none runs."""
     _steers: Map[int, Mapping[str, Any]]
-    """Inputs that wait for the running turn's next step, in the order of acceptance."""
+    """Inputs that were given for the running turn, in the order of acceptance; empty once they joined it."""
     _last_steer: int = 0
+    _broken: Any = None
+    """How the last turn that failed after it was steered has failed."""
 
     def steer(self, input: Content) -> Promise:
         """Take an input that joins the running turn at its next step; it is a turn of its own if none runs.
@@ -43,42 +46,36 @@ class Steering(Actor):
         check_input(input)
         asker = self.asker
         said = {"input": marked(input), "request": asker.request, "by": asker.by, "via": asker.via}
-        if self._answer is None:
-            return self._accept(said)
         n = self._running_now()
+        if not n:
+            return self._accept(said)
         self._last_steer = number = self._last_steer + 1
-        self._steers[number] = {**said, "turn": n, "session": self.session_id}
+        self._steers[number] = said
         state_own(self, "steer", n, self.session_id, **said)
-        promise: Promise = self._answer.then(self._ended_with, number, broken=self._broke_with)
-        return promise
+        return Promise(self._ending).then(self._steered, number)
 
     def _join(self, n: int, step: int) -> None:
         """A step begins: what was given for this turn joins it."""
         for number, said in list(self._steers.items()):
-            if said["turn"] == n:
-                del self._steers[number]
-                content = marked(said["input"])
-                self.messages.append({"role": "user", "content": content})
-                about = {"input": content, "request": said["request"], "by": said["by"], "via": said["via"]}
+            if said:
+                self._steers[number] = {}
+                about = _about(said)
+                self.messages.append({"role": "user", "content": about["input"]})
                 state_own(self, "steered", n, self.session_id, step, **about)
 
-    def _ended_with(self, output: Content, number: int) -> Any:
-        """The turn that an input was given for is over."""
-        return output if number not in self._steers else self._accept(self._too_late(number))
+    def _break_steers(self, error: Exception, every: bool) -> None:
+        """The running turn has failed: those who steered it will hear of that; with `every`, those who wait as well."""
+        for number, said in list(self._steers.items()):
+            if every or not said:
+                del self._steers[number]
+                self._broken = failure_of(error)
 
-    def _broke_with(self, error: Exception, number: int) -> Promise:
-        """The turn that an input was given for was ended."""
+    def _steered(self, output: Content, number: int) -> Any:
+        """The turn that an input was given for is over, however it ended."""
         if number not in self._steers:
-            raise error
-        given_to = self._steers[number]["session"]
-        said = self._too_late(number)
-        if given_to != self.session_id:
-            raise error  # this is a fork, and the input was given to the parent
-        return self._accept(said)
-
-    def _too_late(self, number: int) -> dict[str, Any]:
+            raise exception_of(self._broken)
         said = self._steers.pop(number)
-        return {"input": marked(said["input"]), "request": said["request"], "by": said["by"], "via": said["via"]}
+        return self._accept(_about(said)) if said else output
 
     # What the turn says.
 
@@ -89,3 +86,8 @@ class Steering(Actor):
     def _running_now(self) -> int:
         """The number of the turn that has begun and is not over; 0 for none."""
         raise NotImplementedError
+
+
+def _about(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What facts say of an input."""
+    return {"input": marked(said["input"]), "request": said["request"], "by": said["by"], "via": said["via"]}
