@@ -1,0 +1,54 @@
+"""Chat messages, made: what a person says, and what a model is told of a call that it has made.
+
+The one rule: every text is marked as content, so that it can be erased alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from actors.chat import marked, told
+from dataspace.values import Text
+from vat.devices.outcomes import OutcomeUnknown
+from vat.errors import failure_of
+
+UNKNOWN: Final = (
+    "The outcome of this call is unknown: it was started, and nobody knows whether it took effect. "
+    "It has not been run again. Find out before you repeat it."
+)
+"""What a model is told of a call whose outcome nobody knows."""
+
+NOT_RUN: Final = "This call was not carried out: the turn ended before it."
+"""What a model is told of a call that was never started."""
+
+
+def failed(error: BaseException) -> str:
+    """What a model is told of a call that broke with `error`.
+
+    >>> failed(ValueError("no such city"))
+    'This call failed: ValueError: no such city'
+    """
+    if isinstance(error, OutcomeUnknown):
+        return UNKNOWN
+    failure = failure_of(error)
+    return f"This call failed: {failure['error']}: {failure['message']}"
+
+
+def user(content: Any) -> dict[str, Any]:
+    """The message of a person: a text, or a list of content parts.
+
+    >>> user("hello")
+    {'role': 'user', 'content': 'hello'}
+    """
+    return {"role": "user", "content": marked(content)}
+
+
+def tool_message(call: Mapping[str, Any], outcome: Any) -> dict[str, Any]:
+    """The message that tells a model what came of its call: a value, or the exception that it broke with.
+
+    >>> tool_message({"id": "c1"}, {"rows": 3})
+    {'role': 'tool', 'content': '{"rows": 3}', 'tool_call_id': 'c1'}
+    """
+    content = Text(failed(outcome)) if isinstance(outcome, BaseException) else marked(told(outcome))
+    return {"role": "tool", "content": content, "tool_call_id": call["id"]}

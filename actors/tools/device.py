@@ -1,0 +1,213 @@
+"""`Tools`: a device that carries out a model's tool calls with functions.
+
+    @tool(timeout=20, on_crash="retry")
+    async def weather(city: str, days: int = 1) -> str:
+        "The weather in a city."
+
+    def delete(path: str) -> None:            # runs in a thread
+        ...
+
+    tools = Tools(weather, tool(approval=True)(delete), McpTools(["some-server"], prefix="files_"))
+    open_host(..., devices={"tools": tools});  host.spawn(Session, tools=tools)
+
+Each tool has its own policy: a call of it is a variant of the effect `run`, with its name (`vat.devices.devices`).
+
+The one rule: one call, one tool, one outcome. Whatever a function does is told as the outcome of its call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import attrs
+import trio
+
+from actors.tools.answers import LONGEST, shortened
+from actors.tools.declaring import declared
+from actors.tools.errors import ApprovalWanted, BadTool, NoSuchTool
+from actors.tools.signatures import Signature
+from dataspace.values import freeze
+from vat.devices.devices import Effect, Policy, effect
+
+Function: TypeAlias = Callable[..., Any]
+
+THREADS: Final = 40
+"""Threads at once for the plain functions of one `Tools`."""
+
+ASKING: Final = Policy(on_crash="retry")
+"""How it is found out that a call has to be approved of: nothing happens, so it may happen again."""
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Tools from elsewhere (`McpTools`), to be offered among others."""
+
+    prefix: str
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        """In the form that models take. Raises what says how they are fetched, when they were not."""
+
+    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]: ...
+    def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None: ...
+    async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any: ...
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(self, *raised: Any) -> Any: ...
+
+
+@attrs.frozen(eq=False)
+class _Tool:
+    function: Function
+    signature: Signature
+    policy: Policy
+    approval: bool
+    longest: int
+
+
+class Tools:
+    """A device that runs these functions, each under its own name; what is said here comes before what `@tool` says.
+
+    An `async def` runs in the host's event loop, a plain `def` in a thread, of which there are at most `threads`. A
+    function takes what the model sends as keyword arguments; one with a parameter annotated `Effect` is given that as
+    well. Sources such as `McpTools` stand among the functions; each but one needs a `prefix`.
+
+    policy: how tools are run that say nothing themselves; by default a call that was under way when the host died is
+      not run again. policies: by the name of a tool.
+    approval: names of tools whose every call a person has to approve of first.
+    longest: characters that a model is told of an answer.
+
+    Raises `BadTool`.
+    """
+
+    def __init__(
+        self,
+        *tools: Function | Source,
+        policy: Policy | None = None,
+        policies: Mapping[str, Policy] | None = None,
+        approval: Iterable[str] = (),
+        longest: int = LONGEST,
+        threads: int = THREADS,
+    ) -> None:
+        self._tools: dict[str, _Tool] = {}
+        self._sources: dict[str, Source] = {}
+        usual, own, approval = policy or Policy(), dict(policies or {}), set(approval)
+        for each in tools:
+            if isinstance(each, Source):
+                if each.prefix in self._sources:
+                    raise BadTool(
+                        repr(each), f"there are two sources with the prefix {each.prefix!r}; give each its own"
+                    )
+                self._sources[each.prefix] = each
+                continue
+            said = declared(each) if callable(each) else None
+            if said is None:
+                raise BadTool(repr(each), "it is no function; give a `def` or an `async def`")
+            signature = Signature.of(each, said.name, said.description)
+            name = signature.name
+            if name in self._tools:
+                raise BadTool(name, "there are two of that name; rename one")
+            how = own.pop(name, None) or said.policy or usual
+            longest_of = said.longest or longest
+            self._tools[name] = _Tool(each, signature, how, said.approval or name in approval, longest_of)
+            approval.discard(name)
+        for name in (*own, *approval):
+            raise BadTool(name, f"something is said of it, and it is not here; there are {', '.join(self._tools)}")
+        self._threads = trio.CapacityLimiter(threads)
+        self._entered: list[AsyncExitStack] = []
+        self.policies = {"run": usual}
+        self.variants = {"run": self.variant}
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        """What a `Session` or a `Toolbox` is given as `tools`. Those of sources must have been fetched."""
+        found = [tool.signature.schema for tool in self._tools.values()]
+        for source in self._sources.values():
+            found += source.schemas
+        return found
+
+    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+        """The schemas, when the sources were asked for theirs; `credential` is `vault.resolve`, if they need one."""
+        for source in self._sources.values():
+            await source.fetch(credential)
+        return self.schemas
+
+    async def __aenter__(self) -> Tools:
+        stack = AsyncExitStack()
+        async with stack:
+            for source in self._sources.values():
+                await stack.enter_async_context(source)
+            self._entered.append(stack.pop_all())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._entered.pop().aclose()
+
+    @effect(on_crash="retry")
+    async def offer(self, effect: Effect) -> list[dict[str, Any]]:
+        """The schemas of all tools, as they are now."""
+        return await self.fetch(effect.credential)
+
+    @effect
+    async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any:
+        """Carry out one tool call.
+
+        Raises `NoSuchTool`, `BadArguments`, what the function raises, `NotAValue` for what it returns, and, without
+        having done anything, `ApprovalWanted` for a call that was not `approved` by a person and has to be.
+        """
+        name = call["function"]["name"]
+        tool = self._tools.get(name)
+        if tool is None:
+            source = self._source(name)
+            if source is None:
+                raise NoSuchTool(name, tuple(self._tools))
+            return await source.run(effect, call, approved)
+        arguments = tool.signature.arguments(call["function"].get("arguments"))
+        if tool.approval and not approved:
+            raise ApprovalWanted(name)
+        given = await self._called(tool, effect, arguments)
+        return shortened(freeze(given, None, f"{name}()"), tool.longest)
+
+    def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None:
+        """Which tool a call is of, and how that is run."""
+        name = call["function"]["name"]
+        tool = self._tools.get(name)
+        if tool is None:
+            source = self._source(name)
+            return None if source is None else source.variant(call, approved)
+        return (f"{name}?", ASKING) if tool.approval and not approved else (name, tool.policy)
+
+    def _source(self, name: str) -> Source | None:
+        for prefix, source in self._sources.items():
+            if prefix and name.startswith(prefix):
+                return source
+        return self._sources.get("")
+
+    async def _called(self, tool: _Tool, effect: Effect, arguments: dict[str, Any]) -> Any:
+        waits = inspect.iscoroutinefunction(tool.function)
+        if tool.signature.effect is not None:
+            arguments[tool.signature.effect] = effect if waits else _in_thread(effect)
+        if waits:
+            return await tool.function(**arguments)
+        return await trio.to_thread.run_sync(
+            partial(tool.function, **arguments), abandon_on_cancel=True, limiter=self._threads
+        )
+
+
+def _in_thread(effect: Effect) -> Effect:
+    """The effect, for a function that runs in a thread: what it asks for is done where the host runs."""
+    return Effect(
+        id=effect.id,
+        device=effect.device,
+        method=effect.method,
+        session=effect.session,
+        attempt=effect.attempt,
+        progress=lambda value: trio.from_thread.run_sync(effect.progress, value),
+        credential=lambda name: trio.from_thread.run_sync(effect.credential, name),
+    )

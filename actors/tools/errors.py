@@ -1,0 +1,78 @@
+"""What is wrong with a tool, or with a call of one.
+
+The one rule: a model reads most of these, so each says what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dataspace.errors import KeeveError
+
+
+class BadTool(KeeveError, TypeError):
+    """Something that cannot be a tool; `reason` says why and what to do."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.name} cannot be a tool: {self.reason}"
+
+
+class NoSuchTool(KeeveError, LookupError):
+    """A model called a tool (`name`) that is not there; `known` are those that are."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"there is no tool {self.name!r}; there are {', '.join(self.known) or 'none'}"
+
+
+class BadArguments(KeeveError, ValueError):
+    """A model called a tool (`name`) with arguments that do not fit; `reason` says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the arguments of {self.name} do not fit: {self.reason}"
+
+
+class ToolFailed(KeeveError):
+    """A tool (`name`) of a server says that it has failed; `said` is how it puts that."""
+
+    def __init__(self, name: str, said: str) -> None:
+        super().__init__(name, said)
+        self.name = name
+        self.said = said
+
+    def __str__(self) -> str:
+        return f"{self.name} failed: {self.said}"
+
+
+class ApprovalWanted(KeeveError):
+    """A tool (`name`) was not called, because a person has to approve of the call first."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"a person has to approve of this call of {self.name} first; nobody was asked, and it was not made"
+
+
+class CallRefused(KeeveError):
+    """A person has refused a call, which was not made."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
