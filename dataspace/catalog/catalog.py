@@ -10,7 +10,6 @@ The one rule: nothing is known here that a scan of the log would not tell.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from dataspace.catalog.lookups import Lookups
 from dataspace.catalog.recall import Notable, Recall, noted
 from dataspace.catalog.recent import Recent
 from dataspace.catalog.tables import FORMAT, READING, Tables, about, ours
+from dataspace.catalog.writing import Writing
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
 from dataspace.log.marks import START, ChainHead, Head, Mark
@@ -47,7 +47,7 @@ _PASSING: Final = (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.NoMemE
 class Flush:
     """One run of records on its way into the tables. `write` may be called in any one thread."""
 
-    def __init__(self, recent: Recent, tables: Tables, writing: threading.RLock) -> None:
+    def __init__(self, recent: Recent, tables: Tables, writing: Writing) -> None:
         self.recent = recent
         self.tables = tables
         self.error: Exception | None = None
@@ -62,6 +62,8 @@ class Flush:
         """Write it. What goes wrong is kept in `error`, for `Catalog.finish`."""
         try:
             with self._writing:
+                if self.threadsafe and not self._writing.ours:
+                    raise apsw.BusyError("another process writes this file: the one that opened it")
                 self.tables.write(self.recent)
         except FAILED as error:
             self.error = error
@@ -78,11 +80,12 @@ class Catalog(Lookups):
     def __init__(self, path: Path | None, store: Store) -> None:
         self._store = store
         self._path = None if store.readonly else path
-        self._writing = threading.RLock()
+        self._writing = Writing()
         self._wait = RUN
         self._making = False
         self.recall = Recall(store, self.locate)
-        tables = self._found(path) or self._fresh()
+        with self._writing:
+            tables = self._found(path) or self._fresh()
         super().__init__(tables)
         try:
             self._begin_at(tables.head())
@@ -93,7 +96,7 @@ class Catalog(Lookups):
             self.rebuild(store.head.position)
 
     def close(self) -> None:
-        """Write what is not written yet, and close the file."""
+        """Write what is not written yet, and close the file. In a forked child nothing is written, here or above."""
         self.flush()
         with self._writing:
             self._tables.close()
@@ -267,6 +270,8 @@ class Catalog(Lookups):
         return header.position == position and header.hash == digest
 
     def _fresh(self) -> Tables:
+        if not self._writing.ours:
+            self._path = None
         if self._path is not None:
             try:
                 remove(self._path)
