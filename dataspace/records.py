@@ -164,6 +164,18 @@ class Header(NamedTuple):
         """The record's own hash."""
         return record_hash(self.uid, self.seq, self.kind, self.time, self.previous, self.body_digest)
 
+    @property
+    def hashed(self) -> bytes:
+        """The bytes that the hash is the SHA-256 of."""
+        return DOMAIN + _LINKED.pack(self.uid, self.seq, self.kind, self.time, self.previous, self.body_digest)
+
+    @classmethod
+    def of_hashed(cls, data: bytes, position: int) -> Header:
+        """The header of the record at `position` whose hash is over `data`, but its epoch. Raises `ValueError`."""
+        if len(data) != len(DOMAIN) + _LINKED.size or not data.startswith(DOMAIN):
+            raise ValueError("these are not the bytes that a record's hash is over")
+        return cls(position, 0, *_LINKED.unpack_from(data, len(DOMAIN)))
+
 
 class Body(NamedTuple):
     """A stored body taken apart."""

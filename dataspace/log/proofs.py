@@ -1,0 +1,125 @@
+"""Receipts: what proves to anybody that a record is in a log, as one small text.
+
+    c2sp.org/tlog-proof@v1
+    extra a2VldmUgcmVjb3JkIDEK…       base64 of what the record's hash is over: session, seq, kind, time, …
+    index 6                           the record's position less one
+    B95lDa8R83lS8n0eG+o0buTxRKQT…     the inclusion proof, a hash on each line, from the leaf's sibling up
+                                      an empty line
+    keeve/4b6565766527…               the signed checkpoint, as it is
+
+The format is C2SP's `tlog-proof`. A receipt proves the record's header, and with it, since the header names the record
+before, all that its session said up to there; what a record says is proven with the digests in its header.
+
+The one rule: a receipt is everything that is needed besides a verifier key. Who checks one asks no store.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.log.merkle import LONGEST, includes, leaf_hash
+from dataspace.log.notes import BadNote, Checkpoint, Note, checked_checkpoint
+from dataspace.log.verifiers import Verifier, strict_base64
+from dataspace.records import MOST, Header
+
+_FIRST: Final = "c2sp.org/tlog-proof@v1"
+_INDEX = re.compile(r"index (0|[1-9]\d{0,18})", re.ASCII)
+
+
+class BadReceipt(KeeveError, ValueError):
+    """What was given as a receipt is none, or proves nothing."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"this receipt proves nothing: {what}; it must be kept byte for byte as it was given out")
+
+
+@attrs.frozen
+class LogProof:
+    """That an entry is in a log: its `index` from 0, the inclusion proof, the signed checkpoint that it leads to.
+
+    `extra` is what the application needs besides to know the entry; nobody vouches for it.
+    """
+
+    index: int
+    hashes: tuple[bytes, ...]
+    note: Note
+    extra: bytes | None = None
+
+    @classmethod
+    def parse(cls, data: str | bytes) -> LogProof:
+        """The proof that `data` is. Raises `BadReceipt` or `BadNote`. Nothing is checked but the form."""
+        try:
+            text = data.decode() if isinstance(data, bytes) else data
+        except UnicodeError:
+            raise BadReceipt("it is not UTF-8") from None
+        above, _, note = text.partition("\n\n")
+        lines = above.split("\n", LONGEST + 3)
+        if lines.pop(0) != _FIRST:
+            raise BadReceipt(f"it does not begin with the line {_FIRST}")
+        extra = None
+        if lines and lines[0].startswith("extra "):
+            extra = strict_base64(lines.pop(0).removeprefix("extra "))
+            if extra is None:
+                raise BadReceipt("the line `extra` is not base64")
+        index = _INDEX.fullmatch(lines.pop(0)) if lines else None
+        if index is None or int(index[1]) >= MOST:
+            raise BadReceipt("it has no line `index` with a number")
+        hashes = tuple([each for each in map(strict_base64, lines) if each is not None and len(each) == 32])
+        if len(hashes) != len(lines) or len(hashes) > LONGEST:
+            raise BadReceipt(f"the lines after `index` are not at most {LONGEST} hashes")
+        return cls(int(index[1]), hashes, Note.parse(note), extra)
+
+    def __str__(self) -> str:
+        lines = [_FIRST]
+        if self.extra is not None:
+            lines.append(f"extra {b64encode(self.extra).decode()}")
+        lines.append(f"index {self.index}")
+        lines += [b64encode(each).decode() for each in self.hashes]
+        return "\n".join(lines) + f"\n\n{self.note}"
+
+
+@attrs.frozen
+class Receipt:
+    """Proves that the record with this header was in the log when the checkpoint was signed. `str` gives the file."""
+
+    header: Header
+    checkpoint: Checkpoint
+    proof: LogProof = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, header: Header, hashes: Iterable[bytes], note: Note) -> Receipt:
+        """The receipt of a record, from the inclusion proof that leads to the root in a signed checkpoint."""
+        proof = LogProof(header.position - 1, tuple(hashes), note, header.hashed)
+        return cls(header._replace(epoch=0), Checkpoint.parse(note.text), proof)
+
+    @classmethod
+    def parse(cls, data: str | bytes) -> Receipt:
+        """The receipt in a file. Raises `BadReceipt`: also when the record's hash does not lead to the root."""
+        try:
+            proof = LogProof.parse(data)
+            checkpoint = Checkpoint.parse(proof.note.text)
+        except BadNote as bad:
+            raise BadReceipt(str(bad.what)) from bad
+        try:
+            header = Header.of_hashed(proof.extra or b"", proof.index + 1)
+        except ValueError as bad:
+            raise BadReceipt(f"in the line `extra`, {bad}") from bad
+        if not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), proof.index, proof.hashes):
+            raise BadReceipt("the record's hash does not lead to the root in its checkpoint")
+        return cls(header, checkpoint, proof)
+
+    def verify(self, keys: Iterable[Verifier]) -> list[Verifier]:
+        """The keys, among these, that vouch for it. Raises `BadSignature`, or `NotSigned` without the log's own."""
+        return checked_checkpoint(self.proof.note, keys)[1]
+
+    def __str__(self) -> str:
+        return str(self.proof)
