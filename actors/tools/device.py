@@ -18,11 +18,12 @@ The one rule: one call, one tool, one outcome. Whatever a function does is told 
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, TypeAlias
 
 import attrs
 import trio
@@ -43,21 +44,34 @@ ASKING: Final = Policy(on_crash="retry")
 """How it is found out that a call has to be approved of: nothing happens, so it may happen again."""
 
 
-@runtime_checkable
-class Source(Protocol):
-    """Tools from elsewhere (`McpTools`), to be offered among others."""
+class Source(ABC):
+    """Tools from elsewhere (`McpTools`), to be offered among others: a device by itself as well."""
 
     prefix: str
+    """What the names of its tools begin with."""
 
     @property
+    @abstractmethod
     def schemas(self) -> list[dict[str, Any]]:
         """In the form that models take. Raises what says how they are fetched, when they were not."""
 
-    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]: ...
-    def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None: ...
-    async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any: ...
-    async def __aenter__(self) -> Any: ...
-    async def __aexit__(self, *raised: Any) -> Any: ...
+    @abstractmethod
+    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+        """The same, when they have been asked for."""
+
+    @abstractmethod
+    def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None:
+        """As in `Tools`."""
+
+    @abstractmethod
+    async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any:
+        """As in `Tools`."""
+
+    @abstractmethod
+    async def __aenter__(self) -> Source: ...
+
+    @abstractmethod
+    async def __aexit__(self, *raised: Any) -> None: ...
 
 
 @attrs.frozen(eq=False)
