@@ -40,7 +40,7 @@ class BadAnswer(KeeveError):
     def __str__(self) -> str:
         return (
             f"the model device's answer cannot be used: {self.what}. "
-            "It is {'message': {'role': 'assistant', 'content': ..., 'tool_calls': [...]}, 'usage': {...} or None}"
+            "Return {'message': {'role': 'assistant', 'content': ..., 'tool_calls': [...]}, 'usage': {...} or None}"
         )
 
 

@@ -9,6 +9,7 @@ The one rule: nothing is defined here. An error lives with what raises it.
 from __future__ import annotations
 
 from actors.chat import BadAnswer, BadInput
+from actors.directory import NoHost
 from actors.models import (
     BadModelSetting,
     BadModelURL,
@@ -20,27 +21,35 @@ from actors.models import (
     NotJSON,
     ScriptMismatch,
 )
-from actors.session import BadSetting, TurnInterrupted
-from actors.tools import BadArguments, BadTool, NoSuchTool
+from actors.models.failures import ModelError
+from actors.session import BadSetting, TurnInterrupted, TurnOver
+from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
-from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
+from dataspace.log.files import DiskFull, NotWritable, ReadFailed, SyncFailed, WriteFailed
+from dataspace.log.notes import BadNote, BadSignature, NotSigned
+from dataspace.log.proofs import BadReceipt
 from dataspace.log.store import (
+    BodyErased,
     NotAStore,
     RecordTooLarge,
     StaleOwner,
+    StoreClosed,
     StoreFailed,
     StoreMoved,
     StoreOwned,
     StoreReadOnly,
 )
 from dataspace.log.verdicts import LogCorrupt, LogError, LogTampered, LogTruncated, NewerFormat, SessionDamaged
+from dataspace.log.verifiers import BadKey
 from dataspace.observe.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 from dataspace.observe.dataspace import NoSuchSession, ObserverFailed
 from dataspace.observe.events import NotProven
 from dataspace.patterns import BadPattern
 from dataspace.values import FrozenValue, NotAValue
+from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
+from keeve.host_thread import OwnThread
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice
@@ -69,33 +78,44 @@ from vat.errors import (
     Refused,
     Revoked,
 )
+from vat.heap.memory import BadSnapshotPage
 from vat.heap.messages import BadRequestId
 from vat.heap.refs import NotNear
 from vat.heap.restore import BrokenChain, NoSuchPoint
 from vat.host.asking import NotRunning
+from vat.host.following import Outrun
 from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 
 __all__ = [
+    "ApprovalWanted",
     "BadActorType",
     "BadAnswer",
     "BadArguments",
     "BadCursor",
+    "BadEncoding",
     "BadInput",
+    "BadKey",
     "BadModelSetting",
     "BadModelURL",
     "BadName",
+    "BadNote",
     "BadOutcome",
     "BadPattern",
     "BadPolicy",
+    "BadReceipt",
     "BadRequestId",
     "BadSessionId",
     "BadSetting",
+    "BadSignature",
+    "BadSnapshotPage",
     "BadTool",
+    "BodyErased",
     "Broken",
     "BrokenChain",
     "Busy",
+    "CallRefused",
     "CrankOverrun",
     "CursorAhead",
     "CursorChanged",
@@ -117,12 +137,14 @@ __all__ = [
     "LogTruncated",
     "ModelBusy",
     "ModelCut",
+    "ModelError",
     "ModelNonsense",
     "ModelRefused",
     "ModelUnreachable",
     "NewerFormat",
     "NewerVersion",
     "NoCredential",
+    "NoHost",
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchMethod",
@@ -138,11 +160,16 @@ __all__ = [
     "NotNear",
     "NotProven",
     "NotRunning",
+    "NotSigned",
+    "NotWritable",
     "ObserverFailed",
     "OutcomeUnknown",
+    "Outrun",
     "OutsideCrank",
+    "OwnThread",
     "PromiseCycle",
     "PromiseGone",
+    "ReadFailed",
     "ReadOnly",
     "RecordTooLarge",
     "Refused",
@@ -152,13 +179,16 @@ __all__ = [
     "SessionDamaged",
     "SnapshotMismatch",
     "StaleOwner",
+    "StoreClosed",
     "StoreFailed",
     "StoreMoved",
     "StoreOwned",
     "StoreReadOnly",
     "SyncFailed",
     "TestRunGuard",
+    "ToolFailed",
     "TurnInterrupted",
+    "TurnOver",
     "UnknownActorType",
     "UnknownDevice",
     "UpgradeFailed",

@@ -30,7 +30,7 @@ class OwnThread(KeeveError, RuntimeError):
     def __init__(self) -> None:
         super().__init__(
             "this was called in the host's own thread (by an actor, a device or a listener), which would wait for "
-            "itself: an actor sends and goes on with a promise; a device calls from trio.to_thread.run_sync(...)"
+            "itself: in an actor, send and go on with the promise; in a device, call from trio.to_thread.run_sync(...)"
         )
 
 

@@ -39,7 +39,7 @@ class BadPage(KeeveError, ValueError):
     """Bytes that are no page; says what is wrong with them."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"not a heap page: {reason}")
+        super().__init__(f"not a heap page: {reason}; run `keeve verify` to see which snapshots are touched")
         self.reason = reason
 
 

@@ -53,7 +53,7 @@ class Deleted(Broken):
 
 def gone(session: str) -> Deleted:
     """The error for a session that was deleted."""
-    return Deleted(f"session {session!r} has been deleted; its id never comes back")
+    return Deleted(f"session {session!r} has been deleted, and its id never comes back: use another")
 
 
 class PromiseCycle(Broken):
@@ -88,7 +88,7 @@ class OutsideCrank(KeeveError, RuntimeError):
     usage: ClassVar[bool] = True
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: there is no crank here; only an actor's methods can do this, while they run")
+        super().__init__(f"{what}: there is no crank here; do this in an actor's method, while it runs")
 
 
 class NoSuchMethod(KeeveError, AttributeError):

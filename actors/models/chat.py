@@ -55,7 +55,7 @@ class BadModelURL(KeeveError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"the model's base URL {self.reason}; it looks like https://api.openai.com/v1"
+        return f"the model's base URL {self.reason}; give one like https://api.openai.com/v1"
 
 
 class ChatModel:
@@ -190,7 +190,10 @@ class ChatModel:
         if self._credential is not None:
             key = effect.credential(self._credential).strip()
             if not key.isascii() or not key.isprintable():
-                raise NoCredential(self._credential, "its value has characters that no HTTP header can carry")
+                raise NoCredential(
+                    self._credential,
+                    "its value has characters that no HTTP header can carry; correct it where it comes from",
+                )
             headers["Authorization"] = f"Bearer {key}"
         return headers
 

@@ -257,7 +257,7 @@ class Session(Settings, Calls, Steering, Usage):
     def _timed(self, at: Any, n: int) -> None:
         """The turn's time is over."""
         if n == self._running_now() and self._stopped is None:
-            error = TurnOver(f"turn {n} of {self.session_id!r} has no more time")
+            error = TurnOver(f"turn {n} of {self.session_id!r} has no more time: give turns more with max_seconds")
             self._stop(n, error, limit="time")
 
     def _untimed(self, error: Exception, n: int) -> None:
@@ -313,7 +313,7 @@ class Session(Settings, Calls, Steering, Usage):
         self._over = n
         self._ending = 0
         if self._timer:
-            cancel(Promise(self._timer), TurnOver(f"turn {n} of {self.session_id!r} is over"))
+            cancel(Promise(self._timer), TurnOver(f"turn {n} of {self.session_id!r} is over: ask again in another one"))
             self._timer = 0
         if self._spent:
             self._spent = {}

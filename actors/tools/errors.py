@@ -68,7 +68,7 @@ class ApprovalWanted(KeeveError):
         self.name = name
 
     def __str__(self) -> str:
-        return f"a person has to approve of this call of {self.name} first; nobody was asked, and it was not made"
+        return f"a person has to approve of this call of {self.name} first, and it was not made: ask one"
 
 
 class CallRefused(KeeveError):

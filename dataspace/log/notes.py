@@ -42,7 +42,7 @@ class BadNote(KeeveError, ValueError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"this is no {what}; it must be kept byte for byte as it was given out")
+        super().__init__(f"this is no {what}; keep it byte for byte as it was given out")
 
 
 class NotSigned(KeeveError):

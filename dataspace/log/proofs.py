@@ -39,7 +39,7 @@ class BadReceipt(KeeveError, ValueError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"this receipt proves nothing: {what}; it must be kept byte for byte as it was given out")
+        super().__init__(f"this receipt proves nothing: {what}; keep it byte for byte as it was given out")
 
 
 @attrs.frozen

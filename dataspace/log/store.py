@@ -79,7 +79,7 @@ class StoreReadOnly(KeeveError):
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         self.why = why
-        super().__init__(f"{path} is open for reading only: {why}")
+        super().__init__(f"{path} is open for reading only: {why}; use a host that owns the store to write")
 
 
 class StoreClosed(KeeveError):
@@ -142,7 +142,7 @@ class NoSuchRecord(KeeveError, LookupError):
 
     def __init__(self, address: int, what: str = "no record begins there") -> None:
         self.address = address
-        super().__init__(f"address {address}: {what}; addresses come from this store alone")
+        super().__init__(f"address {address}: {what}; use one that this store gave")
 
 
 class NoSuchPart(KeeveError, LookupError):
@@ -151,7 +151,10 @@ class NoSuchPart(KeeveError, LookupError):
     def __init__(self, position: int, number: int, what: str) -> None:
         self.position = position
         self.number = number
-        super().__init__(f"the record at position {position} has no {what} {number}")
+        super().__init__(
+            f"the record at position {position} has no {what} {number}: what names it is not of this log; "
+            "run `keeve verify`"
+        )
 
 
 class BodyErased(KeeveError):
@@ -159,7 +162,9 @@ class BodyErased(KeeveError):
 
     def __init__(self, position: int) -> None:
         self.position = position
-        super().__init__(f"the content of the record at position {position} was erased")
+        super().__init__(
+            f"the content of the record at position {position} was erased, and nothing brings it back: read on after it"
+        )
 
 
 class Stored(Protocol):

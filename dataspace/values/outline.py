@@ -22,7 +22,7 @@ class BadEncoding(KeeveError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"not the encoding of a value: {self.reason}"
+        return f"not the encoding of a value: {self.reason}; if these bytes are a store's, run `keeve verify`"
 
 
 _NEVER, _PLAIN, _STR, _EXT, _ARRAY, _MAP = range(6)

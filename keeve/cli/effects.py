@@ -36,7 +36,7 @@ class NotJSONText(KeeveError, ValueError):
     usage = True
 
     def __init__(self, option: str, problem: str) -> None:
-        super().__init__(f"{option} is not JSON ({problem}): a text needs its quotes, as in {option} '\"done\"'")
+        super().__init__(f"{option} is not JSON ({problem}): give a text its quotes, as in {option} '\"done\"'")
 
 
 class NoOutcome(KeeveError, ValueError):

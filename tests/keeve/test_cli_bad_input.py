@@ -68,7 +68,7 @@ async def test_a_deleted_session_is_refused_and_its_id_is_not_given_again(store:
     for words in (("show", "s1"), ("fork", "s1"), ("chat", "s1"), ("log", "(_ . _)", "--session", "s1")):
         said = keeve(*words, "--store", store, input="hello\n")
         assert said.code == 2, words
-        assert "session 's1' has been deleted; its id never comes back" in said.err
+        assert "session 's1' has been deleted, and its id never comes back: use another" in said.err
         assert said.out == ""
     keeve("chat", "s2", "--store", store, input="hello\n")
     refused(keeve("fork", "s2", "--into", "s1", "--store", store), 2, "never comes back")

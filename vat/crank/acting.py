@@ -145,7 +145,10 @@ class Acting(Sending):
         if type(seq) is not int or type(operation) is not int or not 0 <= operation < 1 << 24:
             raise TypeError(f"{handle!r} is no handle: keep what assert_fact() gave you")
         if self.heap.find("facts", fact_key(seq, operation)) is None:
-            raise Refused(f"({seq}, {operation}) is no fact that {self.id!r} has asserted and not retracted")
+            raise Refused(
+                f"({seq}, {operation}) is no fact that {self.id!r} has asserted and not retracted: "
+                "keep the handle that assert_fact gave"
+            )
         draft = self.record
         at = len(draft.operations)
         self.do(Op.RETRACTED, seq, operation)

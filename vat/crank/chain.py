@@ -20,7 +20,7 @@ from dataspace.values import FrozenDict, FrozenList, Value
 from snapshots.nodes import PageRef
 from snapshots.trees import Draft as Pages
 from vat.crank.transaction import Powers
-from vat.errors import Deleted, Reentered, failure_of
+from vat.errors import Reentered, failure_of, gone
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import salted
 from vat.heap.messages import Asker, Call, Outcome, Reply
@@ -167,8 +167,8 @@ class Chain:
         self._state(draft, "deleted", {})
         step = self._append(draft, pending=0)
         self.deleted = True
-        gone = Outcome(False, failure_of(Deleted(f"session {self.id!r} has been deleted")))
-        step.replies.extend((reply, gone) for replies in self.waiters.values() for reply in replies)
+        over = Outcome(False, failure_of(gone(self.id)))
+        step.replies.extend((reply, over) for replies in self.waiters.values() for reply in replies)
         self.waiters.clear()
         return step
 

@@ -114,7 +114,7 @@ class Crank(Acting):
                     return
             overrun = CrankOverrun(
                 f"more than {DELIVERIES} deliveries in one crank of {self.id!r}, "
-                f"the last of {queue[0].method!r}: does it send to itself without end?"
+                f"the last of {queue[0].method!r}: does it send to itself without end? Use several messages"
             )
             queue.clear()
             self.rollback(base)
@@ -243,7 +243,9 @@ class Crank(Acting):
                 raise NoSuchMethod(f"{name} is carried out between cranks: send it, ref.{name}(...)")
             raise no_such_method(described.name, name, described.public)
         if read_only and not (isinstance(found, Field) or found.read or name in BUILT_IN):
-            raise Refused(f"this ref to {self.id!r} is read only, and {name!r} is not marked @read")
+            raise Refused(
+                f"this ref to {self.id!r} is read only, and {name!r} is not marked @read: ask for a wider one"
+            )
         return found, target
 
     def reach(self, actor: int, name: str) -> tuple[int, bool]:
@@ -253,10 +255,11 @@ class Crank(Acting):
             while (facet := self.heap.find("facets", actor)) is not None:
                 target, methods, only_read, revoked = facet
                 if revoked:
-                    raise Revoked(f"the ref to {self.id!r} was revoked by who handed it on")
+                    raise Revoked(f"the ref to {self.id!r} was revoked by who handed it on: ask them for another")
                 if methods is not None and name not in methods and name not in BUILT_IN:
                     raise Refused(
-                        f"this ref to {self.id!r} does not reach {name!r}: it was narrowed to {list(methods)}"
+                        f"this ref to {self.id!r} does not reach {name!r}: it was narrowed to {list(methods)}; "
+                        "ask who gave it for a wider one"
                     )
                 actor, read_only = target, read_only or only_read
         return actor, read_only

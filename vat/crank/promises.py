@@ -42,7 +42,10 @@ class Promises(Transaction):
         """A promise as the heap has it. Raises `PromiseGone`."""
         entry: Sequence[Any] | None = self.heap.find("promises", promise.id)
         if entry is None:
-            raise PromiseGone(f"promise {promise.id} is over: it was settled, and nothing in the heap kept it")
+            raise PromiseGone(
+                f"promise {promise.id} is over: it was settled, and nothing in the heap kept it; keep it in a field "
+                "while it is wanted"
+            )
         return entry
 
     def outcome(self, promise: values.Promise) -> Outcome | None:
@@ -82,7 +85,9 @@ class Promises(Transaction):
         elif result[0] != To.FOLLOW:
             self.note(Op.REACTS, promise.id, listed(result))
         elif self._leads_to(promise.id, result[1]):
-            cycle = PromiseCycle(f"promise {result[1]} would follow itself")
+            cycle = PromiseCycle(
+                f"promise {result[1]} would follow itself: settle one of those that wait for each other with a value"
+            )
             self.settle(result[1], self.failed(cycle))
         elif self._nothing_holds(result[1]):
             self.note(Op.PASSED, result[1], promise.id)

@@ -243,7 +243,10 @@ class Transaction:
         if get_ident() != self.thread:
             raise OutsideCrank(_OTHER_THREAD)
         if self.read_only:
-            raise ReadOnly("this method is marked @read, or was called through a read-only ref, and changes something")
+            raise ReadOnly(
+                "this method is marked @read, or was called through a read-only ref, and changes something: "
+                "take the mark away, or call it through a wider ref"
+            )
 
     def number(self, what: str) -> int:
         """The next number of a counter, for an operation that follows."""

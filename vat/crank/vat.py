@@ -157,7 +157,9 @@ class Vat(Upkeep):
         target, read_only = self.crank.reach(actor, method)
         self.heap.state(target)
         if read_only:
-            raise Refused(f"this ref to {self.id!r} is read only, and {method!r} is more than that")
+            raise Refused(
+                f"this ref to {self.id!r} is read only, and {method!r} is more than that: ask for a wider one"
+            )
 
     # Messages from other vats.
 

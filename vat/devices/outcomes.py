@@ -84,7 +84,10 @@ class EffectTimeout(EffectError):
         self.seconds = seconds
 
     def __str__(self) -> str:
-        return f"{self.effect} did not answer in its {self.seconds:g} s; it may have happened all the same"
+        return (
+            f"{self.effect} did not answer in its {self.seconds:g} s; it may have happened all the same: "
+            "find out before you ask again, or give its @effect a longer timeout"
+        )
 
 
 class EffectCancelled(EffectError):
@@ -96,8 +99,11 @@ class EffectCancelled(EffectError):
 
     def __str__(self) -> str:
         if self.started:
-            return f"{self.effect} was cancelled while it ran; it may have happened all the same"
-        return f"{self.effect} was cancelled before it started; it did not happen"
+            return (
+                f"{self.effect} was cancelled while it ran; it may have happened all the same: "
+                "find out before you ask again"
+            )
+        return f"{self.effect} was cancelled before it started and did not happen; ask again if it is still wanted"
 
 
 class DeviceFailed(EffectError):

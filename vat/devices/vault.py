@@ -86,7 +86,7 @@ class File:
         try:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
-                raise _NotFound(f"{self.path} is not a file")
+                raise _NotFound(f"{self.path} is not a file; name one that holds the value alone")
             if found.st_mode & 0o077:
                 mode = stat.S_IMODE(found.st_mode)
                 raise _NotFound(f"{self.path} has mode {mode:04o}, so others may read it: chmod 600 {self.path}")

@@ -138,7 +138,7 @@ class Heap:
             found = None if stored is None else State(actor, stored[0], stored[1], dict(stored[2]))
             self._states[actor] = found
         if found is None:
-            raise NoSuchActor(f"there is no actor {actor} in this session; its ref is out of date")
+            raise NoSuchActor(f"there is no actor {actor} in this session: its ref is out of date; ask for a new one")
         assert isinstance(found, State)
         return found
 

@@ -51,7 +51,7 @@ class NoSuchPoint(KeeveError, LookupError):
     usage = True
 
     def __init__(self, session: str, seq: int, first: int, last: int) -> None:
-        super().__init__(f"session {session} has no seq {seq}: it goes from {first} to {last}")
+        super().__init__(f"session {session} has no seq {seq}: it goes from {first} to {last}; choose one of those")
         self.session = session
         self.seq = seq
 

@@ -37,7 +37,7 @@ class Random:
         """A whole number from `low` to `high`, both inclusive, each as likely. Raises `ValueError` for none."""
         span = high - low + 1
         if span < 1:
-            raise ValueError(f"no number from {low} to {high}")
+            raise ValueError(f"there is no number from {low} to {high}: give the smaller one first")
         size = (span.bit_length() + 7) // 8
         limit = (1 << 8 * size) // span * span
         while True:

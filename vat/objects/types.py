@@ -147,7 +147,7 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
     if not TYPE_NAME.fullmatch(name):
         raise BadActorType(cls, f"{name!r} is no name for an actor type: use words with dots, like 'chat.counter'")
     if type(version) is not int or version < 1:
-        raise BadActorType(cls, f"version {version!r} is not a whole number from 1 on")
+        raise BadActorType(cls, f"version {version!r} is not a whole number from 1 on; give one")
     fields = _fields(cls, reserved)
     methods: dict[str, Method] = {}
     inner: dict[str, Method] = {}
@@ -158,7 +158,9 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
             if key.startswith("__") or not isinstance(function, FunctionType):
                 continue
             if key in reserved:
-                raise BadActorType(cls, f"the method {key} has the name of something that every actor has")
+                raise BadActorType(
+                    cls, f"the method {key} has the name of something that every actor has; give it another"
+                )
             if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
                 raise BadActorType(
                     cls,
@@ -168,7 +170,7 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
             (inner if key.startswith("_") else methods)[key] = _method(cls, key, function)
     clash = fields.keys() & (methods.keys() | inner.keys())
     if clash:
-        raise BadActorType(cls, f"{min(clash)} is a field and a method")
+        raise BadActorType(cls, f"{min(clash)} is a field and a method; give one of them another name")
     return ActorType(name, version, cls, fields, methods, inner)
 
 
@@ -186,7 +188,9 @@ def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
             if kind is ClassVar or (isinstance(annotation, str) and annotation.startswith("ClassVar")):
                 continue
             if name in reserved:
-                raise BadActorType(cls, f"the field {name} has the name of something that every actor has")
+                raise BadActorType(
+                    cls, f"the field {name} has the name of something that every actor has; give it another"
+                )
             if name.startswith("__"):
                 raise BadActorType(cls, f"the field {name} has a name of Python's or the runtime's: use another one")
             if name == "request":
@@ -282,7 +286,9 @@ class Types:
         described = type_of(cls)
         known = self._by_name.setdefault(described.name, described)
         if known.cls is not cls:
-            raise BadActorType(cls, f"the name {described.name!r} belongs to {known.cls.__qualname__}")
+            raise BadActorType(
+                cls, f"the name {described.name!r} belongs to {known.cls.__qualname__}; give one of them another"
+            )
         return described
 
     def __getitem__(self, name: str) -> ActorType:
