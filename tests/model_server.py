@@ -86,6 +86,12 @@ class ModelServer:
         """How many requests must have come before the first is answered."""
         self._come = trio.Condition()
 
+    async def asked(self, times: int) -> None:
+        """Wait until so many requests have come."""
+        async with self._come:
+            while len(self.requests) < times:
+                await self._come.wait()
+
     async def serve(self, transport: trio.SocketStream) -> None:
         self.connections += 1
         connection = h11.Connection(h11.SERVER)

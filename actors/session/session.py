@@ -177,7 +177,8 @@ class Session(Settings, Calls, Steering, Usage):
         """Those before it are over, however they ended."""
         if n in self._dropped:
             raise TurnInterrupted(self._dropped[n])
-        for gone in [number for number in self._dropped if number < n]:
+        # Not those up to this one: an input that was steered in may begin before they are told.
+        for gone in [number for number in self._dropped if number <= self._over]:
             del self._dropped[gone]
         if self._over < n - 1:
             self._over = n - 1

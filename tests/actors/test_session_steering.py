@@ -198,3 +198,20 @@ def test_forked_is_what_a_steer_of_the_parent_comes_to_in_its_fork() -> None:
     assert failed == [Forked.__name__]
     child.restart()
     assert child.vat.heap.state(1).fields["_steers"].count == 0
+
+
+def test_it_begins_after_turns_that_were_ended_while_they_waited_and_none_of_them_runs() -> None:
+    """Invariant 19."""
+    driven = session(says("1"), says("4"))
+    driven.call("turn", "one")
+    waiting = [driven.call("turn", input) for input in ("two", "three")]
+    steered = driven.call("steer", "four")
+    for n in (2, 3):
+        driven.call("interrupt", n)
+    driven.run()
+    assert steered.value == "4"
+    for n, answer in zip((2, 3), waiting, strict=True):
+        with pytest.raises(TurnInterrupted, match=f"turn {n} of 's1' was interrupted by local"):
+            answer.value  # noqa: B018  # raises what went wrong
+    assert [message["content"] for message in driven.read("messages")] == ["one", "1", "four", "4"]
+    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None}
