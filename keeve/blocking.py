@@ -22,7 +22,7 @@ from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
-from keeve.blocking_readers import Observer, Reader, elsewhere, observed, queried
+from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
 from vat.host.host import EVERY_REF, EffectStatus
@@ -215,6 +215,11 @@ class Host:
     def resolve(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
         """Settle an effect of unknown outcome."""
         self._thread.do(self._host.resolve, id, value=_plain(value), error=error, again=again)
+
+    def watch(self, session: Any = None) -> Watch:
+        """What the running effects of a session (a ref to it, or its id; None: of all) tell from now on."""
+        watch = self._host.watch
+        return Watch(self._thread, self._thread.now(watch, _plain(session)))
 
     def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
         """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""

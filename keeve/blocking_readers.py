@@ -20,6 +20,8 @@ from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from keeve.host_thread import HostThread
 from vat.host.observers import Observer as AsyncObserver
+from vat.host.watching import Piece
+from vat.host.watching import Watch as AsyncWatch
 
 _MANY = 64
 """Events that are fetched in one go."""
@@ -46,6 +48,36 @@ class Observer:
     def wait(self) -> None:
         """Return when it has ended. Raises `ObserverFailed`, or what reading raised."""
         self._thread.do(self._observer.wait)
+
+
+class Watch:
+    """What running effects tell, as it comes: an iterator for one thread, and a context manager that ends it."""
+
+    def __init__(self, thread: HostThread, watch: AsyncWatch) -> None:
+        self._thread = thread
+        self._watch = watch
+
+    def close(self) -> None:
+        """Hear no more. A thread that is in the middle of it is given what has come, and then the end."""
+        self._thread.now(self._watch.close)
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self
+
+    def __next__(self) -> Piece:
+        async def fetch() -> Piece | None:
+            return await anext(self._watch, None)
+
+        piece = self._thread.do(fetch)
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Reader:

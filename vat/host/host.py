@@ -27,10 +27,11 @@ from vat.host.births import SESSION_ID, BadSessionId, IdInUse
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
 from vat.host.observers import Handler, Observer
-from vat.host.outside import HostRef, Snapshot
+from vat.host.outside import HostRef, Snapshot, place
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
 from vat.host.verifying import Progress, Report, silent, verify
+from vat.host.watching import Watch
 from vat.objects.actor import Actor
 
 __all__ = [
@@ -186,6 +187,15 @@ class Host:
         """
         self._sessions.must_write()
         await self._resolving.resolve(id, value=value, error=error, again=again)
+
+    def watch(self, session: HostRef[Any] | str | None = None) -> Watch:
+        """What the running effects of a session (a ref to it, or its id; None: of all) tell from now on.
+
+        An async iterator of `Piece`s, and a context manager that ends it: a model's answer as it comes. Nothing of it
+        is in the log. Raises nothing; a session that is not there yet may be watched by its id.
+        """
+        which = place(session)[0] if isinstance(session, HostRef) else session
+        return Watch(self._engine.errands.hearing, lambda: self._engine.running, which)
 
     def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
         """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...).
