@@ -58,6 +58,7 @@ from vat.devices.outcomes import (
     EffectCancelled,
     EffectError,
     EffectTimeout,
+    OutcomeTooLarge,
     OutcomeUnknown,
     UnknownDevice,
 )
@@ -163,6 +164,7 @@ __all__ = [
     "NotSigned",
     "NotWritable",
     "ObserverFailed",
+    "OutcomeTooLarge",
     "OutcomeUnknown",
     "Outrun",
     "OutsideCrank",

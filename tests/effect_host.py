@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from vat.devices.attempts import Wanted
 from vat.devices.devices import Policy, effect
 from vat.devices.outcomes import Outcome
-from vat.devices.runner import EffectRunner, Wanted
+from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 
 
@@ -33,7 +34,7 @@ class Device:
 class Host:
     """What a runner calls back, and a list of all that happens, in order."""
 
-    def __init__(self, device, *, vault=None, chance=lambda: 0.0, **more) -> None:
+    def __init__(self, device, *, vault=None, chance=lambda: 0.0, clock=lambda: 0, **more) -> None:
         self.happened = []
         self.outcomes = {}
         self.settled = defaultdict(trio.Event)
@@ -41,6 +42,7 @@ class Host:
         self.runner = EffectRunner(
             {"d": device, **more},
             vault or Vault(),
+            clock=clock,
             mark_started=self.mark_started,
             settle=self.settle,
             random=chance,

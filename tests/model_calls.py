@@ -5,9 +5,10 @@ from __future__ import annotations
 import trio
 
 from actors.models import ModelBusy, ModelCut, ModelUnreachable
+from vat.devices.attempts import Wanted
 from vat.devices.devices import Effect, Policy
 from vat.devices.outcomes import Outcome
-from vat.devices.runner import EffectRunner, Wanted
+from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 
 KEY = "sk-canary-71aa90"
@@ -52,6 +53,7 @@ async def run_to_outcome(device, messages=HELLO):
         runner = EffectRunner(
             {"model": device},
             Vault({"openai": lambda: KEY}),
+            clock=lambda: 0,
             mark_started=never,
             settle=settle,
             random=lambda: 0.0,

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.values import NotAValue
+from dataspace.values import Blob, NotAValue, Text, freeze
 from tests.effect_host import Device, Host, error_of, running
-from vat.devices.outcomes import DeviceFailed, Outcome, UnknownDevice
+from vat.devices.outcomes import DeviceFailed, Outcome, OutcomeTooLarge, UnknownDevice, larger_than
 
 # Everything is an outcome
 
@@ -106,13 +106,40 @@ async def test_an_error_that_cannot_be_shown_is_an_outcome():
     assert str(error) == "d.again raised Bad: its message cannot be shown (RuntimeError)"
 
 
-async def test_a_very_large_result_is_an_outcome_like_any_other():
+async def test_a_very_large_result_is_an_error_unless_the_policy_allows_it():
     async def much(effect):
         return "x" * 50_000_000
 
-    async with running(Host(Device())) as host:
-        host.want(1, "again", much)
-        assert len((await host.outcome()).value) == 50_000_000
+    assert str(await error_of(much)).startswith("d.again returned more than the 16777216 bytes that its policy allows")
+    assert await error_of(much, largest=50_000_000) is None
+    assert isinstance(await error_of(much, largest=49_999_999), OutcomeTooLarge)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("abc", 3),
+        ("\u00e4\u20ac", 5),
+        (b"abcd", 4),
+        (Blob("image/png", b"12345"), 5),
+        (Text("ab"), 2),
+        (7, 8),
+        (None, 8),
+        ([], 8),
+        ({"key": [1, "two"]}, 8 + 3 + 8 + 8 + 3),
+        ([{"a": "b" * 1000}] * 3, 8 + 3 * (8 + 1 + 1000)),
+    ],
+)
+def test_the_size_of_a_result_is_that_of_its_texts_and_bytes_and_a_little_for_the_rest(value, size):
+    assert larger_than(size - 1, freeze(value))
+    assert not larger_than(size, freeze(value))
+
+
+async def test_a_result_of_many_small_items_is_too_large_as_well():
+    async def many(effect):
+        return [0] * 1000
+
+    assert isinstance(await error_of(many, largest=8000), OutcomeTooLarge)
 
 
 async def test_whatever_devices_do_the_runner_goes_on():

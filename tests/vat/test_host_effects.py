@@ -201,7 +201,7 @@ async def test_open_effects_of_sessions_that_nobody_tends_are_listed(either: Wor
             await wanted(host, await host.spawn(Worker, id), "once", id)
         host._engine.errands.want = lambda vat, number: None  # it dies before this one has begun
         await wanted(host, await host.spawn(Worker, "s3"), "once", "s3")
-    async with either.host(takes_up="asked", hold_unknown=True) as host:
+    async with either.host(takes_up="asked", hold_unknown=True, grace=0) as host:
         listed = {effect.session: effect.state for effect in host.effects()}
         assert listed == {"s1": "unknown", "s2": "unknown", "s3": "wanted"}
         first, second = (effect.id for effect in host.effects()[:2])

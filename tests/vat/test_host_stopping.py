@@ -71,7 +71,7 @@ async def test_a_host_that_has_stopped_refuses_and_answers_nobody(world: World) 
 
 async def test_effects_that_run_are_abandoned_as_their_policy_says(world: World) -> None:
     world.tool.open = False
-    async with world.host() as host, trio.open_nursery() as nursery:
+    async with world.host(grace=0) as host, trio.open_nursery() as nursery:
         w = await host.spawn(Worker, "w")
         for method in ("once", "again"):
             nursery.start_soon(w.work, method, 1)

@@ -8,7 +8,7 @@ A host is given `devices={"weather": Weather()}`; a plain function marked `@effe
 `call`. What is asked of a device arrives as values (or as views of collections) after an `Effect`, which says which
 call this is; what it returns must be a value.
 
-The one rule: this file only says what a device is. Nothing is run here, and nothing waits; `effects` runs them.
+The one rule: this file only says what a device is. Nothing is run here, and nothing waits; `runner` runs them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from dataspace.values import Value, freeze
 
 LONGEST_PAUSE: Final = 30.0
 """Seconds: the longest pause between two attempts that backoff comes to by itself."""
+
+LARGEST: Final = 16 << 20
+"""Bytes that a device returns at the most, unless its policy says otherwise."""
 
 _MARK: Final = "__keeve_effect__"
 
@@ -70,6 +73,7 @@ class Policy:
     attempts: how often it is tried in all, when it raises one of `retry_on` (`EffectTimeout` may be among them).
     backoff: seconds of the first pause between attempts; it doubles, up to 30 s, and is shortened by up to a half
       at random. An error that has `retry_after` (seconds) gets at least that.
+    largest: bytes of what it returns, at the most; more is an `OutcomeTooLarge`.
     """
 
     on_crash: Literal["unknown", "retry"] = "unknown"
@@ -78,6 +82,7 @@ class Policy:
     attempts: int = 1
     backoff: float = 0.5
     retry_on: tuple[type[Exception], ...] = ()
+    largest: int = LARGEST
 
     def __attrs_post_init__(self) -> None:
         if self.on_crash not in ("unknown", "retry"):
@@ -94,6 +99,8 @@ class Policy:
             raise BadPolicy("retry_on", "it is a tuple of exception classes: (OSError,)")
         if self.attempts > 1 and not self.retry_on:
             raise BadPolicy("retry_on", "more than one attempt needs the errors that are worth another one")
+        if self.largest < 0:
+            raise BadPolicy("largest", f"it is a number of bytes, not {self.largest!r}")
 
     def pause(self, attempt: int, chance: float) -> float:
         """Seconds to wait after attempt number `attempt` (from 1); `chance` in [0, 1) is what is random in it."""
@@ -124,6 +131,7 @@ def effect(
     attempts: int = ...,
     backoff: float = ...,
     retry_on: tuple[type[Exception], ...] = ...,
+    largest: int = ...,
 ) -> Callable[[AsyncFunction], AsyncFunction]: ...
 def effect(function: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
     """Mark an async function, or an async method, as one that a device offers; keywords as in `Policy`.

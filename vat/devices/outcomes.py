@@ -10,14 +10,14 @@ The one rule: pure functions of an error; nothing here knows how effects are run
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, Final
 
 import attrs
 
 from dataspace.errors import KeeveError, is_interrupt
-from dataspace.values import Value
+from dataspace.values import Blob, Value
 
 LONGEST_TRACE: Final = 16_384
 """Characters of a trace that are kept, the last ones."""
@@ -90,6 +90,20 @@ class EffectTimeout(EffectError):
         )
 
 
+class OutcomeTooLarge(EffectError):
+    """A device returned more than its policy allows (`largest` bytes). It has happened; what it gave is not kept."""
+
+    def __init__(self, effect: str, largest: int) -> None:
+        super().__init__(effect, largest)
+        self.largest = largest
+
+    def __str__(self) -> str:
+        return (
+            f"{self.effect} returned more than the {self.largest} bytes that its policy allows, and that is not kept; "
+            "it did happen. Have it return less, or declare @effect(largest=...)"
+        )
+
+
 class EffectCancelled(EffectError):
     """Somebody stopped the effect. Unless `started`, the device was never called."""
 
@@ -116,6 +130,32 @@ class DeviceFailed(EffectError):
 
     def __str__(self) -> str:
         return f"{self.effect} raised {self.kind}: {self.message}"
+
+
+def larger_than(most: int, value: Value) -> bool:
+    """Whether a frozen value has more than `most` bytes: of its texts and bytes, and 8 for each item besides.
+
+    Costs no more than to go through the first `most` bytes.
+    """
+    size = 0
+    todo: list[Any] = [value]
+    while todo and size <= most:
+        each = todo.pop()
+        kind = type(each)
+        if issubclass(kind, str):
+            size += len(each) if each.isascii() or len(each) > most else len(each.encode(errors="replace"))
+        elif issubclass(kind, bytes):
+            size += len(each)
+        elif kind is Blob:
+            size += len(each.content)
+        else:
+            size += 8
+            if isinstance(each, Mapping):
+                todo.extend(each)
+                todo.extend(each.values())
+            elif isinstance(each, list):
+                todo.extend(each)
+    return size > most
 
 
 def alone(error: BaseException) -> BaseException:

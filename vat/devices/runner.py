@@ -14,53 +14,27 @@ without one; they are wanted again when their vat is loaded the next time.
 
 from __future__ import annotations
 
-import math
+import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from traceback import StackSummary
+from typing import Final
 
-import attrs
 import trio
 
-from dataspace.errors import KeeveError, is_interrupt
-from dataspace.values import Value, freeze
-from vat.devices.devices import Effect, Method, methods_of
-from vat.devices.outcomes import (
-    EffectCancelled,
-    EffectTimeout,
-    Outcome,
-    OutcomeUnknown,
-    UnknownDevice,
-    alone,
-    fit_for_record,
-    trace_of,
-)
+from dataspace.errors import KeeveError
+from dataspace.values import Value
+from vat.devices.attempts import Attempts, Key, Wanted
+from vat.devices.devices import Method, methods_of
+from vat.devices.outcomes import EffectCancelled, Outcome, OutcomeUnknown, UnknownDevice
+from vat.devices.timers import Deadlines, Timer, deadline_of
 from vat.devices.vault import Vault
-from vat.errors import place_of
 
-Key: TypeAlias = tuple[bytes, int]
-"""Which effect: the uid of the session that wants it, and its number there."""
-
-PATIENCE: Final = 300.0
-"""Seconds: the longest that an error's `retry_after` is waited for; one that asks for more ends the attempts."""
+log = logging.getLogger("keeve")
 
 CLOSING: Final = 5.0
-"""Seconds that devices have to close when the host ends."""
-
-
-@attrs.define(eq=False)
-class Wanted:
-    """An effect that a durable record wants. `state` says whether a record says, too, that it has started."""
-
-    key: Key
-    id: str
-    session: str
-    device: str
-    method: str
-    args: Sequence[Any] = ()
-    keywords: Mapping[str, Any] = attrs.field(factory=dict)
-    state: Literal["wanted", "started"] = "wanted"
+"""Seconds that devices have to close when the host ends, and to stop before it is said which of them does not."""
 
 
 class AlreadyRunning(KeeveError):
@@ -73,11 +47,12 @@ class AlreadyRunning(KeeveError):
 class _Lane:
     """A device's method, or a variant of it, and those that wait because it is called as often as its policy allows."""
 
-    __slots__ = ("busy", "method", "name", "waiting")
+    __slots__ = ("busy", "method", "name", "timed", "waiting")
 
-    def __init__(self, name: str, method: Method) -> None:
+    def __init__(self, name: str, method: Method, timed: bool = False) -> None:
         self.name = name
         self.method = method
+        self.timed = timed  # it is called when its time has come, and not before
         self.busy = 0
         self.waiting: OrderedDict[Key, _Job] = OrderedDict()
 
@@ -90,12 +65,14 @@ class _Lane:
 class _Job:
     """An effect from `want` to its outcome."""
 
-    __slots__ = ("admitted", "called", "lane", "scope", "wanted")
+    __slots__ = ("admitted", "called", "due", "lane", "scope", "task", "wanted")
 
     def __init__(self, wanted: Wanted, lane: _Lane | None) -> None:
         self.wanted = wanted
         self.lane = lane
+        self.due: float | None = None  # when its time comes, while that lies ahead
         self.scope = trio.CancelScope()
+        self.task: trio.lowlevel.Task | None = None
         self.admitted = False  # counted in its lane
         self.called = False  # the device has been called
 
@@ -104,10 +81,16 @@ class _Job:
         """What it is called in errors."""
         return f"{self.wanted.device}.{self.wanted.method}" if self.lane is None else self.lane.name
 
+    @property
+    def risky(self) -> bool:
+        """Whether nobody would know what came of it, if the host ended now."""
+        return self.admitted and self.lane is not None and self.lane.method.policy.on_crash == "unknown"
+
 
 class EffectRunner:
     """Runs effects on the devices of a host. What it calls back must not raise, except `mark_started`.
 
+    clock: microseconds since 1970, for timers.
     mark_started: returns once it is durable that the effect starts. If it raises, the device is not called, there is no
       outcome, and the effect may be wanted again.
     settle: takes the outcome, once; from then on the effect is the caller's, to keep and to offer until it is
@@ -123,32 +106,36 @@ class EffectRunner:
         devices: Mapping[str, object],
         vault: Vault,
         *,
+        clock: Callable[[], int],
         mark_started: Callable[[Wanted], Awaitable[None]],
         settle: Callable[[Wanted, Outcome], None],
         random: Callable[[], float],
         progress: Callable[[Wanted, Value], None],
     ) -> None:
         # By identity, because one object may be a device under two names.
-        self._devices = list({id(device): device for device in devices.values()}.values())
+        self._devices = dict({id(device): (name, device) for name, device in devices.items()}.values())
         self._lanes = {
-            (name, method): _Lane(f"{name}.{method}", how)
+            (name, method): _Lane(f"{name}.{method}", how, isinstance(device, Timer))
             for name, device in devices.items()
             for method, how in methods_of(device).items()
         }
         self._variants: dict[tuple[str, str, str], _Lane] = {}
-        self._vault = vault
+        self._attempts = Attempts(vault, random=random, progress=progress)
         self._mark_started = mark_started
         self._settle = settle
-        self._random = random
-        self._progress = progress
         self._jobs: dict[Key, _Job] = {}
+        self._deadlines: Deadlines[Key] = Deadlines(clock, self._due)
         self._nursery: trio.Nursery | None = None
+        self._starts = True
+        self._leaving = ""
+        """The device that is closing."""
+        self._ended = trio.Event()
 
     def want(self, wanted: Wanted) -> None:
         """Run this effect, once the runner runs. One that is held already is not run a second time.
 
-        Its outcome never comes before `want` returns. Costs a task, or, while it has to wait for others of its method,
-        an entry in a queue.
+        Its outcome never comes before `want` returns. Costs a task, or, while it has to wait for its time or for others
+        of its method, an entry in a queue.
         """
         if wanted.key in self._jobs:
             return
@@ -187,10 +174,16 @@ class EffectRunner:
         if job is None:
             return False
         job.scope.cancel()
-        if job.lane is not None and key in job.lane.waiting and self._nursery is not None:
-            del job.lane.waiting[key]
+        if self._waits(job) and self._nursery is not None:
             self._nursery.start_soon(self._carry_out, job)
         return True
+
+    def _waits(self, job: _Job) -> bool:
+        """Whether it waits for its time or for its turn; it does so no more."""
+        key = job.wanted.key
+        if job.due is not None:
+            return self._deadlines.discard(job.due, key)
+        return job.lane is not None and job.lane.waiting.pop(key, None) is not None
 
     def running(self) -> list[Wanted]:
         """The effects that it holds, in the order in which they were wanted: called, or waiting for their turn."""
@@ -200,45 +193,111 @@ class EffectRunner:
         """Run effects until cancelled. Those without an outcome then are let go.
 
         Devices that are async context managers are entered first, in their order, and left at the end; what one raises
-        while it is entered comes out of here.
+        while it is entered comes out of here. A device that does not stop when it is cancelled is named in the log.
         """
         if self._nursery is not None:
             raise AlreadyRunning
         stack = AsyncExitStack()
+        naming = trio.CancelScope()
+        self._starts = True
         try:
-            for device in self._devices:
+            for name, device in self._devices.items():
                 if isinstance(device, AbstractAsyncContextManager):
-                    await stack.enter_async_context(device)
+                    await stack.enter_async_context(self._entered(name, device))
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                nursery.start_soon(self._deadlines.run)
                 for job in list(self._jobs.values()):
                     self._admit(job, nursery)
-                await trio.sleep_forever()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    trio.lowlevel.spawn_system_task(self._name_who_stays, naming)
         finally:
             self._nursery = None
             self._jobs.clear()
+            self._deadlines.clear()
             for lane in (*self._lanes.values(), *self._variants.values()):
                 lane.busy = 0
                 lane.waiting.clear()
-            with trio.CancelScope(deadline=trio.current_time() + CLOSING, shield=True):
-                await stack.aclose()
+            try:
+                with trio.CancelScope(deadline=trio.current_time() + CLOSING, shield=True):
+                    await stack.aclose()
+            finally:
+                self._leaving = ""
+                naming.cancel()
+
+    @asynccontextmanager
+    async def _entered(self, name: str, device: AbstractAsyncContextManager[object]) -> AsyncIterator[None]:
+        async with device:
+            yield
+            self._leaving = name
+
+    async def finish(self, seconds: float) -> None:
+        """Start nothing more, and wait up to `seconds` for those effects of which nobody would know what came of them.
+
+        What is wanted from now on is left for the next start.
+        """
+        self._starts = False
+        with trio.move_on_after(seconds):
+            while any(job.risky for job in self._jobs.values()):
+                await self._ended.wait()
+
+    async def _name_who_stays(self, naming: trio.CancelScope) -> None:
+        """Say which devices keep a host from ending, ever more rarely."""
+        seconds = CLOSING
+        with naming:
+            while True:
+                await trio.sleep(seconds)
+                if self._leaving:
+                    log.warning("the host cannot end: the device %r has not closed", self._leaving)
+                for job in list(self._jobs.values()):
+                    if job.task is not None:
+                        log.warning(
+                            "the host cannot end: %s (effect %s of session %s) was cancelled and goes on:\n%s",
+                            job.name,
+                            job.wanted.id,
+                            job.wanted.session,
+                            "".join(StackSummary.extract(job.task.iter_await_frames()).format()),
+                        )
+                seconds *= 2
 
     def _admit(self, job: _Job, nursery: trio.Nursery) -> None:
         lane = job.lane
-        if lane is not None and not job.scope.cancel_called:
-            if lane.full:
-                lane.waiting[job.wanted.key] = job
+        if not job.scope.cancel_called:
+            if not self._starts:
                 return
-            lane.busy += 1
-            job.admitted = True
+            if lane is not None:
+                if lane.timed and job.due is None:
+                    at = deadline_of(job.wanted.args, job.wanted.keywords)
+                    if at is not None and self._deadlines.lies_ahead(at):
+                        job.due = at
+                        self._deadlines.add(at, job.wanted.key)
+                        return
+                if lane.full:
+                    lane.waiting[job.wanted.key] = job
+                    return
+                lane.busy += 1
+                job.admitted = True
         nursery.start_soon(self._carry_out, job)
+
+    def _due(self, key: Key) -> None:
+        job = self._jobs[key]
+        job.due = None
+        assert self._nursery is not None
+        self._admit(job, self._nursery)
 
     async def _carry_out(self, job: _Job) -> None:
         outcome: Outcome | None = None
-        with job.scope:
-            outcome = await self._outcome(job)
+        job.task = trio.lowlevel.current_task()
+        try:
+            with job.scope:
+                outcome = await self._outcome(job)
+        finally:
+            job.task = None
         if outcome is None and job.scope.cancel_called:
-            outcome = Outcome(error=EffectCancelled(job.name, started=job.called or job.wanted.state == "started"))
+            started = job.called or job.wanted.state == "started"
+            outcome = Outcome(error=EffectCancelled(job.name, started=started))
         # Not in a finally: when the host stops, nothing is settled by that, and no other effect takes the place.
         del self._jobs[job.wanted.key]
         lane = job.lane
@@ -248,6 +307,8 @@ class EffectRunner:
                 self._admit(lane.waiting.popitem(last=False)[1], self._nursery)
         if outcome is not None:
             self._settle(job.wanted, outcome)
+        self._ended.set()
+        self._ended = trio.Event()
 
     async def _outcome(self, job: _Job) -> Outcome | None:
         """What came of it; `None` if it could not be made durable that it starts."""
@@ -265,64 +326,4 @@ class EffectRunner:
             except Exception:  # noqa: BLE001 - why it is not durable is the host's affair, which raised it
                 return None
         job.called = True
-        return await self._attempts(job, lane.method)
-
-    async def _attempts(self, job: _Job, method: Method) -> Outcome:
-        policy = method.policy
-        attempt = 1
-        while True:
-            found = await self._attempt(job, method, attempt)
-            if not isinstance(found, BaseException):
-                return found
-            error = alone(found)
-            pause = max(policy.pause(attempt, self._random()), _asked_for(error))
-            if attempt >= policy.attempts or not isinstance(error, policy.retry_on) or pause > PATIENCE:
-                redact = self._vault.redact
-                trace, at = trace_of(found, redact), redact(place_of(error))
-                return Outcome(error=fit_for_record(error, job.name, redact), trace=trace, at=at)
-            await trio.sleep(pause)
-            attempt += 1
-
-    async def _attempt(self, job: _Job, method: Method, attempt: int) -> Outcome | BaseException:
-        """The outcome of one attempt, or what it raised."""
-        wanted = job.wanted
-        effect = Effect(
-            id=wanted.id,
-            device=wanted.device,
-            method=wanted.method,
-            session=wanted.session,
-            attempt=attempt,
-            progress=lambda value: self._progress(wanted, self._vault.redact_value(value)),
-            credential=self._vault.resolve,
-        )
-        seconds = math.inf if method.policy.timeout is None else method.policy.timeout
-        error: BaseException | None = None
-        value: Value = None
-        returned = False
-        try:
-            with trio.move_on_after(seconds) as timer:
-                value = await method.function(effect, *wanted.args, **wanted.keywords)
-                returned = True
-        except BaseException as raised:  # whatever a device raises is its outcome
-            # A cancellation as well, if it is none of this job's: that is raised again below.
-            if is_interrupt(raised):
-                raise
-            error = raised
-        finally:
-            effect.end()
-        if not returned:
-            # A device may turn its cancellation into an error; what ended it was the cancellation all the same.
-            await trio.lowlevel.checkpoint_if_cancelled()
-            return error if error is not None and not timer.cancel_called else EffectTimeout(job.name, seconds)
-        try:
-            return Outcome(self._vault.redact_value(freeze(value, path=f"{job.name}()")))
-        except BaseException as unfit:  # a subclass of str or dict may do anything when it is read
-            if is_interrupt(unfit):
-                raise
-            return unfit
-
-
-def _asked_for(error: BaseException) -> float:
-    """Seconds that an error asks to be left alone for."""
-    seconds = vars(error).get("retry_after")  # not getattr: a property is code, and may raise
-    return seconds if (type(seconds) is int or type(seconds) is float) and seconds > 0 else 0.0
+        return await self._attempts.outcome(wanted, lane.name, lane.method)

@@ -32,6 +32,7 @@ from dataspace.patterns import Pattern
 from dataspace.records import Kind, Record
 from snapshots.cache import PageCache
 from vat.crank.vat import Powers, Step, Vat
+from vat.devices.timers import Timer
 from vat.devices.vault import Vault
 from vat.errors import exception_of, failure_of, gone
 from vat.heap.messages import Call, Outcome
@@ -44,7 +45,7 @@ from vat.host.following import Following
 from vat.host.loading import Loader
 from vat.host.mail import WAKE, Mail
 from vat.host.observers import Handler, Observer
-from vat.host.residents import Job, Resident, Residents, Work
+from vat.host.residents import Job, NotYet, Resident, Residents, Work
 from vat.host.scheduling import Turns
 from vat.host.settings import Settings
 from vat.host.subscriptions import Subscriptions
@@ -105,12 +106,14 @@ class Engine:
             self.residents, catalog, post=self.turns.post, universal=self.universal.call, later=self._later
         )
         self.errands = Errands(
-            devices,
+            {"timer": Timer(), **devices},
             vault,
+            clock=clock,
             random=lambda: int.from_bytes(entropy(7), "big") / (1 << 56),
             hold=settings.hold_unknown,
             post=self.turns.post,
             done=self.done,
+            later=self._later,
         )
         self.waking = Waking(self._wake, lambda: self.turns.busy, settings.retry)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
@@ -120,6 +123,7 @@ class Engine:
         self._carries = True
         self._nursery: trio.Nursery | None = None
         self._calm = trio.CancelScope()
+        self._left = trio.Event()
 
     # Running.
 
@@ -147,20 +151,26 @@ class Engine:
 
     async def _outside(self, *, task_status: Any) -> None:
         """What brings vats new things to do by itself: effects and subscriptions. Ends before the rest does."""
-        with self._calm:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.errands.runner.run)
-                await nursery.start(self.subscriptions.run)
-                task_status.started()
+        try:
+            with self._calm:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self.errands.runner.run)
+                    await nursery.start(self.subscriptions.run)
+                    task_status.started()
+        finally:
+            self._left.set()
 
     async def stop(self) -> None:
         """Finish what is in the mailboxes, snapshot what changed, and make everything durable.
 
-        Effects that run are abandoned, as their policies say; messages between sessions are carried on for a while.
+        Effects of which nobody would know what came of them have a while to end (`Settings.grace`); the others, and
+        what still runs then, are abandoned, as their policies say. Messages between sessions are carried for a while.
         """
         self.running = False
+        await self.errands.runner.finish(self.settings.grace)
         self._calm.cancel()
         with trio.move_on_after(self.settings.closing):
+            await self._left.wait()  # what a device gives in spite of its cancellation is recorded too
             await self.quiet()
         self._carries = False  # what is sent from here on stays in the outbox, for the next start
         await self.quiet()
@@ -261,7 +271,7 @@ class Engine:
         return vat
 
     def _take_up(self, resident: Resident) -> None:
-        """See to all that a vat in memory waits for. May be done again at any time."""
+        """See to all that a vat in memory waits for. May be repeated while nothing of it is on its way to the log."""
         vat = resident.vat
         assert vat is not None
         try:
@@ -342,6 +352,8 @@ class Engine:
         def work(vat: Vat) -> Sequence[Step]:
             resident = self.residents.get(uid)
             if resident is not None and resident.damage is None:
+                if resident.flying:
+                    raise NotYet  # what it wants now may never become durable
                 self._take_up(resident)
             return ()
 

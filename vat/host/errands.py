@@ -1,6 +1,6 @@
 """Errands: the effects of all vats, from the durable record that wants them to the durable record of their outcome.
 
-The runner (`vat.effects`) calls the devices. What came of a call is kept here until its session has recorded it,
+The runner (`vat.devices.runner`) calls the devices. What came of a call is kept here until its session has recorded it,
 so an outcome that could not be made durable is offered again, and no effect is run a second time meanwhile.
 
 The one rule: an effect of a heap is with the runner, or held, or has its outcome here, or it is wanted anew.
@@ -9,7 +9,8 @@ The one rule: an effect of a heap is with the runner, or held, or has its outcom
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -19,8 +20,9 @@ from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
 from snapshots.handle import Tree
 from vat.crank.vat import Step, Vat
+from vat.devices.attempts import Key, Wanted
 from vat.devices.outcomes import Outcome as EffectOutcome
-from vat.devices.runner import EffectRunner, Key, Wanted
+from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted, failure_of
 from vat.heap.messages import Ended, Outcome
@@ -33,7 +35,8 @@ log = logging.getLogger("keeve")
 class Errands:
     """Has effects carried out.
 
-    post: puts a job into a mailbox. done: does a job, and returns when it is durable.
+    post: puts a job into a mailbox. done: does a job, and returns when it is durable. later: has a session taken up
+    again after a while.
     """
 
     def __init__(
@@ -41,32 +44,38 @@ class Errands:
         devices: Mapping[str, object],
         vault: Vault,
         *,
+        clock: Callable[[], int],
         random: Callable[[], float],
         hold: bool,
         post: Callable[[bytes, Job], None],
         done: Callable[[bytes, Work], Awaitable[None]],
+        later: Callable[[bytes], None],
     ) -> None:
         self._post = post
         self._done = done
+        self._later = later
         self._hold = hold
         self.runner = EffectRunner(
             devices,
             vault,
+            clock=clock,
             mark_started=self._mark_started,
             settle=self._settled,
             random=random,
             progress=self._progress,
         )
         self._running: dict[Key, Wanted] = {}
-        self._outcomes: dict[Key, Outcome] = {}
+        self._outcomes: dict[Key, tuple[Wanted, Outcome]] = {}
         self.held: dict[Key, Wanted] = {}
         """Effects of unknown outcome that wait for somebody to resolve them."""
+        self._by_hand: set[Key] = set()
+        """Effects that somebody is settling now: nobody else carries them out meanwhile."""
         self.hearing: list[Callable[[Wanted, Value], None]] = []
         """Those who want to hear what running effects tell."""
 
     def running(self) -> list[Wanted]:
-        """The effects that the runner has."""
-        return list(self._running.values())
+        """The effects that are carried out here, and those that have an outcome which the log does not have yet."""
+        return [*self._running.values(), *(wanted for wanted, _ in self._outcomes.values())]
 
     def waits_for(self, uid: bytes) -> bool:
         """Whether an outcome waits for a session to record it."""
@@ -80,7 +89,7 @@ class Errands:
     def want(self, vat: Vat, number: int) -> None:
         """Have an effect carried out whose record is durable."""
         key = (vat.uid, number)
-        if key in self._running:
+        if key in self._running or key in self._by_hand:
             return
         if key in self._outcomes:
             self._offer(key)
@@ -105,8 +114,11 @@ class Errands:
 
     async def _mark_started(self, wanted: Wanted) -> None:
         uid, number = wanted.key
+        waits = True
 
         def work(vat: Vat) -> Sequence[Step]:
+            if not waits:
+                return ()  # it is not called any more, so no record may say that it started
             step = vat.started(number)
             if step is None:
                 raise LookupError(f"effect {wanted.id} is not wanted any more")
@@ -117,7 +129,10 @@ class Errands:
         except Exception:
             # The runner lets it go. It is wanted again when its session is taken up the next time.
             self._running.pop(wanted.key, None)
+            self._later(uid)
             raise
+        finally:
+            waits = False
         wanted.state = "started"
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
@@ -126,10 +141,11 @@ class Errands:
             level = logging.INFO if isinstance(outcome.error, KeeveError) else logging.WARNING
             log.log(level, "session %s: %s.%s failed\n%s", wanted.session, wanted.device, wanted.method, outcome.trace)
         if outcome.error is None:
-            self._outcomes[wanted.key] = Outcome(True, outcome.value)
+            came = Outcome(True, outcome.value)
         else:
             at = {"at": outcome.at} if outcome.at else {}
-            self._outcomes[wanted.key] = Outcome(False, freeze({**failure_of(outcome.error), **at}))
+            came = Outcome(False, freeze({**failure_of(outcome.error), **at}))
+        self._outcomes[wanted.key] = wanted, came
         self._running.pop(wanted.key, None)
         self._offer(wanted.key)
 
@@ -137,28 +153,48 @@ class Errands:
         uid, number = key
 
         def work(vat: Vat) -> Sequence[Step]:
-            outcome = self._outcomes.get(key)
-            if outcome is None:
+            waiting = self._outcomes.get(key)
+            if waiting is None:
                 return ()
-            step = vat.take(Ended(number, outcome))
-            step.replies.append((told, outcome))
+            step = vat.take(Ended(number, waiting[1]))
+            step.replies.append((told, waiting[1]))
             return (step,)
 
         def told(outcome: Outcome) -> None:
             # The same one, when it is durable; a failure, when it is not.
-            if outcome is self._outcomes.get(key):
+            waiting = self._outcomes.get(key)
+            if waiting is not None and outcome is waiting[1]:
                 del self._outcomes[key]
 
         def failed(error: BaseException) -> None:
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
             elif isinstance(error, RecordTooLarge) and key in self._outcomes:
-                self._outcomes[key] = Outcome(False, freeze(failure_of(error)))
+                self._outcomes[key] = self._outcomes[key][0], Outcome(False, freeze(failure_of(error)))
                 self._offer(key)
             else:  # it is offered again when its session is taken up the next time
                 log.info("session %s: the outcome of an effect waits: %s", uid.hex(), error)
+                self._later(uid)
 
         self._post(uid, Job(None, failed, work))
+
+    @contextmanager
+    def by_hand(self, key: Key) -> Iterator[bool]:
+        """While somebody settles an effect, nobody else does: not even by loading its session. `False` if one does."""
+        if key in self._by_hand or key in self._running or key in self._outcomes:
+            yield False
+            return
+        self._by_hand.add(key)
+        held = self.held.pop(key, None)
+        try:
+            yield True
+        except BaseException:
+            if held is not None:
+                self.held[key] = held
+            self._later(key[0])
+            raise
+        finally:
+            self._by_hand.discard(key)
 
     def again(self, key: Key) -> None:
         """Run a held effect again."""

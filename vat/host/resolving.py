@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 import attrs
+import trio
 
 from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
-from vat.devices.runner import Key, Wanted
+from vat.crank.vat import Step, Vat
+from vat.devices.attempts import Key, Wanted
 from vat.errors import Failed, failure_of
 from vat.heap.messages import Ended, Outcome
 from vat.heap.pending import OpenEffect, effects_in, stored_heap
@@ -101,21 +103,33 @@ class Resolving:
         outcome = _outcome(value, error, again)
         engine = self._engine
         errands = engine.errands
-        held = _key(errands.held.values(), id)
-        if held is None and _key(errands.running(), id) is None:
-            held = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
-        if held is None:
+        key = _key(errands.held.values(), id)
+        if key is None and _key(errands.running(), id) is None:
+            key = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
+        if key is None:
             raise NoSuchEffect(id)
         if outcome is not None:
-            ended = Ended(held[1], outcome)
-            await engine.done(held[0], lambda vat: (vat.take(ended),))
-            errands.held.pop(held, None)
+            await self._settle(key, id, outcome)
             return
-        if held not in errands.held and engine.settings.hold_unknown:
-            await engine.done(held[0], lambda vat: ())  # in memory it is held, if this host takes anything up
-        if held not in errands.held:
+        if key not in errands.held and engine.settings.hold_unknown:
+            await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
+        if key not in errands.held:
             raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
-        errands.again(held)
+        errands.again(key)
+
+    async def _settle(self, key: Key, id: str, outcome: Outcome) -> None:
+        uid, number = key
+
+        def work(vat: Vat) -> Sequence[Step]:
+            if vat.heap.find("effects", number) is None:
+                raise NoSuchEffect(id)
+            return (vat.take(Ended(number, outcome)),)
+
+        with self._engine.errands.by_hand(key) as alone:
+            if not alone:
+                raise NoSuchEffect(id)
+            with trio.CancelScope(shield=True):  # that the wait ends must not look like that nothing was settled
+                await self._engine.done(uid, work)
 
     def _dormant(self, session: str | None = None) -> Iterator[OpenEffect]:
         """The effects that nobody carries out here, as the log has them.

@@ -19,6 +19,8 @@ class Settings:
     first_snapshot, snapshot_cranks, snapshot_bytes: a session is snapshotted after so many records once, and then
       whenever so many records or bytes have come since.
     closing_records: at an orderly stop, a session is snapshotted when so many records have come since.
+    grace: seconds that effects have to end at an orderly stop, if nobody would know what came of them (`on_crash` is
+      `"unknown"`); those that may run again, and timers, are not waited for.
     closing: seconds for which messages between sessions are still carried on at an orderly stop.
     retry: seconds until what waits for the store to write again is tried again.
     slow: seconds after which a crank that still runs is reported with its stack; CPython cannot stop it.
@@ -35,6 +37,7 @@ class Settings:
     snapshot_cranks: int = 128
     snapshot_bytes: int = 1 << 20
     closing_records: int = 8
+    grace: float = 5.0
     closing: float = 5.0
     retry: float = 1.0
     slow: float = 1.0

@@ -1,0 +1,293 @@
+"""Timers: they come at their time, whatever restarts, evictions and clocks do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from dataspace.errors import KeeveError
+from keeve.testing.hosts import FakeClock
+from tests.effect_host import Device, Host, running
+from tests.vat.hosts import Counter, World, settled
+from vat.devices.devices import Effect, effect
+from vat.devices.outcomes import EffectCancelled, Outcome
+from vat.devices.timers import LOOK, Timer
+from vat.heap.refs import Promise, cancel
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+
+DAY = 86_400.0
+
+
+@actor("test.sleeper", version=1)
+class Sleeper(Actor):
+    """Sleeps, and notes when it woke."""
+
+    woken: List[Any]
+    asleep: int = 0
+
+    def nap(self, seconds: float, name: str = "") -> Any:
+        slept = self.device("timer").until(self.now() + seconds)
+        self.asleep = slept.id
+        return slept.then(self.wake, name, broken=self.broken)
+
+    def doze(self, seconds: float) -> None:
+        self.nap(seconds, "doze")
+
+    def until(self, at: Any) -> Any:
+        return self.device("timer").until(at).then(self.wake, "until", broken=self.broken)
+
+    def rise(self) -> bool:
+        return bool(cancel(Promise(self.asleep), ValueError("up")))
+
+    def wake(self, _: None, name: str) -> str:
+        self.woken.append([name, self.now()])
+        return name
+
+    def broken(self, error: Exception, name: str) -> str:
+        self.woken.append(type(error).__name__)
+        return type(error).__name__
+
+
+@pytest.fixture
+def patient_clock() -> trio.testing.MockClock:
+    """Time that jumps to the next deadline when nothing has happened for a while: threads have had theirs."""
+    return trio.testing.MockClock(autojump_threshold=0.01)
+
+
+@pytest.fixture
+def sleepers(either: World) -> World:
+    either.actors = (Sleeper, Counter)
+    return either
+
+
+def moment(world: World) -> float:
+    return world.clock() / 1_000_000
+
+
+async def nap(ref: Any, *how: Any) -> None:
+    with suppress(KeeveError):
+        await ref.nap(*how)
+
+
+async def later(world: World, seconds: float) -> None:
+    """Time passes, and whoever looks at the clock has had the time to see it."""
+    world.clock.move(seconds)
+    await trio.sleep(LOOK + 1)
+
+
+async def test_every_host_has_a_timer_without_being_told(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        begun = moment(sleepers)
+        nursery.start_soon(nap, s, 60, "a")
+        await trio.sleep(1)
+        (waiting,) = host.effects()
+        assert (waiting.device, waiting.method, list(waiting.args)) == ("timer", "until", [begun + 60])
+        await later(sleepers, 59)
+        assert await s.woken == []
+        await later(sleepers, 1)
+        assert await s.woken == [["a", begun + 60]]
+
+
+async def test_timers_come_in_the_order_of_their_deadlines(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        for seconds in (30, 10, 50, 20, 40):
+            nursery.start_soon(nap, s, seconds, str(seconds))
+            await trio.testing.wait_all_tasks_blocked()
+        for _ in range(5):
+            await later(sleepers, 10)
+        assert [name for name, _ in await s.woken] == ["10", "20", "30", "40", "50"]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+async def test_a_timer_set_for_tomorrow_comes_after_three_restarts_at_its_time(
+    sleepers: World, dies: bool, patient_clock: Any
+) -> None:
+    async with trio.open_nursery() as nursery:
+        async with sleepers.host(dies=dies) as host:
+            begun = moment(sleepers)
+            nursery.start_soon(nap, await host.spawn(Sleeper, "s1"), DAY, "a")
+            await settled(host)
+        for _ in range(3):
+            async with sleepers.host(dies=dies) as host:
+                await later(sleepers, DAY / 4)
+                assert await (await host.get("s1")).woken == []
+        async with sleepers.host(dies=dies) as host:
+            await later(sleepers, DAY / 4 - 60)
+            assert await (await host.get("s1")).woken == []
+            await later(sleepers, 60)
+            assert await (await host.get("s1")).woken == [["a", begun + DAY]]
+
+
+async def test_a_timer_whose_time_passed_while_the_host_was_down_comes_at_once(sleepers: World) -> None:
+    async with trio.open_nursery() as nursery:
+        async with sleepers.host(dies=True) as host:
+            nursery.start_soon(nap, await host.spawn(Sleeper, "s1"), DAY, "a")
+            await settled(host)
+        sleepers.clock.move(3 * DAY)
+        async with sleepers.host() as host:
+            await settled(host)
+            assert await (await host.get("s1")).woken == [["a", moment(sleepers)]]
+        async with sleepers.host() as host:
+            await settled(host)
+            assert len(await (await host.get("s1")).woken) == 1
+
+
+async def test_a_session_with_only_a_timer_leaves_memory_and_is_woken_by_it(world: World, patient_clock: Any) -> None:
+    world.actors = (Sleeper, Counter)
+    async with world.host(vats=1) as host:
+        await (await host.spawn(Sleeper, "s1")).doze(60)  # a caller who waits would keep it in memory
+        for number in range(3):
+            await host.spawn(Counter, str(number))
+        uid = host._engine.dataspace.catalog.session("s1").uid
+        assert host._engine.residents.get(uid) is None
+        await later(world, 60)
+        assert [name for name, _ in await (await host.get("s1")).woken] == ["doze"]
+
+
+async def test_a_timer_that_is_given_up_does_not_come(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        nursery.start_soon(nap, s, 60, "a")
+        await settled(host)
+        assert await s.rise()
+        await settled(host)
+        assert host.effects() == []
+        await later(sleepers, 120)
+        assert await s.woken == ["ValueError"]
+
+
+async def test_a_fork_has_none_of_its_parents_timers(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        nursery.start_soon(nap, s, 60, "a")
+        await settled(host)
+        twin = await s.fork()
+        await later(sleepers, 60)
+        assert [name for name, _ in await s.woken] == ["a"]
+        assert await twin.woken == ["Forked"]
+
+
+# Clocks
+
+
+async def test_a_clock_that_is_set_forward_lets_timers_come_early(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        nursery.start_soon(nap, s, DAY, "a")
+        await settled(host)
+        begun = trio.current_time()
+        await later(sleepers, DAY)
+        assert len(await s.woken) == 1
+        assert trio.current_time() - begun < 2 * LOOK
+
+
+async def test_a_clock_that_is_set_back_lets_timers_come_late(sleepers: World, patient_clock: Any) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        deadline = moment(sleepers) + 60
+        nursery.start_soon(nap, s, 60, "a")
+        await settled(host)
+        await later(sleepers, -3600)
+        await later(sleepers, 3600 + 59)
+        assert await s.woken == []
+        await later(sleepers, 1)
+        assert await s.woken == [["a", deadline]]
+
+
+async def test_after_a_clock_was_set_back_a_sleep_counts_from_the_time_of_the_crank(
+    sleepers: World, patient_clock: Any
+) -> None:
+    async with sleepers.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        before = moment(sleepers)
+        sleepers.clock.move(-3600)
+        nursery.start_soon(nap, s, 60, "a")
+        await settled(host)
+        assert list(host.effects()[0].args) == [before + 60]  # `now()` of a vat never goes back
+        nursery.cancel_scope.cancel()
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -5])
+async def test_no_time_at_all_passes_at_once(world: World, seconds: float) -> None:
+    world.actors = (Sleeper,)
+    async with world.host() as host:
+        assert await (await host.spawn(Sleeper, "s1")).nap(seconds, "a") == "a"
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), "tomorrow", None, [1]])
+async def test_what_is_no_time_breaks_the_timer_and_says_so(world: World, at: Any) -> None:
+    world.actors = (Sleeper,)
+    async with world.host() as host:
+        assert await (await host.spawn(Sleeper, "s1")).until(at) in ("TypeError", "ValueError")
+
+
+async def test_a_timer_of_the_users_own_takes_its_place(world: World) -> None:
+    class Quick:
+        @effect
+        async def until(self, effect: Effect, at: float) -> None:
+            return None
+
+    world.actors = (Sleeper,)
+    async with world.host(devices={"timer": Quick()}) as host:
+        assert await (await host.spawn(Sleeper, "s1")).nap(DAY, "a") == "a"
+
+
+# What they cost
+
+
+async def test_many_timers_that_wait_cost_no_task_each_and_come_all(autojump_clock: Any) -> None:
+    clock = FakeClock(0)
+    host = Host(Device(), clock=clock, timer=Timer())
+    async with running(host):
+        await trio.testing.wait_all_tasks_blocked()
+        before = trio.lowlevel.current_statistics().tasks_living
+        for number in range(10_000):
+            host.want(number, "until", float(10_000 - number), device="timer")
+        await trio.sleep(LOOK + 1)
+        assert trio.lowlevel.current_statistics().tasks_living == before
+        assert host.outcomes == {}
+        clock.move(5_000)
+        await trio.sleep(LOOK + 1)
+        assert sorted(host.outcomes) == list(range(5_000, 10_000))
+        clock.move(5_000)
+        await trio.sleep(LOOK + 1)
+        assert len(host.outcomes) == 10_000
+        assert set(map(repr, host.outcomes.values())) == {repr(Outcome(None))}
+
+
+async def test_a_timer_that_waits_can_be_cancelled(autojump_clock: Any) -> None:
+    clock = FakeClock(0)
+    host = Host(Device(), clock=clock, timer=Timer())
+    async with running(host):
+        for number in range(3):
+            host.want(number, "until", 10.0, device="timer")
+        assert host.cancel(1)
+        assert isinstance((await host.outcome(1)).error, EffectCancelled)
+        clock.move(10)
+        await trio.sleep(LOOK + 1)
+        assert sorted(host.outcomes) == [0, 1, 2]
+        assert host.runner.running() == []
+
+
+async def test_a_shorter_timer_that_comes_later_is_not_kept_waiting(autojump_clock: Any) -> None:
+    clock = FakeClock(0)
+    host = Host(Device(), clock=clock, timer=Timer())
+    async with running(host):
+        host.want(1, "until", 1000.0, device="timer")
+        await trio.sleep(0.1)
+        host.want(2, "until", 0.5, device="timer")
+        await trio.testing.wait_all_tasks_blocked()
+        clock.move(0.5)
+        begun = trio.current_time()
+        await host.outcome(2)
+        assert trio.current_time() - begun < 1
