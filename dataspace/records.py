@@ -60,6 +60,8 @@ class Kind(IntEnum):
     """The whole heap, so that older segments can leave for an archive."""
     ACKED = 12
     """The runtime forgets what the receivers have acknowledged."""
+    KEY = 13
+    """The store's: with which key its checkpoints are signed from here on."""
 
 
 class Cell(NamedTuple):

@@ -214,15 +214,18 @@ class Files:
         except OSError as error:
             raise _refused(self._paths[fd], error) from error
 
-    def replace(self, path: Path, data: bytes) -> None:
+    def replace(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         """Put `data` in the place of the whole file at `path`. Durable when this returns; a crash leaves the
-        old file or the new one. What it raises leaves the old one, unless the last sync failed."""
+        old file or the new one. What it raises leaves the old one, unless the last sync failed.
+
+        Without `durable` nothing is synced, and a power cut may leave anything: for what can be made again."""
         aside = path.with_name(path.name + ".new")
         fd = self.open(aside, create=True)
         try:
             self.truncate(fd, 0)
             self.write(fd, 0, data, 0)
-            self.sync(fd)
+            if durable:
+                self.sync(fd)
         except (WriteFailed, SyncFailed):
             with suppress(OSError):
                 self._calls.unlink(str(aside))
@@ -230,7 +233,8 @@ class Files:
         finally:
             self.close(fd)
         self.rename(aside, path)
-        self.sync_folder(path.parent)
+        if durable:
+            self.sync_folder(path.parent)
 
     def rename(self, path: Path, to: Path) -> None:
         """Give a file another name, taking the place of what had it. Durable after `sync_folder` of both."""

@@ -1,4 +1,4 @@
-"""Places in a log: the heads of what is durable, a mark to read on from, and where something is damaged.
+"""Places in a log: the heads of what is durable, a mark to read on from, what was signed, what is damaged.
 
 The one rule: these are plain data, so that recovery (which is pure) and the stores (which are not) can
 hand them to each other.
@@ -51,6 +51,14 @@ class Mark(NamedTuple):
 
 BEGINNING = Mark(1, 0, 0, ZERO_HASH, ZERO_HASH)
 """Where the first segment's first frame goes."""
+
+
+class Certificate(NamedTuple):
+    """A signed note over the records up to position `size`, whose tree has this root."""
+
+    size: int
+    root: bytes
+    note: bytes
 
 
 class Damage(NamedTuple):

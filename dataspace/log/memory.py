@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dataspace.errors import KeeveError
 from dataspace.log.chains import Chains
 from dataspace.log.files import SyncFailed
-from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
+from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import created
 from dataspace.log.store import (
     BodyErased,
@@ -55,6 +55,7 @@ class MemoryLog:
         self.records: list[Kept] = []
         self.marks: list[Mark] = [BEGINNING]
         self.damaged: dict[bytes, Damage] = {}
+        self.certificates: list[Certificate] = []
         self.epoch = 0
         self.owned = False
 
@@ -145,8 +146,14 @@ class MemoryStore:
     def refresh(self) -> Head:
         return self.head
 
-    def settle(self) -> None:
+    def settle(self, certificate: Certificate | None = None) -> None:
         """Nothing is ever in doubt in memory."""
+        if certificate is not None:
+            self._check(())
+            self._log.certificates.append(certificate)
+
+    def notes(self) -> Iterator[bytes]:
+        return (certificate.note for certificate in reversed(self._log.certificates))
 
     def chain(self, uid: bytes) -> ChainHead | None:
         return self._chains.get(uid)

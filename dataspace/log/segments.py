@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.errors import KeeveError
+from dataspace.log.certificates import notes, publish
 from dataspace.log.chains import Chains
 from dataspace.log.files import Files, ReadFailed, WriteFailed
 from dataspace.log.frames import (
@@ -24,12 +25,13 @@ from dataspace.log.frames import (
     SEGMENT_SIZE,
     SegmentHead,
     address,
+    checkpoint_frame,
     commit_frame,
     record_frames,
     segment_frame,
 )
 from dataspace.log.layout import Layout, State
-from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
+from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
 from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
@@ -319,17 +321,23 @@ class SegmentStore:
         self._mark = mark._replace(segment=number, offset=len(frame))
         return begun
 
-    def settle(self) -> None:
+    def settle(self, certificate: Certificate | None = None) -> None:
         with self._locked():
-            self._settle(self._ready(()))
+            self._settle(self._ready(()), certificate)
+            if certificate is not None:
+                publish(self._layout, self._files, certificate)
 
-    def _settle(self, tail: Tail, *, ahead: bool = True) -> None:
-        if self._settled:
+    def _settle(self, tail: Tail, certificate: Certificate | None = None, *, ahead: bool = True) -> None:
+        if self._settled and certificate is None:
             return
-        mark = self._mark
-        data, commit = commit_frame(mark.position + 1, mark.position, (), mark.commit, mark.segment, mark.offset)
-        end = mark._replace(offset=mark.offset + len(data), commit=commit)
-        self._put(tail, mark.offset, data, end, ahead=ahead, idle=True)
+        segment, offset, position, _, before = mark = self._mark
+        kept, crcs = b"", []
+        if certificate is not None:
+            kept, crc = checkpoint_frame(*certificate, segment, offset)
+            crcs.append(crc)
+        data, commit = commit_frame(position + 1, position, crcs, before, segment, offset + len(kept))
+        end = mark._replace(offset=offset + len(kept) + len(data), commit=commit)
+        self._put(tail, offset, kept + data, end, ahead=ahead, idle=True)
         self._settled = True
 
     def _locked(self) -> threading.Lock:
@@ -381,6 +389,9 @@ class SegmentStore:
         """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""
         known = Evidence(log_id=self.log_id, seen=(self._mark.head,), epoch=self.epoch)
         return still(self._layout) if self._tail is None else still(self._layout, self._mark, known)
+
+    def notes(self) -> Iterator[bytes]:
+        return notes(self._layout, self.still)
 
     def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
         return self._reader.scan(start)

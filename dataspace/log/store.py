@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from dataspace.errors import KeeveError
-from dataspace.log.marks import ChainHead, Damage, Head, Mark
+from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID, Body, Header, Record
 from dataspace.values import Erased
@@ -256,8 +256,18 @@ class Store(Protocol):
         """The newest durable record by now. A store that is open for reading learns of new ones only here."""
         ...
 
-    def settle(self) -> None:
-        """Let the log itself prove that the newest batch is durable. Costs a commit, once."""
+    def settle(self, certificate: Certificate | None = None) -> None:
+        """Let the log itself prove that the newest batch is durable, and keep a `certificate` in it, durably.
+
+        Costs a commit, unless that was done before and there is nothing to keep. Raises what `append` raises.
+        """
+        ...
+
+    def notes(self) -> Iterator[bytes]:
+        """The signed notes of the certificates that were kept, as they lie there, newest first.
+
+        The first costs a read; after it, or when its copy is gone, they are found by going back through the log.
+        """
         ...
 
     def chain(self, uid: bytes) -> ChainHead | None:

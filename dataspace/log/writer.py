@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.log.marks import Certificate
 from dataspace.log.store import Store, record_size
 from dataspace.records import Record
 
@@ -31,12 +32,25 @@ OnDurable = Callable[[Sequence[Record]], None]
 OnFailed = Callable[[Sequence[Record], KeeveError], None]
 
 
+class Certifier(Protocol):
+    """Who signs what is durable."""
+
+    def pending(self) -> Certificate | None:
+        """What is to be kept when the log is settled now; None when there is nothing new. Must not raise."""
+        ...
+
+    def kept(self, certificate: Certificate) -> None:
+        """It is in the log, durably."""
+        ...
+
+
 class Writer:
     """The queue before a store. All of it belongs to one trio thread.
 
     `on_durable` is called with each batch once it is durable, `on_failed` with a batch that is not, together
     with all that was queued behind it. Both are called in the trio thread and must not raise. After a failure
-    the writer goes on, unless the store itself has stopped: then `stopped` says why.
+    the writer goes on, unless the store itself has stopped: then `stopped` says why. What a `certifier` has is kept
+    when the log is settled.
     """
 
     def __init__(
@@ -47,8 +61,10 @@ class Writer:
         on_failed: OnFailed,
         idle: float = 0.05,
         batch_bytes: int = BATCH_BYTES,
+        certifier: Certifier | None = None,
     ) -> None:
         self._store = store
+        self._certifier = certifier
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._idle = idle
@@ -109,6 +125,11 @@ class Writer:
             self.wake()  # so that there is somebody to settle the log later
         return taken
 
+    def settle_soon(self) -> None:
+        """Settle the log after a while without work, although nothing may have been written: to keep a certificate."""
+        self._unsettled = True
+        self.wake()
+
     @trio.lowlevel.enable_ki_protection  # between a batch that is durable and who hears of it nothing may come
     async def run(self) -> None:
         """Write until cancelled, or until the store stops. A batch that is in flight is waited for."""
@@ -155,10 +176,14 @@ class Writer:
         await trio.lowlevel.checkpoint()
 
     async def _settle(self) -> None:
+        certifier = self._certifier
+        certificate = None if certifier is None else certifier.pending()
         self._in_flight = True
         try:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._store.settle, limiter=self._limiter)
+                await trio.to_thread.run_sync(self._store.settle, certificate, limiter=self._limiter)
+            if certifier is not None and certificate is not None:
+                certifier.kept(certificate)
         except KeeveError as error:
             self._in_flight = False
             if self._store.fault is not None:

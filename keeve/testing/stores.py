@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from dataspace.log.marks import Head
+from dataspace.log.marks import Certificate, Head
 from dataspace.log.store import (
     NoSuchPart,
     NoSuchRecord,
@@ -218,6 +218,23 @@ class StoreContract:
         settled = store.mark
         store.settle()
         assert (store.head, store.mark) == (head, settled)
+
+    def test_a_certificate_is_kept_beside_the_records(self, store: Store, opened: Opened) -> None:
+        chain = Chain()
+        store.append(chain.records(2))
+        head = store.head
+        store.settle(Certificate(3, bytes(32), b"first"))
+        assert store.head == head
+        store.append([chain.record()])
+        store.settle(Certificate(4, bytes(32), b"second"))
+        assert list(dict.fromkeys(store.notes())) == [b"second", b"first"]
+        assert [stored.header.position for stored in store.scan()] == [1, 2, 3, 4]
+        store.close()
+        again = opened()
+        assert list(dict.fromkeys(again.notes())) == [b"second", b"first"]
+        again.append([chain.record()])
+        assert again.head.position == 5
+        again.close()
 
     @pytest.mark.parametrize("wrong", ["seq", "previous", "twice"])
     def test_a_record_that_does_not_follow_its_chain_is_refused_whole(self, store: Store, wrong: str) -> None:

@@ -11,6 +11,7 @@ import trio.testing
 
 from dataspace.errors import KeeveError
 from dataspace.log.files import DiskFull, SyncFailed
+from dataspace.log.marks import Certificate
 from dataspace.log.memory import MemoryStore
 from dataspace.log.store import RecordTooLarge, StoreFailed
 from dataspace.log.writer import Writer
@@ -36,7 +37,7 @@ class SlowStore(MemoryStore):
         self.batches.append(len(records))
         self.threads.add(threading.get_ident())
 
-    def settle(self) -> None:
+    def settle(self, certificate: Certificate | None = None) -> None:
         self.settled += 1
 
 

@@ -1,0 +1,47 @@
+"""Signing keys: what signs a log's notes, wherever the secret itself is kept.
+
+The one rule: no secret is kept here, shown or written. A key is its public half and something that signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from dataspace.log.notes import Signature
+from dataspace.log.verifiers import Algorithm, Verifier, key_id
+
+
+@attrs.frozen
+class SigningKey:
+    """An Ed25519 key: the `public` half (32 bytes), and `sign`, which gives 64 bytes for any.
+
+    Raises `BadKey` when the public half is none. The name that it signs with is given at each use: it is the log's.
+    """
+
+    public: bytes
+    sign: Callable[[bytes], bytes] = attrs.field(repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        Verifier("x", Algorithm.NOTE, self.public)
+
+    @classmethod
+    def of_private(cls, key: Ed25519PrivateKey) -> SigningKey:
+        """The key that a private one of `cryptography` is."""
+        return cls(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw), key.sign)
+
+    @classmethod
+    def of_seed(cls, seed: bytes) -> SigningKey:
+        """The key made of 32 secret bytes."""
+        return cls.of_private(Ed25519PrivateKey.from_private_bytes(seed))
+
+    def verifier(self, name: str) -> Verifier:
+        """What others check its signatures with, under a name. Raises `BadKey` for a name that none can be."""
+        return Verifier(name, Algorithm.NOTE, self.public)
+
+    def signature(self, name: str, text: str) -> Signature:
+        """Its signature of a note with this text."""
+        return Signature(name, key_id(name, bytes([Algorithm.NOTE]) + self.public), self.sign(text.encode()))
