@@ -144,13 +144,14 @@ class Recent:
     A posting is `position * 2`, or `position * 2 + 1` for a retraction.
     """
 
-    __slots__ = ("addresses", "head", "ids", "mark", "postings", "start", "taken", "threads")
+    __slots__ = ("addresses", "hashes", "head", "ids", "mark", "postings", "start", "taken", "threads")
 
     def __init__(self, start: Head) -> None:
         self.start = start.position
         self.head = start
         self.mark: Mark | None = None
         self.addresses: list[int] = []
+        self.hashes: list[bytes] = []
         self.threads: dict[bytes, Thread] = {}
         self.ids: dict[str, bytes] = {}
         self.postings: dict[str, list[int]] = {}
@@ -167,6 +168,7 @@ class Recent:
         if thread is None:
             thread = self.threads[uid] = Thread(uid, record.seq)
         self.addresses.append(record.address)
+        self.hashes.append(record.hash)
         thread.positions.append(position)
         thread.seq = record.seq
         thread.hash = record.hash

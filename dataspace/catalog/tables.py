@@ -11,6 +11,7 @@ rows of one session or label never overlap.
     postings   positions by label; `held` counts the assertions in the row that nobody has taken back
     taken      the assertions that were taken back
     snapshots  by session and seq
+    tree       nodes of the Merkle tree over the records
 
 Whoever finds one page damaged gets an error (see `connections`), and the catalog makes the file anew.
 
@@ -32,6 +33,7 @@ from dataspace.catalog.connections import connect, rows
 from dataspace.catalog.packing import item, least, pack, unpack
 from dataspace.catalog.recall import UNREADABLE
 from dataspace.catalog.recent import Recent, SessionRow, Taken, Thread, between
+from dataspace.catalog.tree import SCHEMA, grow, nodes
 from dataspace.log.marks import Head
 
 FORMAT: Final = f"keeve catalog 1 {sys.byteorder}"
@@ -43,7 +45,7 @@ ROWS: Final = 8
 """Rows that are read at a time."""
 _REMEMBERED: Final = 10_000
 
-_SCHEMA: Final = """
+_SCHEMA: Final = f"""
 CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB);
 CREATE TABLE sessions(n INTEGER PRIMARY KEY, uid BLOB NOT NULL UNIQUE, id TEXT NOT NULL, type TEXT NOT NULL,
     seq INT, position INT, hash BLOB, parent BLOB, parent_seq INT, pending INT, deleted INT, created INT,
@@ -59,7 +61,7 @@ CREATE TABLE postings(label INT, first INT, held INT, postings BLOB, PRIMARY KEY
 CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT, seq INT, gone INT, own INT,
     PRIMARY KEY(position, operation, taker)) WITHOUT ROWID;
 CREATE TABLE snapshots(session INT, seq INT, covers INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;
-"""
+{SCHEMA}"""
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 _SESSION: Final = (
     "uid, id, type, seq, position, hash, parent, parent_seq, pending, deleted, created, updated FROM sessions"
@@ -134,6 +136,7 @@ class Tables:
 
     def _write(self, db: apsw.Connection, recent: Recent) -> None:
         db.execute("INSERT INTO spans VALUES(?, ?)", (recent.start + 1, pack(recent.addresses)))
+        grow(db, recent.start, recent.hashes)
         threads, snapshots = [], []
         for thread in recent.threads.values():
             number = self._put_session(db, thread)
@@ -293,6 +296,10 @@ class Tables:
         sql = "SELECT seq, covers FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT ?"
         found: list[tuple[int, int]] = rows(self._reader, sql, (self._number(uid), upto, limit))
         return found
+
+    def nodes(self, level: int, n: int) -> bytes:
+        """A row of the tree; empty when there is none."""
+        return nodes(self._reader, level, n)
 
     def _one(self, sql: str, bindings: Iterable[Any]) -> SessionRow | None:
         found = rows(self._reader, sql, tuple(bindings))

@@ -1,0 +1,136 @@
+"""The log's Merkle tree, as the catalog keeps it: some of its nodes in rows, the others made of records again.
+
+A row holds up to 32 nodes of one level, every fifth level has rows: those over 32 records, over 1,024, and so on. That
+is about one byte for each record. What lies between is hashed anew; the records below are read from the log, 32 at the
+most for each node that is asked for. What is not in the file yet comes from memory.
+
+    tree    level, n: the nodes `32 n` to `32 n + 31` of that level, end to end; the last row of a level is shorter
+            0, 0: the leaves after the last 32 that are whole
+
+The one rule: a node that is whole never changes. So what was made of records once is remembered, and rows are only
+added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import apsw
+
+from dataspace.catalog.connections import rows
+from dataspace.log.merkle import consistency, inclusion, leaf_hash, node_hash, root
+
+STEP: Final = 5
+"""Levels between two that have rows."""
+WIDTH: Final = 1 << STEP
+"""Nodes in a row."""
+_HASH: Final = 32
+_REMEMBERED: Final = 8_192
+
+SCHEMA: Final = "CREATE TABLE tree(level INT, n INT, nodes BLOB, PRIMARY KEY(level, n)) WITHOUT ROWID;\n"
+
+
+class Ground(Protocol):
+    """What the tree stands on: a catalog."""
+
+    @property
+    def written(self) -> int:
+        """How many records the tables hold."""
+        ...
+
+    def nodes(self, level: int, n: int) -> bytes:
+        """A row; empty when there is none."""
+        ...
+
+    def hashes(self, first: int, last: int) -> list[bytes]:
+        """The hashes of the records after position `first`, up to and with `last` or the head."""
+        ...
+
+
+class LogTree:
+    """The tree over all records that a catalog has noted: its roots and proofs at any size.
+
+    A root or a proof costs some `log2(size)` hashes, a few rows, and for old records the headers of 32 of them: below
+    a millisecond, whatever the size.
+    """
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._made: dict[tuple[int, int], bytes] = {}
+
+    def forget(self) -> None:
+        """Make everything again: the rows were not what they should be."""
+        self._made.clear()
+
+    def root(self, size: int) -> bytes:
+        """The root over the first `size` records, which are there."""
+        return root(size, self._node)
+
+    def inclusion(self, position: int, size: int) -> list[bytes]:
+        """What proves that the record at `position` is among the first `size`. Raises `IndexError`."""
+        return inclusion(position - 1, size, self._node)
+
+    def consistency(self, old: int, new: int) -> list[bytes]:
+        """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""
+        return consistency(old, new, self._node)
+
+    def _node(self, level: int, index: int) -> bytes:
+        found = self._made.get((level, index))
+        if found is None:
+            found = self._make(level, index)
+            if len(self._made) >= _REMEMBERED:
+                self._made.clear()
+            self._made[level, index] = found
+        return found
+
+    def _make(self, level: int, index: int) -> bytes:
+        if level and level % STEP == 0 and index + 1 << level <= self._ground.written:
+            n, at = divmod(index, WIDTH)
+            found = self._ground.nodes(level, n)[_HASH * at : _HASH * (at + 1)]
+            if len(found) == _HASH:
+                return found
+        if level:
+            return node_hash(self._node(level - 1, 2 * index), self._node(level - 1, 2 * index + 1))
+        first = index // WIDTH * WIDTH
+        leaves = [leaf_hash(hash) for hash in self._ground.hashes(first, first + WIDTH)]
+        self._made.update({(0, first + at): leaf for at, leaf in enumerate(leaves)})
+        return leaves[index - first]
+
+
+def grow(db: apsw.Connection, size: int, hashes: Sequence[bytes]) -> None:
+    """Add the records that follow the first `size` to the rows. About 1.5 µs for each.
+
+    Raises `LookupError` when the rows do not end there.
+    """
+    level, new = 0, [leaf_hash(hash) for hash in hashes]
+    while new:
+        size, inside = divmod(size, WIDTH)
+        row = size if level else 0  # of the leaves only those are kept that no row of the next level stands for
+        before = nodes(db, level, row)[: _HASH * inside] if inside else b""
+        if len(before) != _HASH * inside:
+            raise LookupError(f"the rows of level {level} end before number {size}")
+        all = before + b"".join(new)
+        parts = [all[at : at + _HASH * WIDTH] for at in range(0, len(all), _HASH * WIDTH)]
+        whole = [part for part in parts if len(part) == _HASH * WIDTH]
+        if level:
+            kept = [(level, row + at, part) for at, part in enumerate(parts)]
+        else:
+            kept = [(0, 0, b"".join(parts[len(whole) :]))]
+        db.executemany("INSERT OR REPLACE INTO tree VALUES(?, ?, ?)", kept)
+        new = [_over(part) for part in whole]
+        level += STEP
+
+
+def nodes(db: apsw.Connection, level: int, n: int) -> bytes:
+    """A row; empty when there is none."""
+    found = rows(db, "SELECT nodes FROM tree WHERE level = ? AND n = ?", (level, n))
+    return bytes(found[0][0]) if found else b""
+
+
+def _over(row: bytes) -> bytes:
+    """The node over a row that is full."""
+    level = [row[at : at + _HASH] for at in range(0, len(row), _HASH)]
+    while len(level) > 1:
+        level = [node_hash(level[at], level[at + 1]) for at in range(0, len(level), 2)]
+    return level[0]
