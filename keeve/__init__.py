@@ -6,6 +6,7 @@
     ChatModel, EchoModel, ScriptedModel                     models, and
     model_from_environment                                  the one that the environment names
     Actor, actor, read, near, Ref, Promise                  what actors are written with
+    gather, within, cancel, TimeLimit, FiberDiverged        and what their async methods wait with
     List, Map, Set, Text, Symbol, Blob, ERASED, NotAValue   what their fields hold
     freeze                                                  and whether something is a value
     Device, effect, Effect, Policy                          what touches the world
@@ -36,13 +37,15 @@ from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
-from vat.heap.refs import Promise, Ref, near
+from vat.errors import FiberDiverged
+from vat.heap.refs import Promise, Ref, cancel, near
 from vat.host.engine import Settings
 from vat.host.host import EffectStatus, Host
 from vat.host.outside import HostRef, Snapshot
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set
 from vat.objects.types import read
+from vat.objects.waiting import TimeLimit, gather, within
 
 __version__ = "0.1.0"
 
@@ -61,6 +64,7 @@ __all__ = [
     "Environment",
     "Event",
     "Fact",
+    "FiberDiverged",
     "File",
     "Host",
     "HostRef",
@@ -80,18 +84,22 @@ __all__ = [
     "Snapshot",
     "Symbol",
     "Text",
+    "TimeLimit",
     "Tools",
     "TurnInterrupted",
     "Vault",
     "actor",
+    "cancel",
     "capture",
     "effect",
     "fact",
     "freeze",
+    "gather",
     "model_from_environment",
     "near",
     "open_host",
     "parse",
     "pattern",
     "read",
+    "within",
 ]

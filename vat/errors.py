@@ -60,6 +60,27 @@ class PromiseCycle(Broken):
     """A promise was told to follow one that follows it."""
 
 
+class FiberDiverged(Broken):
+    """A fiber cannot go on: run again, it did something else than was recorded. It breaks alone.
+
+    part: which one, from 1. recorded, did: what the record says and what the code does now, in words.
+    """
+
+    def __init__(self, session: str, fiber: int, type: str, method: str, part: int, *, recorded: str, did: str) -> None:
+        super().__init__(
+            f"session {session!r}, fiber {fiber}: {type}.{method} cannot go on where it waited. In its part {part}, "
+            f"which is run again to bring it back, the record says that it {recorded}; the code now {did}. "
+            "Run the code that began it, or start it anew"
+        )
+        self.session = session
+        self.fiber = fiber
+        self.type = type
+        self.method = method
+        self.part = part
+        self.recorded = recorded
+        self.did = did
+
+
 class PromiseGone(KeeveError, LookupError):
     """A promise is over, and nothing in the heap has kept what came of it."""
 

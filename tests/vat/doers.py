@@ -10,6 +10,7 @@ from vat.heap.refs import Promise, cancel, near
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set
 from vat.objects.types import read
+from vat.objects.waiting import gather, within
 
 LONG = "content " * 60
 CANARY = "canary " * 60
@@ -44,6 +45,41 @@ class Doer(Actor):
     def caught(self, error: Exception, *more: Any) -> Any:
         self.items.append([type(error).__name__, *more])
         return None
+
+    async def later(self, steps: Any) -> Any:
+        """The same, one after another, with waits among them."""
+        seen: list[Any] = [self.count]
+        view = self.items.view()
+        for step in steps:
+            if step[0] == "wait":
+                seen.append(await self._awaited(step[1]))
+            elif step[0] == "both":
+                seen.append(len(await gather(self._awaited(step[1]), self._awaited(step[1] + 1), failures=True)))
+            elif step[0] == "either":
+                try:
+                    seen.append(await within(step[1], self._awaited(step[1])))
+                except (ValueError, TypeError, LookupError, KeeveError) as error:
+                    seen.append(type(error).__name__)
+            else:
+                getattr(self, f"_{step[0]}")(*step[1:])
+        self.items.append([len(view), seen])
+        return seen
+
+    def _awaited(self, pick: int) -> Any:
+        promise = self._promise(pick) if pick % 2 else None
+        return self._want(False, False) if promise is None else promise
+
+    def _begin(self, pick: int, steps: Any) -> Any:
+        promise = near(self._to(pick)).later(steps)
+        if pick % 2:
+            self.promises.append(promise)
+        return promise
+
+    def _go(self, pick: int, steps: Any, keep: bool) -> Any:
+        promise = self._to(pick).later(steps)
+        if keep:
+            self.promises.append(promise)
+        return promise
 
     @read
     def look(self) -> Any:

@@ -27,11 +27,14 @@ keys = st.one_of(st.integers(0, 3), st.sampled_from(["a", "b"]), st.booleans())
 
 def nested(steps):
     some = st.lists(steps, max_size=3)
+    waits = st.lists(st.one_of(steps, st.tuples(st.sampled_from(["wait", "both", "either"]), picks)), max_size=4)
     return st.one_of(
         st.tuples(st.just("near"), picks, some),
         st.tuples(st.just("try"), picks, some),
         st.tuples(st.just("send"), picks, some, st.booleans()),
         st.tuples(st.just("tell"), picks, some, st.booleans()),
+        st.tuples(st.just("begin"), picks, waits),
+        st.tuples(st.just("go"), picks, waits, st.booleans()),
     )
 
 
@@ -111,6 +114,10 @@ class Drawn:
             return [random.choice(["fail", "bad", "forget"])]
         if depth < 3 and random.random() < 0.35:
             inner = self.steps(depth + 1, 3)
+            if random.random() < 0.3:
+                inner.insert(random.randrange(len(inner) + 1), [random.choice(["wait", "both", "either"]), pick])
+                inner.append(["wait", pick + 1])
+                return random.choice([["begin", pick, inner], ["go", pick, inner, bool(pick % 2)]])
             how = random.choice(["near", "try", "send", "tell"])
             return [how, pick, inner] if how in ("near", "try") else [how, pick, inner, bool(pick % 2)]
         return random.choice(kinds)()

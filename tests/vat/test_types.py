@@ -129,13 +129,13 @@ def test_what_cannot_be_a_type_is_refused_by_name(body, why):
         actor("types.bad")(type("Bad", (Actor,), {"__module__": __name__, **body}))
 
 
-async def _wait(self):
-    return 1
+async def _each(self):
+    yield 1
 
 
-def test_an_async_method_is_refused_with_what_to_do():
-    with pytest.raises(BadActorType, match=r"promise\.then"):
-        actor("types.bad")(type("Bad", (Actor,), {"__module__": __name__, "go": _wait}))
+def test_a_public_async_generator_is_refused_with_what_to_do():
+    with pytest.raises(BadActorType, match="give a list"):
+        actor("types.bad")(type("Bad", (Actor,), {"__module__": __name__, "go": _each}))
 
 
 @pytest.mark.parametrize("name", ["Counter", "counter", "chat.", "chat.Counter", "1.a", "a b.c"])
@@ -157,12 +157,22 @@ def test_a_host_runs_the_types_that_it_was_given_and_names_them():
         types["types.other"]
 
 
-def test_two_classes_cannot_have_one_name():
-    @actor("types.sample")
+def test_two_classes_cannot_have_one_name_in_one_version():
+    @actor("types.sample", version=3)
     class Other(Actor): ...
 
     with pytest.raises(BadActorType, match="belongs to Sample"):
         Types([Sample, Other])
+
+
+def test_of_several_versions_the_newest_is_the_type():
+    @actor("types.sample", version=2)
+    class Older(Actor): ...
+
+    types = Types([Sample, Older])
+    assert types["types.sample"].cls is Sample
+    assert types.fit("types.sample", 2).cls is Older
+    assert (types.has("types.sample", 2), types.has("types.sample", 1)) == (True, False)
 
 
 def test_a_class_that_is_not_decorated_is_no_type():

@@ -18,6 +18,7 @@ from vat.heap.heap import SYSTEM, Heap
 from vat.heap.memory import SALT
 from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
 from vat.heap.operations import apply
+from vat.heap.past import Recorded, pass_on
 from vat.heap.refs import Promise, Ref
 from vat.objects.types import Types
 
@@ -30,6 +31,8 @@ class Log:
     def __init__(self, records=()):
         self.records = list(records)
         self.loads = 0
+        self.read = []
+        self.trouble = None
 
     def page(self, ref):
         data = self.records[ref.seq - 1].pages[ref.number]
@@ -42,13 +45,42 @@ class Log:
         return split_cell(self.records[cell.seq - 1].cells[cell.number]).content
 
 
+class Past:
+    """The past of a session (`vat.heap.past.Past`), from its log; counts what is read."""
+
+    def __init__(self, world, session):
+        self.world = world
+        self.session = session
+        self.log = session.log
+
+    def record(self, seq):
+        record = self.log.records[seq - 1]
+        self.log.read.append(seq)
+        deeds = read_deeds(record.deeds, ref=Ref, promise=Promise, tree=decode_tree)
+        id = self.world.sessions[record.uid].vat.id
+        return Recorded(
+            *(record.uid, id, record.seq, record.kind, record.time, record.previous),
+            *(deeds.message, deeds.operations, record.facts),
+        )
+
+    def before(self, seq, heap, at):
+        snapshot = max((one for one in self.world.snapshots(self.session) if one < seq), default=0)
+        if heap is None or snapshot > at:
+            heap = self.world.restored(self.session, snapshot=snapshot, upto=snapshot, log=self.log)
+            at = snapshot
+        for between in range(at + 1, seq):
+            pass_on(heap, self.record(between))
+        return heap
+
+
 class Session:
     """A vat with its log."""
 
-    def __init__(self, vat, log):
+    def __init__(self, world, vat, log):
         self.vat = vat
         self.log = log
         self.steps = []
+        vat.crank.fibers.past = Past(world, self)
 
     @property
     def heap(self):
@@ -101,7 +133,7 @@ class World:
         uid = sha256(id.encode()).digest()[:16]
         log = Log()
         vat, step = Vat.spawn(uid, id, Heap(log), self.types, self.powers, cls, fields, NOBODY)
-        session = self.sessions[uid] = Session(vat, log)
+        session = self.sessions[uid] = Session(self, vat, log)
         session.keep(step)
         return session
 
@@ -185,13 +217,13 @@ class World:
         child = Vat(uid, id, heap, at + 1, record.hash, self.types, self.powers)
         heap.leave()
         log.records.append(record)
-        forked = self.sessions[uid] = Session(child, log)
+        forked = self.sessions[uid] = Session(self, child, log)
         self.take(forked, Detach())
         return forked
 
-    def restored(self, session, snapshot=0, upto=None):
+    def restored(self, session, snapshot=0, upto=None, log=None):
         """The session's heap from its records, from the beginning or from the snapshot at a seq."""
-        log = Log(session.records)
+        log = Log(session.records) if log is None else log
         heap = Heap(log)
         if snapshot:
             record = log.records[snapshot - 1]
@@ -211,9 +243,10 @@ class World:
     def reload(self, session):
         """The same session again from what is stored, as after a restart."""
         old = session.vat
+        old.close()
         heap = self.restored(session, snapshot=max(self.snapshots(session), default=0))
         vat = Vat(old.uid, old.id, heap, old.seq, old.hash, self.types, self.powers)
-        again = self.sessions[old.uid] = Session(vat, session.log)
+        again = self.sessions[old.uid] = Session(self, vat, session.log)
         heap.memory = session.log
         return again
 

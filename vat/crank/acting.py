@@ -33,10 +33,12 @@ _SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
 class Acting(Sending):
     """A transaction that does what actors ask for."""
 
-    __slots__ = ("_ids", "_random", "moment")
+    __slots__ = ("_ids", "_random", "at", "moment")
 
     def _clear(self) -> None:
         super()._clear()
+        self.at: tuple[int, str] | None = None
+        """The actor and the method that run now."""
         self.moment = 0
         """The number of the operation with which the running delivery began: where its chance comes from."""
         self.new_moment()
@@ -47,6 +49,14 @@ class Acting(Sending):
         self.moment = 0 if draft is None else len(draft.operations)
         self._random: Random | None = None
         self._ids = 0
+
+    def keep_moment(self) -> tuple[int, Random | None, int]:
+        """Where the running delivery is, to go `back_to`."""
+        return self.moment, self._random, self._ids
+
+    def back_to(self, moment: tuple[int, Random | None, int]) -> None:
+        """The delivery goes on that began at that moment."""
+        self.moment, self._random, self._ids = moment
 
     # Fields and collections.
 

@@ -19,7 +19,7 @@ from dataspace.records import Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList, Value
 from snapshots.nodes import PageRef
 from snapshots.trees import Draft as Pages
-from vat.crank.transaction import Powers
+from vat.crank.powers import Powers
 from vat.errors import Reentered, failure_of, gone
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import salted

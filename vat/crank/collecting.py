@@ -1,8 +1,8 @@
 """Collecting: which actors and promises nothing reaches any more.
 
 What is reached: the session's first actor; those that were handed out, until the ref is revoked; those that a promise
-which is not settled will call, and those that observe; and whatever is referred to from there. Of promises, those that
-are not settled, and those that are referred to.
+which is not settled will call, those that observe, and those whose fibers wait; and whatever is referred to from there,
+or from the locals of fibers. Of promises, those that are not settled, and those that are referred to.
 
 A history is text, and pages of it are passed by (`snapshots.leading`): the cost is that of the actors and promises
 there are, and of what changed since the last snapshot.
@@ -12,14 +12,16 @@ The one rule: when in doubt, it is kept.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
 from snapshots.handle import Tree
 from snapshots.leading import leading
 from vat.errors import NoSuchActor
+from vat.heap.fibers import ACTOR, WAITING
 from vat.heap.heap import KEPT, ROOT_ACTOR, Heap
-from vat.heap.operations import To
+from vat.heap.opcodes import To
 from vat.heap.refs import Promise, Ref
 from vat.heap.stored import PLAIN
 
@@ -36,10 +38,18 @@ def worthwhile(made: int, looked: int, there: int) -> bool:
     return made - looked >= max(FEWEST, there // 2)
 
 
-def unreached(heap: Heap) -> tuple[list[int], list[int]]:
+class Held(NamedTuple):
+    """What the locals of fibers hold: actors, promises, and trees of views."""
+
+    actors: Iterable[int] = ()
+    promises: Iterable[int] = ()
+    trees: Iterable[Tree] = ()
+
+
+def unreached(heap: Heap, held: Held = Held()) -> tuple[list[int], list[int]]:  # noqa: B008  # it cannot change
     """The actors (narrowed refs among them) and the settled promises that nothing reaches, in order."""
     walk = _Walk(heap)
-    walk.begin()
+    walk.begin(held)
     walk.finish()
     facets = [facet for facet, _ in heap.entries("facets")]
     actors = [actor for actor in sorted([*heap.actors(), *facets]) if actor not in walk.actors]
@@ -56,8 +66,20 @@ class _Walk:
         self.promises: set[int] = set()
         self.todo: list[tuple[bool, int]] = []
 
-    def begin(self) -> None:
+    def begin(self, held: Held) -> None:
         heap = self.heap
+        for actor in held.actors:
+            self.actor(actor)
+        for promise in held.promises:
+            self.promise(promise)
+        for tree in held.trees:
+            self.tree(tree)
+        for _, fiber in heap.entries("fibers"):
+            self.actor(fiber[ACTOR])
+            for promise in fiber[WAITING][1:]:
+                self.promise(promise)
+        for promise, _ in heap.entries("owned"):
+            self.promise(promise)
         self.actor(ROOT_ACTOR)
         for actor in heap.system["handed"].iterate(loader=heap.page):
             self.actor(actor)

@@ -6,7 +6,8 @@ Each delivery and each near call has a savepoint; one that raises is undone to i
 with the error, and the record says so. A crank that does not come to an end is undone whole, and what waited for its
 deliveries breaks.
 
-Beneath this file, each with one idea: `transaction` (what was done, and undoing it), `promises`, `sending`, `acting`.
+Beneath this file, each with one idea: `transaction` (what was done, and undoing it), `promises`, `sending`, `acting`,
+and beside these `fibers`, for async methods.
 
 The one rule: nothing here waits, and nothing leaves. What goes to other vats, devices and callers is only noted
 (`sent`, `wanted`, `answer`), for the vat to pass on when the record is durable.
@@ -17,22 +18,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dataspace import values
 from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from snapshots.handle import Tree
 from snapshots.keyed import MapTree
 from vat.crank.acting import Acting
+from vat.crank.deliveries import Delivery
+from vat.crank.fibers import Fibers
+from vat.crank.powers import Powers
 from vat.crank.sending import UNIVERSAL
-from vat.crank.transaction import Delivery
 from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, no_such_method
+from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
-from vat.heap.opcodes import Op
-from vat.heap.operations import To
+from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise, Ref, running
 from vat.heap.stored import listed, mapped
 from vat.objects.actor import facade
-from vat.objects.types import Field, Method
+from vat.objects.types import Field, Method, Types
 
 DELIVERIES: Final = 10_000
 """A crank with more than so many fails whole."""
@@ -60,16 +62,16 @@ class Doing(NamedTuple):
 class Crank(Acting):
     """The cranks of a vat. `begin`, one of the two ways to run it, and `end`."""
 
-    __slots__ = ("_doing",)
+    __slots__ = ("fibers",)
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._doing: tuple[int, str] | None = None
+    def __init__(self, heap: Heap, types: Types, uid: bytes, id: str, powers: Powers) -> None:
+        super().__init__(heap, types, uid, id, powers)
+        self.fibers = Fibers(self)
 
     @property
     def doing(self) -> Doing | None:
         """What runs now; for those who look from another thread at a crank that runs long."""
-        doing = self._doing
+        doing = self.at
         if self.draft is None or doing is None:
             return None
         try:
@@ -90,6 +92,26 @@ class Crank(Acting):
             self.settle(promise, outcome)
         self._run()
 
+    def end(self) -> None:
+        super().end()
+        if self.fibers.gone:
+            self.fibers.bury()
+
+    def abandon(self) -> None:
+        super().abandon()
+        if self.fibers.gone:
+            self.fibers.bury()
+
+    def unwind(self, since: int) -> None:
+        self.fibers.undone(self.advanced[since:])
+        del self.advanced[since:]
+
+    def wake(self, fiber: int, outcome: Outcome) -> None:
+        self.fibers.wake(fiber, outcome)
+
+    def throw(self, fiber: int, failure: Outcome) -> bool:
+        return self.fibers.throw(fiber, failure)
+
     def _run(self) -> None:
         before, running.crank = running.crank, self
         try:
@@ -98,18 +120,17 @@ class Crank(Acting):
             running.crank = before
         self.sound()
 
-    def sound(self) -> None:
-        """Raise what could not be read, if anything: the crank went by something that is not so."""
-        if self.heap.fault is not None:
-            raise self.heap.fault
-
     def _drain(self) -> None:
         """Deliver until nothing is left. What does not end is undone; those who waited for it learn of that."""
         queue = self.queue
         while queue:
             base, first = self.savepoint(), tuple(queue)
             for _ in range(DELIVERIES):
-                self._deliver(queue.popleft())
+                item = queue.popleft()
+                if isinstance(item, Delivery):
+                    self._deliver(item)
+                else:
+                    self.fibers.resume(item)
                 if not queue:
                     return
             overrun = CrankOverrun(
@@ -120,8 +141,11 @@ class Crank(Acting):
             self.rollback(base)
             outcome = self.fail(overrun)
             # These outcomes settle promises from before the crank, of which there is an end.
-            for delivery in first:
-                self.pass_on(delivery.result, outcome)
+            for item in first:
+                if isinstance(item, Delivery):
+                    self.pass_on(item.result, outcome)
+                else:
+                    self.fibers.give_up(item, outcome)
 
     def _deliver(self, delivery: Delivery) -> None:
         heap = self.heap
@@ -147,20 +171,15 @@ class Crank(Acting):
             outcome = self.fail(error)
         self.resolve(outcome, delivery.result)
 
-    def fail(self, error: BaseException) -> Outcome:
-        """Record that a delivery failed; gives what its promise breaks with."""
-        outcome = self.failed(error)
-        self.failure = error
-        self.note(Op.FAILED, outcome.payload)
-        return outcome
-
     def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's."""
-        savepoint, doing, torn = self.savepoint(), self._doing, self.torn
+        savepoint, doing, torn = self.savepoint(), self.at, self.torn
         read = self.heap.read
         try:
             found, actor = self.find(to.actor, method)
             kept, named = self.arguments(found, args, keywords)
+            if type(found) is Method and found.waits:
+                return self._call_async(found, actor, to.actor, kept, named)
             outcome = self._call(
                 found, actor, to.actor, [read(arg) for arg in kept], {name: read(arg) for name, arg in named.items()}
             )
@@ -172,8 +191,41 @@ class Crank(Acting):
             self.torn = torn
             raise
         finally:
-            self._doing = doing
+            self.at = doing
         return outcome if isinstance(outcome, Promise) else read(outcome.payload)
+
+    def _call_async(
+        self, found: Method, actor: int, addressed: int, args: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Promise:
+        """A near call of an async method: it starts at once, and whatever comes of it, a promise has it."""
+        self.changes()
+        moment, read = self.keep_moment(), self.heap.read
+        self.new_moment()
+        self.note(Op.CALLED, addressed, found.name, listed(args), mapped(keywords))
+        savepoint, torn = self.savepoint(), self.torn
+        outcome: Outcome | Promise
+        try:
+            outcome = self._call(
+                found,
+                actor,
+                addressed,
+                [read(arg) for arg in args],
+                {name: read(arg) for name, arg in keywords.items()},
+            )
+        except Exception as error:  # noqa: BLE001  # whatever it is, the promise has it
+            self.torn = error  # until all of it is undone
+            self.sound()
+            self.rollback(savepoint)
+            outcome = self.failed(error)
+            self.note(Op.UNDONE, addressed, found.name, outcome.payload)
+            self.torn = torn
+        finally:
+            self.back_to(moment)
+        if isinstance(outcome, Promise):
+            return outcome
+        promise = self.make("send")
+        self.settle(promise.id, outcome)
+        return promise
 
     def _call(
         self,
@@ -184,7 +236,7 @@ class Crank(Acting):
         keywords: Mapping[str, Any],
     ) -> Outcome | Promise:
         """Call a method, or read a field."""
-        self._doing = (actor, found.name)
+        self.at = (actor, found.name)
         before = self.read_only
         self.read_only = before or isinstance(found, Field) or found.read
         try:
@@ -192,16 +244,8 @@ class Crank(Acting):
                 return self._read(actor, found, args, keywords)
             if isinstance(found, Method):
                 result = found.function(facade(self, actor), *args, **keywords)
-                if found.mark_result is not None:
-                    result = found.mark_result(result)
-                what = found.answer
-            else:
-                result = found.function(self, addressed, *args, **keywords)
-                what = found.name
-            if isinstance(result, values.Promise):
-                self.entry(result)
-                return Promise(result.id)
-            return Outcome(True, self.keep(result, what))
+                return self.fibers.start(found, actor, result) if found.waits else self.given(found, result)
+            return Outcome(True, self.keep(found.function(self, addressed, *args, **keywords), found.name))
         finally:
             self.read_only = before
 
@@ -228,7 +272,8 @@ class Crank(Acting):
         Raises `NoSuchActor`, `NoSuchMethod`, `Refused` or `Revoked`.
         """
         target, read_only = self.reach(actor, name)
-        described = self.types[self.heap.state(target).type]
+        state = self.heap.state(target)
+        described = self.types.fit(state.type, state.version)
         found: Method | Field | BuiltIn | None = described.methods.get(name)
         if found is None:
             found = BUILT_IN.get(name)
@@ -308,6 +353,7 @@ class Crank(Acting):
             "effects": system["effects"].count,
             "messages": system["outbox"].count,
             "subscriptions": system["subscriptions"].count,
+            "fibers": system["fibers"].count,
         }
 
 

@@ -11,20 +11,24 @@ it is sure to be there, and one whose settler was undone is undone with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dataspace import values
 from dataspace.values import Value
-from vat.crank.transaction import Delivery, Transaction
+from vat.crank.deliveries import Delivery
+from vat.crank.transaction import Transaction
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
-from vat.heap.heap import FOLLOWING, KEPT
+from vat.heap.fibers import FIRST, METHOD, RESULT, WAITING
+from vat.heap.heap import KEPT, PENDING
 from vat.heap.messages import Outcome
-from vat.heap.opcodes import Op
-from vat.heap.operations import To
+from vat.heap.opcodes import Op, To
 from vat.heap.refs import NearMethod, Promise
 from vat.heap.stored import listed, mapped
 from vat.objects.types import Field, Method
+
+_HOLDING: Final = (To.ANSWER, To.FIBER)
+"""What knows the promise that it waits for by its number."""
 
 
 class Promises(Transaction):
@@ -36,7 +40,10 @@ class Promises(Transaction):
         """A new promise."""
         number = self.number("promise")
         self.do(Op.MADE, number, listed(settler))
-        return Promise(number)
+        promise = Promise(number)
+        if self.making is not None:
+            self.making.append(promise)
+        return promise
 
     def entry(self, promise: values.Promise) -> Sequence[Any]:
         """A promise as the heap has it. Raises `PromiseGone`."""
@@ -63,7 +70,7 @@ class Promises(Transaction):
         broken_actor, broken_name = _named(broken)
         known = self.known(kept_actor, kept_name) if kept is not None else self.known(broken_actor, broken_name)
         taken, named = self.arguments(known, args, keywords, after=1)
-        result = self.make("reaction")
+        result = self.make("reaction", promise.id)
         reaction = [To.THEN, kept_actor, kept_name, broken_actor, broken_name]
         self.wait(promise, [*reaction, listed(taken), mapped(named), result.id])
         return result
@@ -84,24 +91,56 @@ class Promises(Transaction):
             self.answer = Promise(promise.id)
         elif result[0] != To.FOLLOW:
             self.note(Op.REACTS, promise.id, listed(result))
-        elif self._leads_to(promise.id, result[1]):
-            cycle = PromiseCycle(
-                f"promise {result[1]} would follow itself: settle one of those that wait for each other with a value"
-            )
-            self.settle(result[1], self.failed(cycle))
+        elif (cycle := self.cycle(result[1], promise.id)) is not None:
+            self.settle(result[1], self.failed(PromiseCycle(f"promise {result[1]} would follow itself: {cycle}")))
         elif self._nothing_holds(result[1]):
             self.note(Op.PASSED, result[1], promise.id)
         else:
             self.note(Op.FOLLOWS, result[1], promise.id)
             self.note(Op.REACTS, promise.id, listed(result))
 
-    def _leads_to(self, promise: int, goal: int) -> bool:
-        while promise != goal:
-            entry = self.heap.find("promises", promise)
-            if entry is None or entry[0] != FOLLOWING:
-                return False
-            promise = entry[1]
-        return True
+    def cycle(self, goal: int, promise: int) -> str | None:
+        """How `promise` waits for `goal`, in words, if it does.
+
+        Goes from `goal` to all that waits for it. A fiber that waits for the first of several waits for `goal` only if
+        all of them do.
+        """
+        if promise == goal:
+            return f"it is promise {goal}"
+        find = self.heap.find
+        entry = find("promises", promise)
+        if entry is None or (entry[0] == PENDING and entry[3][0] in ("effect", "send")):
+            return None
+        came: dict[int, tuple[int, str]] = {goal: (0, "")}
+        todo = [goal]
+        while todo:
+            here = todo.pop()
+            entry = find("promises", here)
+            for reaction in () if entry is None else entry[2]:
+                kind = reaction[0]
+                if kind == To.FOLLOW:
+                    then, how = reaction[1], "follows"
+                elif kind == To.THEN:
+                    then, how = reaction[7], "comes of a reaction to"
+                elif kind == To.RESEND:
+                    then, how = reaction[5], "comes of a message that is to carry"
+                elif kind == To.FIBER:
+                    fiber = find("fibers", reaction[1])
+                    then, how = fiber[RESULT], f"comes of fiber {reaction[1]} ({fiber[METHOD]}), which waits for"
+                    if fiber[WAITING][0] == FIRST and not all(other in came for other in fiber[WAITING][1:]):
+                        continue  # it is met again by way of the others
+                else:
+                    continue
+                if then not in came:
+                    came[then] = (here, how)
+                    todo.append(then)
+        if promise not in came:
+            return None
+        said, here = [f"promise {promise}"], promise
+        while here != goal:
+            here, how = came[here]
+            said.append(f"{how} promise {here}")
+        return " ".join(said[:2] + [f"which {part}" for part in said[2:]])
 
     def _nothing_holds(self, promise: int) -> bool:
         """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
@@ -111,7 +150,8 @@ class Promises(Transaction):
             held
             or promise in self.watched
             or (isinstance(answer, Promise) and answer.id == promise)
-            or any(reaction[0] == To.ANSWER for reaction in reactions)
+            or any(reaction[0] in _HOLDING for reaction in reactions)
+            or self.heap.find("owned", promise) is not None
         )
 
     def settle(self, promise: int, outcome: Outcome) -> None:
@@ -143,6 +183,8 @@ class Promises(Transaction):
             self.note(Op.ANSWERED, result[1], result[2], *self.leaving(outcome))
         elif kind == To.REPLY:
             self.reply(result[1], result[2], outcome)
+        elif kind == To.FIBER:
+            self.wake(result[1], outcome)
         else:
             self.resend(result)
 
@@ -162,6 +204,22 @@ class Promises(Transaction):
         failure = {**failure_of(error), "in": f"session {self.id!r} at seq {seq}"}
         return Outcome(False, self.keep(failure, "the error"))
 
+    def fail(self, error: BaseException) -> Outcome:
+        """Record that a delivery failed; gives what its promise breaks with."""
+        outcome = self.failed(error)
+        self.failure = error
+        self.note(Op.FAILED, outcome.payload)
+        return outcome
+
+    def given(self, found: Method, result: Any) -> Outcome | Promise:
+        """What a method returned: a promise as it is, anything else in stored form. Raises `NotAValue`."""
+        if found.mark_result is not None:
+            result = found.mark_result(result)
+        if isinstance(result, values.Promise):
+            self.entry(result)
+            return Promise(result.id)
+        return Outcome(True, self.keep(result, found.answer))
+
     # What others know.
 
     def known(self, actor: int | None, name: str | None) -> Method | Field | None:
@@ -180,6 +238,10 @@ class Promises(Transaction):
 
     def reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
         """Send an outcome to the promise of another vat."""
+        raise NotImplementedError
+
+    def wake(self, fiber: int, outcome: Outcome) -> None:
+        """Something that a fiber waits for has an outcome."""
         raise NotImplementedError
 
     def resend(self, result: Sequence[Any]) -> None:

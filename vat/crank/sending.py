@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from dataspace import values
 from dataspace.values import MAX_DEPTH, NotAValue, Value
+from vat.crank.deliveries import Delivery
 from vat.crank.promises import Promises
-from vat.crank.transaction import HERE, OUTWARD, Delivery
+from vat.crank.transaction import HERE, OUTWARD
 from vat.crank.whole import whole
 from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
-from vat.heap.heap import BROKEN, KEPT
+from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PENDING
 from vat.heap.messages import Outcome
-from vat.heap.opcodes import Op
-from vat.heap.operations import To
+from vat.heap.opcodes import Op, To
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.heap.stored import PLAIN, listed, mapped
 from vat.objects.collections import View
@@ -228,14 +228,39 @@ class Sending(Promises):
         self.note(Op.WANTED, number, id, device, method, listed(args), mapped(keywords), listed(views), result)
         self.wanted.append(number)
 
+    def timer(self, seconds: float) -> Promise:
+        """The promise of the effect that ends when so many seconds have passed since this crank began."""
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise TypeError(f"a number of seconds is wanted, not {seconds!r}")
+        return self.want("timer", "until", (self.time / 1_000_000 + seconds,), {})
+
     @whole
     def cancel(self, promise: values.Promise, error: Exception) -> bool:
-        """Give up the effect that settles a promise, which breaks with `error`. False when there is none."""
+        """Give up what settles a promise: an effect, or a fiber, which gets `error`. False when there is neither."""
         self.changes()
-        for number, entry in self.heap.entries("effects"):
-            if entry[5] == promise.id:
+        return self.give_up(promise.id, self.failed(error))
+
+    def give_up(self, promise: int, failure: Outcome) -> bool:
+        """Give up the effects and fibers that a promise waits for."""
+        entry = self.heap.find("promises", promise)
+        while entry is not None and entry[0] == FOLLOWING:
+            promise = entry[1]
+            entry = self.heap.find("promises", promise)
+        if entry is None or entry[0] != PENDING:
+            return False
+        settler = entry[3]
+        if settler[0] == "fiber":
+            return self.throw(settler[1], failure)
+        if settler[0] == "reaction" and len(settler) > 1:
+            return self.give_up(settler[1], failure)
+        for number, effect in self.heap.entries("effects"):
+            if effect[5] == promise:
                 self.do(Op.ENDED, number)
                 self.cancelled.append(number)
-                self.settle(promise.id, self.failed(error))
+                self.settle(promise, failure)
                 return True
         return False
+
+    def throw(self, fiber: int, failure: Outcome) -> bool:
+        """Have a failure raised where a fiber waits. False when it does not wait."""
+        raise NotImplementedError

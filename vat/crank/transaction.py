@@ -10,15 +10,18 @@ The one rule: whatever a crank changes can be undone to a savepoint, and a savep
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dataspace import values
 from dataspace.drafts import Draft
 from dataspace.drafts import Mark as DraftMark
-from dataspace.records import Kind, Salts
+from dataspace.records import Kind
 from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
+from vat.crank.deliveries import Delivery, Resume
+from vat.crank.powers import Powers
 from vat.crank.whole import whole
 from vat.errors import OutsideCrank, ReadOnly
 from vat.heap.heap import COUNTERS, ROOT_ACTOR, Heap
@@ -33,36 +36,7 @@ HERE, OUTWARD, INWARD, STATED = range(4)
 """Where a value goes that is frozen: it stays, it leaves the vat, it has come to it, it is a fact."""
 
 
-class Powers:
-    """What a vat cannot make itself: time (µs since 1970), randomness, and where the log ends now, as a cursor."""
-
-    __slots__ = ("clock", "cursor", "entropy", "log_id")
-
-    def __init__(self, log_id: bytes, clock: Callable[[], int], entropy: Salts, cursor: Callable[[], str]) -> None:
-        self.log_id = log_id
-        self.clock = clock
-        self.entropy = entropy
-        self.cursor = cursor
-
-
-class Delivery(NamedTuple):
-    """One method call to come; all values are stored ones."""
-
-    actor: int
-    method: str
-    args: Sequence[Value]
-    keywords: Mapping[str, Value]
-    result: Sequence[Any]
-    """Where its outcome goes (`vat.heap.operations.To`)."""
-    failure: Value = None
-    """What a reaction is told of, before its arguments, as an exception."""
-    stated: bool = True
-    """Whether the record must say the arguments: the message's own delivery has them there."""
-    found: Any = None
-    """What `Crank.find` gave, for who has asked it already."""
-
-
-Savepoint: TypeAlias = tuple[int, DraftMark, int, int, int, int, int, int, "bytes | None"]
+Savepoint: TypeAlias = tuple[int, DraftMark, int, int, int, int, int, int, int, "bytes | None"]
 """How far a crank had come. A plain tuple, since each delivery and each near call makes one."""
 
 
@@ -89,6 +63,7 @@ class Transaction:
 
     __slots__ = (
         "_mode",
+        "advanced",
         "answer",
         "asker",
         "cancelled",
@@ -97,6 +72,7 @@ class Transaction:
         "heap",
         "id",
         "lent",
+        "making",
         "powers",
         "previous",
         "queue",
@@ -126,7 +102,7 @@ class Transaction:
         """The thread that the crank runs in."""
         self.watched: Mapping[int, Any] = {}
         """The promises that callers outside wait for."""
-        self.queue: deque[Delivery] = deque()
+        self.queue: deque[Delivery | Resume] = deque()
         self.settling: deque[tuple[int, Outcome]] = deque()
         self._mode = HERE
         self.sent: list[tuple[int, bytes, Value]] = []
@@ -139,6 +115,8 @@ class Transaction:
         """The promises that got their outcome."""
         self.lent: list[int] = []
         """Actors that a silent crank hands out the first refs to."""
+        self.advanced: list[int] = []
+        """The fibers whose coroutines were started or resumed, in order."""
         self._clear()
 
     def _clear(self) -> None:
@@ -160,6 +138,9 @@ class Transaction:
             self.settled = []
         if self.lent:
             self.lent = []
+        self.advanced.clear()
+        self.making: list[Promise] | None = None
+        """The promises that were made since an async method runs."""
         self.answer: Outcome | Promise | None = None
         """What the caller outside gets: an outcome, or the promise that will have it."""
         self.failure: BaseException | None = None
@@ -177,7 +158,6 @@ class Transaction:
         assert self.draft is None
         self._clear()
         heap = self.heap
-        heap.fault = None
         draft = CrankDraft(self.uid, seq, Kind.CRANK, max(self.powers.clock(), heap.time))
         draft.crank = self
         self.draft = draft
@@ -194,10 +174,37 @@ class Transaction:
     def abandon(self) -> None:
         """The crank has never been."""
         self.heap.abandon()
+        self.unwind(0)
         self.draft = None
         self.queue.clear()
         self.settling.clear()
         self._mode = HERE
+
+    def sound(self) -> None:
+        """Raise what could not be read, if anything: the crank went by something that is not so."""
+        trouble = self.heap.memory.trouble
+        if trouble is not None:
+            raise trouble
+
+    def unwind(self, since: int) -> None:
+        """What fibers did is undone, from that place in `advanced` on."""
+        raise NotImplementedError
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Put the crank that runs aside, whole; in the block this is a transaction without a crank."""
+        names = [name for base in type(self).__mro__ for name in getattr(base, "__slots__", ())]
+        kept = {name: getattr(self, name) for name in names}
+        try:
+            self.draft = None
+            self.queue, self.settling = deque(), deque()
+            self.sent, self.wanted, self.cancelled, self.settled, self.lent, self.advanced = [], [], [], [], [], []
+            self.watched = {}
+            self._mode = HERE
+            yield
+        finally:
+            for name, value in kept.items():
+                setattr(self, name, value)
 
     @property
     def record(self) -> CrankDraft:
@@ -357,13 +364,14 @@ class Transaction:
             len(self.cancelled),
             len(self.settled),
             len(heap.views),
+            len(self.advanced),
             self.seed,
         )
 
     def rollback(self, savepoint: Savepoint) -> None:
         """Undo all that came after a savepoint, but for the numbers that were given: they are not given again."""
         heap, queue = self.heap, self.queue
-        changes, mark, queued, sent, wanted, cancelled, settled, views, self.seed = savepoint
+        changes, mark, queued, sent, wanted, cancelled, settled, views, advanced, self.seed = savepoint
         given = tuple(heap.counters.values())
         heap.rollback(changes)
         self.record.rollback(mark)
@@ -375,6 +383,8 @@ class Transaction:
         del self.settled[settled:]
         del heap.views[views:]
         self.settling.clear()
+        if len(self.advanced) > advanced:
+            self.unwind(advanced)
         for what, number in zip(COUNTERS, given, strict=True):
             if number != heap.counters[what]:
                 self.note(Op.COUNTED, what, number)

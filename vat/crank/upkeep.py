@@ -12,14 +12,16 @@ from dataspace.errors import KeeveError
 from dataspace.records import ZERO_HASH, Kind
 from dataspace.values import FrozenDict, FrozenList
 from vat.crank.chain import Chain, Step
-from vat.crank.collecting import unreached, worthwhile
+from vat.crank.collecting import Held, unreached, worthwhile
 from vat.crank.crank import Crank
-from vat.crank.transaction import CrankDraft, Powers
+from vat.crank.powers import Powers
+from vat.crank.transaction import CrankDraft
 from vat.crank.upgrading import NotUpgraded, outdated, upgrade_all
 from vat.errors import Reentered, gone
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome
 from vat.heap.opcodes import Op
+from vat.heap.past import NotYet
 from vat.objects.types import Types, type_of
 
 
@@ -40,6 +42,10 @@ class Upkeep(Chain):
     def busy(self) -> bool:
         """Whether a crank is running now."""
         return self.crank.draft is not None
+
+    def close(self) -> None:
+        """It leaves memory: the coroutines of its fibers end without effect."""
+        self.crank.fibers.close()
 
     @classmethod
     def spawn(
@@ -76,10 +82,17 @@ class Upkeep(Chain):
         return self.heap.counters["actor"] + self.heap.counters["promise"]
 
     def collect(self) -> Step | None:
-        """Let go of the actors and promises that nothing reaches, in a crank of its own; None when there are none."""
+        """Let go of the actors and promises that nothing reaches, in a crank of its own; None when there are none.
+
+        Fibers that wait are run again to see what they hold, unless they are in memory; None while that cannot be done.
+        """
         self._fit()
+        try:
+            held = Held(*self.crank.fibers.held())
+        except NotYet:
+            return None
         self._looked = self._made
-        actors, promises = unreached(self.heap)
+        actors, promises = unreached(self.heap, held)
         if not (actors or promises):
             return None
         crank = self.crank

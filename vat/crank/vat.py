@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
 from vat.crank.chain import Step, request_key
-from vat.crank.transaction import INWARD, Delivery, Powers
+from vat.crank.deliveries import Delivery
+from vat.crank.powers import Powers
+from vat.crank.transaction import INWARD
 from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, Refused
 from vat.heap.heap import PENDING
 from vat.heap.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
-from vat.heap.opcodes import Op
-from vat.heap.operations import To
+from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
 from vat.heap.stored import listed, mapped
 
@@ -301,6 +302,7 @@ def _said(call: Call, args: Sequence[Value], keywords: Mapping[str, Value]) -> F
         said["keywords"] = mapped(keywords)
     if call.sender is not None:
         said["from"], said["number"], said["promise"] = call.sender
+        said["via"] = call.asker.via
     else:
         said["by"], said["via"] = call.asker.by, call.asker.via
         if call.asker.request is not None:

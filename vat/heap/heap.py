@@ -36,12 +36,14 @@ SYSTEM: Final[dict[str, type[Tree]]] = {
     "facets": MapTree,  # actor id of a narrowed ref -> [target, methods | None, read only, revoked]
     "facts": MapTree,  # handle of what may be retracted -> whether it is presence
     "subscriptions": MapTree,  # number -> [pattern, actor, method, cursor]
+    "fibers": MapTree,  # number -> [actor, method, version, promise, seq, operation, [mode, promises…], parts]
+    "owned": MapTree,  # promise -> the fiber that it is kept for
 }
 
 PARENTAL: Final = ("outbox", "awaiting", "effects", "requests", "subscriptions")
 """What a fork does not inherit."""
 
-COUNTERS: Final = ("actor", "promise", "message", "effect", "subscription")
+COUNTERS: Final = ("actor", "promise", "message", "effect", "subscription", "fiber")
 """What is counted up and never reused: the last number given."""
 
 LIFE: Final = ("forking", "born", "swept")
@@ -55,6 +57,9 @@ _ABSENT: Final = object()
 
 class Memory(Protocol):
     """Where what is not in memory comes from."""
+
+    trouble: Exception | None
+    """Why something could not be read: whatever user code made of it, the crank does not count."""
 
     def page(self, ref: PageRef) -> Node:
         """The node of a page, checked against its digest."""
@@ -86,7 +91,6 @@ class Heap:
         "_table",
         "_undo",
         "counters",
-        "fault",
         "memory",
         "system",
         "time",
@@ -103,8 +107,6 @@ class Heap:
         self.time = 0
         self.views: list[Tree] = []
         """The views taken by this crank, by number."""
-        self.fault: Exception | None = None
-        """Why something could not be read in this crank: whatever user code made of it, the crank does not count."""
         self._life: dict[str, int] = dict.fromkeys(LIFE, 0)
         self._loose: list[int] = []
         self._table = MapTree()
@@ -119,7 +121,7 @@ class Heap:
         try:
             return self.memory.page(ref)
         except Exception as error:
-            self.fault = error
+            self.memory.trouble = error
             raise
 
     def cell(self, cell: Cell) -> str | bytes | Erased:
@@ -127,7 +129,7 @@ class Heap:
         try:
             return self.memory.cell(cell)
         except Exception as error:
-            self.fault = error
+            self.memory.trouble = error
             raise
 
     def state(self, actor: int) -> State:
@@ -267,7 +269,7 @@ class Heap:
         """The record is complete: nothing of it is undone any more."""
         for promise in self._loose:
             entry = self.find("promises", promise)
-            if entry is not None and entry[0] >= KEPT and not entry[4]:
+            if entry is not None and entry[0] >= KEPT and not entry[4] and self.find("owned", promise) is None:
                 self.drop("promises", promise)
         self._loose.clear()
         self._undo.clear()

@@ -53,7 +53,7 @@ class VatMemory:
         self._cache = cache
         self.loads = 0
         """Pages and cells that were read from the store."""
-        self.trouble: KeeveError | None = None
+        self.trouble: Exception | None = None
         """What could not be read, whoever caught the error: what was made of it must not be recorded."""
 
     def page(self, ref: PageRef) -> Node:

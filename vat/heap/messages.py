@@ -10,13 +10,13 @@ gone after a restart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import attrs
 
 from dataspace.errors import KeeveError
 from dataspace.values import CELLED, Blob, Cell, CelledBlob, FrozenDict, FrozenList, Text, Value, freeze
-from vat.heap.heap import Memory
+from vat.heap.heap import Heap, Memory
 
 LONGEST_REQUEST: Final = 1000
 """Characters of a request id."""
@@ -53,6 +53,22 @@ class Outcome(NamedTuple):
 
     succeeded: bool
     payload: Value
+
+
+def asker_of(message: Mapping[str, Any], heap: Heap) -> Asker:
+    """Who sent the message of a record, from what that says; `heap` is the one before it."""
+    if "effect" in message:
+        effect = heap.find("effects", message["effect"])
+        return Asker("device", f"device:{'' if effect is None else effect[1]}")
+    if "subscription" in message:
+        return Asker("dataspace", "observe")
+    if "detach" in message:
+        return Asker("runtime", "fork")
+    if "upgrade" in message:
+        return Asker("runtime", "upgrade")
+    if "from" in message:
+        return Asker("vat", message.get("via", f"vat:{message['from'].hex()}"))
+    return Asker(message["by"], message["via"], message.get("request"))
 
 
 NOBODY: Final = Asker()

@@ -1,4 +1,4 @@
-"""What stands in a record's operations: the opcodes, each with its arguments.
+"""What stands in a record's operations: the opcodes with their arguments, and where outcomes go.
 
 The one rule: **numbers are for ever**, and so are the arguments behind them; what is new gets a new number.
 """
@@ -83,6 +83,17 @@ class Op(IntEnum):
     """promise, other: what waits for the one waits for the other from now on; the one is gone"""
     UNDONE = 34
     """actor, method, failure: a near call raised and was undone"""
+    SUSPENDED = 35
+    """fiber, seq and operation with which the part began that ends here, what it waits for (a mode, and promises),
+    promises that are kept for it, promises that are kept no more; and for a new fiber actor, method, version of the
+    type, promise for the result"""
+    RESUMED = 36
+    """fiber, seq and operation with which its last part began, and the failure that it is told of in place of what it
+    waited for, if there is one: its next part begins"""
+    RETURNED = 37
+    """fiber, promises that are kept for it no more: it is over"""
+    CALLED = 38
+    """actor, method, args, keywords: a near call of an async method"""
 
 
 class Verb(IntEnum):
@@ -98,3 +109,22 @@ class Verb(IntEnum):
     REMOVE = 7
     ADD = 8
     DISCARD = 9
+
+
+class To:
+    """Where the outcome of a promise or a delivery goes: a *reaction*, `[kind, …]`. Numbers are for ever."""
+
+    THEN = 0
+    """actor and method for a value, actor and method for a failure, args, keywords, promise for what they return"""
+    FOLLOW = 1
+    """promise"""
+    ANSWER = 2
+    """request key, digest"""
+    REPLY = 3
+    """uid, promise of that vat"""
+    RESEND = 4
+    """ref, method, args, keywords, promise"""
+    OUTSIDE = 5
+    """the caller of this message; never kept"""
+    FIBER = 6
+    """fiber: it waits for this"""

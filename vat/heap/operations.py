@@ -16,8 +16,9 @@ from dataspace.drafts import Handle
 from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
+from vat.heap import fibers
 from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PARENTAL, PENDING, Heap, State
-from vat.heap.opcodes import Op
+from vat.heap.opcodes import Op, To
 from vat.heap.stored import listed
 
 VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
@@ -35,23 +36,6 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
 
 COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None)
 """The tree of each `Shape`."""
-
-
-class To:
-    """Where the outcome of a promise or a delivery goes: a *reaction*, `[kind, …]`. Numbers are for ever."""
-
-    THEN = 0
-    """actor and method for a value, actor and method for a failure, args, keywords, promise for what they return"""
-    FOLLOW = 1
-    """promise"""
-    ANSWER = 2
-    """request key, digest"""
-    REPLY = 3
-    """uid, promise of that vat"""
-    RESEND = 4
-    """ref, method, args, keywords, promise"""
-    OUTSIDE = 5
-    """the caller of this message; never kept"""
 
 
 def _set(heap: Heap, actor: int, field: str, value: Any) -> None:
@@ -293,6 +277,10 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.DETACHED: _detached,
     Op.PASSED: _passed,
     Op.UNDONE: _nothing,
+    Op.SUSPENDED: fibers.suspended,
+    Op.RESUMED: fibers.resumed,
+    Op.RETURNED: fibers.returned,
+    Op.CALLED: _nothing,
 }
 
 

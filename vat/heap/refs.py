@@ -10,7 +10,7 @@ one they do nothing but raise.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, ClassVar, Final, Protocol
 
 from dataspace import values
@@ -27,6 +27,7 @@ class Sends(Protocol):
     def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise: ...
     def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any: ...
     def cancel(self, promise: Promise, error: Exception) -> bool: ...
+    def timer(self, seconds: float) -> Promise: ...
     def react(
         self, promise: Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Promise: ...
@@ -100,17 +101,28 @@ class Promise(values.Promise):
         """
         return current("promise.then").react(self, kept, broken, args, keywords)
 
+    def __await__(self) -> Generator[Promise, Any, Any]:
+        """Its value, in an `async def` method of an actor; raises the error that broke it."""
+        outcomes = yield self
+        succeeded, value = outcomes[0]
+        if not succeeded:
+            raise value
+        return value
+
     def __bool__(self) -> bool:
-        raise TypeError("a promise has no value yet: go on with promise.then(self.method)")
+        raise TypeError(
+            "a promise has no value yet: go on with promise.then(self.method), or await it in an async method"
+        )
 
     def __repr__(self) -> str:
         return f"<promise {self.id}>"
 
 
 def cancel(promise: Promise, error: Exception) -> bool:
-    """Give up the effect that settles `promise`: it breaks with `error`, and the device is stopped if it still runs.
+    """Give up what settles `promise`: an effect, which breaks with `error` and is stopped if it still runs, or a fiber.
 
-    What the device has done stays done; its outcome is not waited for. False when no open effect settles it.
+    A fiber has `error` raised where it waits, and may clean up; what it waits for is given up as well. What a device
+    has done stays done; its outcome is not waited for. False when no open effect and no waiting fiber settles it.
     """
     return current("cancel(promise)").cancel(promise, error)
 

@@ -22,7 +22,7 @@ from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.store import NoSuchPart, Stored
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.records import ZERO_HASH, Kind
+from dataspace.records import ZERO_HASH, Body, Kind
 from dataspace.values.encoding import BadEncoding
 from snapshots.cache import PageCache
 from snapshots.nodes import PageRef
@@ -73,6 +73,7 @@ class Restored:
     """
 
     heap: Heap
+    memory: VatMemory
     seq: int
     hash: bytes
     snapshot: int
@@ -107,13 +108,23 @@ class Lineage:
         return self._read(address)
 
 
-def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, without: int | None = None) -> Restored:
+def restore(
+    lineage: Lineage,
+    index: Index,
+    cache: PageCache,
+    upto: int,
+    *,
+    without: int | None = None,
+    memory: VatMemory | None = None,
+) -> Restored:
     """The heap as it was after seq `upto`, which must be there; `without` the snapshots from that seq on.
+
+    Its pages and cells come from `memory`, if that is given.
 
     Raises `SessionDamaged`, `BrokenChain`, or what the store raises. Costs one snapshot's root and the records
     after it; collections load when they are touched.
     """
-    memory = VatMemory(lineage, cache)
+    memory = memory or VatMemory(lineage, cache)
     passed_over: list[str] = []
     if without is not None:
         passed_over.append(f"snapshots from seq {without} on: a page of them cannot be read")
@@ -124,42 +135,49 @@ def restore(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, with
         except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
             passed_over.append(f"snapshot {snapshot.seq}: {error}")
             continue
-        return _replay(lineage, heap, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
-    return _replay(lineage, Heap(memory), 0, ZERO_HASH, upto, tuple(passed_over))
+        return _replay(lineage, heap, memory, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
+    return _replay(lineage, Heap(memory), memory, 0, ZERO_HASH, upto, tuple(passed_over))
 
 
 def _snapshot_heap(lineage: Lineage, stored: Stored, memory: VatMemory) -> Heap:
-    said = read_deeds(_checked_deeds(lineage, stored)).message
+    said = read_deeds(checked_body(stored).deeds).message
     number, digest = said["root"]
     return Heap.load(read_page(lineage, PageRef(stored.header.seq, number, digest)), memory)
 
 
 def _replay(
-    lineage: Lineage, heap: Heap, snapshot: int, hash: bytes, upto: int, passed_over: tuple[str, ...]
+    lineage: Lineage,
+    heap: Heap,
+    memory: VatMemory,
+    snapshot: int,
+    hash: bytes,
+    upto: int,
+    passed_over: tuple[str, ...],
 ) -> Restored:
     for seq in range(snapshot + 1, upto + 1):
         stored = lineage.at(seq)
         header = stored.header
         # A fork's first record begins a chain of its own, and names its parent's record in its message.
         if header.kind == Kind.FORKED:
-            deeds = read_deeds(_checked_deeds(lineage, stored), ref=Ref, promise=Promise, tree=decode_tree)
+            deeds = read_deeds(checked_body(stored).deeds, ref=Ref, promise=Promise, tree=decode_tree)
             if header.previous != hash or deeds.message["seq"] != seq - 1:
                 raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
             heap.leave()
         elif header.previous != hash or header.seq != seq:
             raise BrokenChain(header.uid.hex(), seq, "does not follow the record before it")
         else:
-            deeds = read_deeds(_checked_deeds(lineage, stored), ref=Ref, promise=Promise, tree=decode_tree)
+            deeds = read_deeds(checked_body(stored).deeds, ref=Ref, promise=Promise, tree=decode_tree)
             apply(heap, deeds.operations)
             if header.kind in (Kind.CRANK, Kind.SPAWN):
                 heap.time = header.time
         hash = header.hash
-    return Restored(heap, upto, hash, snapshot, upto - snapshot, passed_over)
+    return Restored(heap, memory, upto, hash, snapshot, upto - snapshot, passed_over)
 
 
-def _checked_deeds(lineage: Lineage, stored: Stored) -> bytes:
+def checked_body(stored: Stored) -> Body:
+    """The body of a record, which must be the one that its header names. Raises `BrokenChain` and what reading does."""
     body = stored.body()
     header = stored.header
     if body.digest != header.body_digest:
         raise BrokenChain(header.uid.hex(), header.seq, "has a body that its hash does not cover")
-    return body.deeds
+    return body

@@ -25,9 +25,10 @@ from vat.errors import gone
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.messages import Asker, Call, Outcome
 from vat.heap.opcodes import Op
+from vat.heap.past import NotYet
 from vat.heap.restore import NoSuchPoint
 from vat.host.loading import Loader
-from vat.host.residents import NotYet, Residents
+from vat.host.residents import Residents
 from vat.objects.types import Types
 
 SESSION_ID: Final = re.compile(r"[^\x00-\x1f\x7f]{1,200}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from dataspace.errors import KeeveError
 from vat.crank.upgrading import outdated
@@ -22,6 +23,9 @@ from vat.host.settings import Settings
 from vat.objects.types import Types
 
 log = logging.getLogger("keeve")
+
+APART: Final = 256
+"""Snapshots are never more records apart while a fiber waits: what brings it back begins from the nearest ones."""
 
 
 class Care:
@@ -64,6 +68,8 @@ class Care:
     def _wants_snapshot(self, vat: Vat) -> bool:
         settings = self._settings
         records = vat.cranks_since_snapshot
+        if records >= APART and vat.heap.system["fibers"].count:
+            return True
         if vat.snapshot_seq:
             return records >= settings.snapshot_cranks or vat.bytes_since_snapshot >= settings.snapshot_bytes
         return records >= settings.first_snapshot

@@ -15,7 +15,6 @@ from typing import Any
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
-from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.dataspace import NoSuchSession
@@ -24,6 +23,7 @@ from vat.crank.upgrading import outdated
 from vat.crank.vat import Powers, Vat
 from vat.errors import gone
 from vat.heap.memory import BadSnapshotPage, VatMemory
+from vat.heap.past import StoredPast
 from vat.heap.restore import Lineage, Restored, restore
 from vat.host.residents import Resident
 from vat.objects.types import Types
@@ -61,23 +61,37 @@ class Loader:
         vat = Vat(row.uid, row.id, heap, restored.seq, restored.hash, self._types, self._powers)
         vat.snapshot_seq = restored.snapshot
         vat.cranks_since_snapshot = restored.records
-        self.settle(resident, vat, heap.memory)
+        self.settle(resident, vat, restored.memory)
         resident.durable = vat.seq
         resident.released = heap.counters["message"]
         resident.snapshot, resident.records = restored.snapshot, restored.records
         resident.damage = self._damage(row)
         return vat
 
-    def settle(self, resident: Resident, vat: Vat, memory: Any) -> None:
+    def settle(self, resident: Resident, vat: Vat, memory: VatMemory) -> None:
         """A resident has its vat."""
         resident.vat = vat
         resident.memory = memory
+        uid = vat.uid
+        vat.crank.fibers.past = StoredPast(
+            lambda: self.lineage(uid),
+            self._catalog,
+            self.cache,
+            memory,
+            durable=lambda: resident.durable,
+            without=lambda: self._bad_from.get(uid),
+            name=self._name,
+        )
         vat.waiters.update(resident.waiters)
         resident.waiters = {}
 
     def memory(self, uid: bytes) -> VatMemory:
         """Where the pages and cells of a session come from."""
         return VatMemory(self.lineage(uid), self.cache)
+
+    def _name(self, uid: bytes) -> str:
+        row = self._catalog.by_uid(uid)
+        return uid.hex() if row is None else row.id
 
     def row(self, uid: bytes) -> Row:
         """What the catalog says of a session. Raises `NoSuchSession` or `Deleted`."""
@@ -98,7 +112,7 @@ class Loader:
         said: Mapping[str, Any] = read_deeds(stored.body().deeds).message
         return said
 
-    def trouble(self, uid: bytes, error: KeeveError) -> KeeveError | None:
+    def trouble(self, uid: bytes, error: Exception) -> Exception | None:
         """Something of a session could not be read. Gives what to tell, or None when it can be done without.
 
         A snapshot can: what it says is in the records before it. Who is the first to meet damage is told; from then on

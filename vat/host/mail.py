@@ -22,7 +22,7 @@ from vat.crank.sending import UNIVERSAL
 from vat.crank.vat import Step, Vat
 from vat.errors import Deleted, failure_of, gone
 from vat.heap.messages import Call, Outcome, Settled
-from vat.heap.operations import To
+from vat.heap.opcodes import To
 from vat.host.carrying import arriving
 from vat.host.residents import Job, Resident, Residents
 

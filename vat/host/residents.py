@@ -27,16 +27,13 @@ Failed: TypeAlias = Callable[[BaseException], None]
 class Job(NamedTuple):
     """One thing for a vat to do: take a `message`, or `work`.
 
-    `failed` is told, once or more often, when it could not be done or what it recorded did not become durable.
+    `failed` is told, once or more often, when it could not be done or what it recorded did not become durable. One that
+    raises `NotYet`, since it needs what is not durable yet, is done again when it is.
     """
 
     message: Message | None
     failed: Failed | None = None
     work: Work | None = None
-
-
-class NotYet(Exception):
-    """Raised by a job that needs what is recorded to be durable: it is done again when it is."""
 
 
 class Resident:
@@ -126,6 +123,8 @@ class Residents:
         """A resident leaves memory, whatever is on its way."""
         if self._by_uid.get(resident.uid) is resident:
             del self._by_uid[resident.uid]
+        if resident.vat is not None:
+            resident.vat.close()
 
     def superfluous(self) -> list[Resident]:
         """Some of those that may leave now because there are too many, the least recently used first.

@@ -17,8 +17,9 @@ import trio
 
 from dataspace.errors import KeeveError
 from vat.crank.vat import Step, Vat
+from vat.heap.past import NotYet
 from vat.host.commits import Commits
-from vat.host.residents import Job, NotYet, Resident, Residents
+from vat.host.residents import Job, Resident, Residents
 
 log = logging.getLogger("keeve")
 
@@ -42,7 +43,7 @@ class Turns:
         commits: Commits,
         *,
         load: Callable[[Resident], Vat],
-        trouble: Callable[[bytes, KeeveError], KeeveError | None],
+        trouble: Callable[[bytes, Exception], Exception | None],
         after: Callable[[Resident, Vat], Sequence[Step]],
         evict: Callable[[Resident], None],
     ) -> None:
@@ -184,7 +185,7 @@ class Turns:
         if job.failed is not None:
             job.failed(error)
 
-    def _unreadable(self, resident: Resident, job: Job, error: KeeveError) -> None:
+    def _unreadable(self, resident: Resident, job: Job, error: Exception) -> None:
         """Something could not be read: the vat is loaded again without it. The job is done then if nothing is lost by
         that, and fails otherwise."""
         lost = self._trouble(resident.uid, error)
@@ -206,6 +207,7 @@ class Turns:
         vat, resident.vat = resident.vat, None
         resident.stale = False
         if vat is not None:
+            vat.close()
             resident.waiters.update(vat.waiters)
             vat.waiters = {}
 

@@ -1,13 +1,14 @@
 """What actors are written with: types and their registry, fields, collections, and what a method can do.
 
 `actor` is the front of it, `types` what a class declares, `collections` are `List`, `Map` and `Set`. `fields` says
-how an actor's fields begin, `randomness` where its random numbers come from.
+how an actor's fields begin, `randomness` where its random numbers come from, `waiting` what async methods await.
 
-`actor`, `collections` and `types` are public, the others are private to the package.
+`actor`, `collections`, `types` and `waiting` are public, the others are private to the package.
 """
 
 __all__ = [
     "actor",
     "collections",
     "types",
+    "waiting",
 ]

@@ -1,7 +1,7 @@
 """What actors are written with: `@actor`, `Actor`, and what an actor can do while one of its methods runs.
 
-An instance is a facade on an actor's state in the heap, made for one delivery. Reading a declared field reads the
-heap, assigning one is an operation, and nothing else can be assigned.
+An instance is a facade on an actor's state in the heap, made for one delivery or one fiber. Reading a declared field
+reads the heap, assigning one is an operation, and nothing else can be assigned.
 
 The one rule: everything an actor does goes through the crank that runs it; an instance holds no state.
 """
@@ -180,6 +180,11 @@ class Actor:
         """A device of the host: `self.device("clock").sleep(5)` is a promise."""
         return Device(self._crank, name)
 
+    def sleep(self, seconds: float) -> Promise:
+        """A promise that is fulfilled when so many seconds have passed; it survives restarts like any other."""
+        promise: Promise = self._crank.timer(seconds)
+        return promise
+
     def assert_fact(self, label: str, /, *fields: Any, presence: bool = False, **keywords: Any) -> Handle:
         """State a fact; the handle takes it back. `presence` facts are also retracted when the session is deleted.
 
@@ -261,8 +266,9 @@ def state_own(actor: Actor, label: str, /, *fields: Any, **keywords: Any) -> Non
 
 
 def facade(crank: Any, actor: int) -> Any:
-    """The instance that an actor's methods run on, for one delivery."""
-    cls = crank.types[crank.heap.state(actor).type].cls
+    """The instance that an actor's methods run on, for one delivery or one fiber."""
+    state = crank.heap.state(actor)
+    cls = crank.types.fit(state.type, state.version).cls
     instance = cls.__new__(cls)
     own = vars(instance)
     own["_crank"] = crank

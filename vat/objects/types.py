@@ -110,6 +110,8 @@ class Method:
     name: str
     function: Callable[..., Any]
     read: bool
+    waits: bool
+    """Whether it is an `async def`, and may become a fiber."""
     marks: Mapping[str | int, Mark]
     """How arguments are marked before they are frozen: by name, and by place (from 0, without `self`)."""
     mark_result: Mark | None
@@ -161,11 +163,14 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
                 raise BadActorType(
                     cls, f"the method {key} has the name of something that every actor has; give it another"
                 )
-            if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            if inspect.isasyncgenfunction(function) and not key.startswith("_"):
+                raise BadActorType(
+                    cls, f"{key} is an async generator: nobody can iterate it through a ref; give a list"
+                )
+            if inspect.iscoroutinefunction(function) and getattr(function, "__keeve_read__", False):
                 raise BadActorType(
                     cls,
-                    f"{key} is an async method, which this version does not run: "
-                    "go on with a promise reaction, promise.then(self.method)",
+                    f"{key} is marked @read and async: what only reads has nothing to wait for; make it a plain def",
                 )
             (inner if key.startswith("_") else methods)[key] = _method(cls, key, function)
     clash = fields.keys() & (methods.keys() | inner.keys())
@@ -228,6 +233,7 @@ def _method(cls: type, name: str, function: FunctionType) -> Method:
         name,
         function,
         getattr(function, "__keeve_read__", False),
+        inspect.iscoroutinefunction(function),
         marks,
         result,
         f"the result of {cls.__name__}.{name}",
@@ -274,21 +280,29 @@ def _resolved(word: str, names: Mapping[str, Any]) -> Any:
 
 
 class Types:
-    """The actor types that a host may run, by name."""
+    """The actor types that a host may run, by name.
+
+    Of several versions of a type the newest one is the type; the older ones only finish what their async methods began.
+    """
 
     def __init__(self, classes: Iterable[type] = ()) -> None:
         self._by_name: dict[str, ActorType] = {}
+        self._versions: dict[tuple[str, int], ActorType] = {}
         for cls in classes:
             self.add(cls)
 
     def add(self, cls: type) -> ActorType:
         """Let the host run a class that `@actor` decorated. Raises `BadActorType` for another."""
         described = type_of(cls)
-        known = self._by_name.setdefault(described.name, described)
-        if known.cls is not cls:
+        name, version = described.name, described.version
+        same = self._versions.setdefault((name, version), described)
+        if same.cls is not cls:
             raise BadActorType(
-                cls, f"the name {described.name!r} belongs to {known.cls.__qualname__}; give one of them another"
+                cls, f"the name {name!r} belongs to {same.cls.__qualname__}, in the same version; give one another"
             )
+        known = self._by_name.get(name)
+        if known is None or version > known.version:
+            self._by_name[name] = described
         return described
 
     def __getitem__(self, name: str) -> ActorType:
@@ -297,6 +311,15 @@ class Types:
             return self._by_name[name]
         except KeyError:
             raise UnknownActorType(name, self._by_name) from None
+
+    def fit(self, name: str, version: int) -> ActorType:
+        """The type in that version, or else the newest. Raises `UnknownActorType`."""
+        newest = self[name]
+        return newest if newest.version == version else self._versions.get((name, version), newest)
+
+    def has(self, name: str, version: int) -> bool:
+        """Whether the type is known in that version."""
+        return (name, version) in self._versions
 
     def __iter__(self) -> Any:
         return iter(self._by_name.values())

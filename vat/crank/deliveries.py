@@ -1,0 +1,39 @@
+"""What a crank has still to do: method calls, and the next parts of fibers.
+
+The one rule: all of it is data, made of stored values; nothing in the queue holds an object of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dataspace.values import Value
+
+
+class Delivery(NamedTuple):
+    """One method call to come; all values are stored ones."""
+
+    actor: int
+    method: str
+    args: Sequence[Value]
+    keywords: Mapping[str, Value]
+    result: Sequence[Any]
+    """Where its outcome goes (`vat.heap.operations.To`)."""
+    failure: Value = None
+    """What a reaction is told of, before its arguments, as an exception."""
+    stated: bool = True
+    """Whether the record must say the arguments: the message's own delivery has them there."""
+    found: Any = None
+    """What `Crank.find` gave, for who has asked it already."""
+
+
+class Resume(NamedTuple):
+    """The next part of a fiber that is to come, unless that has gone on since the part that began at that moment."""
+
+    fiber: int
+    seq: int
+    operation: int
+    method: str
+    failure: Value = None
+    """What it is told of instead of what it waits for."""

@@ -1,0 +1,378 @@
+"""Fibers: `async def` methods that wait, each part between two waits a delivery of its own.
+
+    start ──> suspended ──> a promise settles ──> resume ──> suspended … ──> returned
+
+What there is of a fiber in the heap (`vat.heap.fibers`) is enough to go on after a restart. The coroutine that a fiber
+has in memory is a convenience: it is dropped whenever what it did is undone or its vat leaves memory, and `rerun` makes
+another one when it is needed again.
+
+A coroutine that is dropped is closed when no crank runs, so that whatever its `finally` does has no effect.
+
+The one rule: a coroutine in memory is exactly as far as the heap says. Whoever advances one notes it in `advanced`, and
+what is undone takes it away.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final
+from weakref import ref
+
+from dataspace import values
+from dataspace.errors import is_interrupt
+from dataspace.values import Value
+from snapshots.handle import Tree
+from vat.crank.acting import Acting
+from vat.crank.deliveries import Resume
+from vat.crank.holding import held
+from vat.crank.rerun import Rerun
+from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
+from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over, owned_by
+from vat.heap.fibers import outcomes as outcomes_of
+from vat.heap.heap import KEPT
+from vat.heap.messages import Outcome
+from vat.heap.opcodes import Op, To
+from vat.heap.past import Past
+from vat.heap.refs import Promise, running
+from vat.heap.stored import listed
+from vat.objects.types import Method
+from vat.objects.waiting import NotAwaitable, Wait
+
+_SUSPENDED: Final = Op.SUSPENDED
+_RESUMED: Final = Op.RESUMED
+
+_CLOSED_AT_MOST: Final = 100
+_stubborn: list[Coroutine[Any, Any, Any]] = []
+"""Coroutines that wait again however often they are closed. Python would say so whenever it drops one."""
+
+
+class Fiber:
+    """A coroutine in memory: how far it is, and the promises that the heap keeps for it, for as long as it has them."""
+
+    __slots__ = ("coroutine", "found", "kept", "wait")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], found: Method) -> None:
+        self.coroutine = coroutine
+        self.found = found
+        self.wait: Any = None
+        self.kept: dict[int, ref[Promise]] = {}
+
+
+class Fibers:
+    """The fibers of a crank."""
+
+    def __init__(self, crank: Acting) -> None:
+        self._crank = crank
+        self.past: Past | None = None
+        """Where the records of earlier parts are."""
+        self.live: dict[int, Fiber] = {}
+        """The coroutines in memory, by the fiber's number."""
+        self.gone: list[Coroutine[Any, Any, Any]] = []
+        """Coroutines to be closed when the crank is over."""
+        self._runs = 0
+        """The fiber whose part runs now; its entry in the heap stands for a wait that is over."""
+        self._missing: dict[int, int] = {}
+        """By fiber, the place of a promise that had no outcome when somebody looked: where to look first."""
+
+    # Parts.
+
+    def start(self, found: Method, actor: int, coroutine: Coroutine[Any, Any, Any]) -> Outcome | Promise:
+        """Run the first part of an async method: gives what it returned, or the promise of a fiber that waits."""
+        crank = self._crank
+        outer, crank.making = crank.making, []
+        fiber = Fiber(coroutine, found)
+        try:
+            try:
+                fiber.wait = self._drive(coroutine, 0, None)
+            except StopIteration as stop:
+                return crank.given(found, stop.value)
+            made, crank.making = crank.making, outer
+            number = crank.number("fiber")
+            result = crank.make("fiber", number)
+            version = crank.heap.state(actor).version
+            self._suspend(number, fiber, made, actor, found.name, version, result.id)
+        except BaseException:
+            self.gone.append(coroutine)
+            raise
+        finally:
+            crank.making = outer
+        return result
+
+    def resume(self, item: Resume) -> None:
+        """Run the next part of a fiber, if it still waits there and what it waits for has come."""
+        crank = self._crank
+        heap = crank.heap
+        number = item.fiber
+        entry = heap.find("fibers", number)
+        if entry is None or entry[SEQ] != item.seq or entry[OPERATION] != item.operation:
+            return
+        outcomes = outcomes_of(heap, entry[WAITING])
+        if item.failure is None and not over(entry[WAITING][0], outcomes):
+            return
+        diverged = None
+        fiber = self.live.get(number)
+        if fiber is None:
+            try:
+                fiber = self.live[number] = self._again(number)
+            except FiberDiverged as error:
+                diverged = error
+        result = entry[RESULT]
+        crank.new_moment()
+        crank.advanced.append(number)
+        told = () if item.failure is None else (item.failure,)
+        crank.note(_RESUMED, number, item.seq, item.operation, *told)
+        savepoint = crank.savepoint()
+        crank.at = (entry[ACTOR], entry[METHOD])
+        try:
+            if fiber is None:
+                assert diverged is not None
+                raise diverged
+            outcome = self.advance(number, fiber, result, outcomes, item.failure)
+            if outcome is None:
+                return
+            let_go = list(fiber.kept)
+        except BaseException as error:  # as in any delivery
+            if is_interrupt(error):
+                raise
+            crank.sound()
+            crank.rollback(savepoint)
+            crank.torn = None
+            outcome = crank.fail(error)
+            let_go = owned_by(heap, number)
+        self._missing.pop(number, None)
+        crank.note(Op.RETURNED, number, listed(let_go))
+        crank.resolve(outcome, (To.FOLLOW, result))
+
+    def advance(
+        self, number: int, fiber: Fiber, result: int, outcomes: Sequence[Sequence[Any] | None], failure: Value
+    ) -> Outcome | Promise | None:
+        """Run a part up to the next wait, and give None, or to the end, and give what the method returned."""
+        crank = self._crank
+        self.live.pop(number, None)
+        before, crank.making, self._runs = self._runs, [], number
+        try:
+            for promise, entry in zip(_promises(fiber.wait), outcomes, strict=True):
+                if entry is not None:
+                    fiber.kept.pop(promise.id, None)
+            fiber.wait = None
+            try:
+                if failure is None:
+                    fiber.wait = self._drive(fiber.coroutine, result, [self._read(entry) for entry in outcomes])
+                else:
+                    fiber.wait = self._drive(fiber.coroutine, result, None, exception_of(crank.heap.read(failure)))
+            except StopIteration as stop:
+                returned: Outcome | Promise | None = crank.given(fiber.found, stop.value)
+            else:
+                self._suspend(number, fiber, crank.making)
+                returned = None
+            if crank.torn is not None:
+                raise crank.torn
+            return returned
+        except BaseException:
+            self.gone.append(fiber.coroutine)
+            raise
+        finally:
+            crank.making, self._runs = None, before
+
+    def _read(self, entry: Sequence[Any] | None) -> tuple[bool, Any] | None:
+        """An outcome as it is sent to who waits for it."""
+        if entry is None:
+            return None
+        value = self._crank.heap.read(entry[1])
+        return (True, value) if entry[0] == KEPT else (False, exception_of(value))
+
+    def _suspend(self, number: int, fiber: Fiber, made: list[Promise], *new: Any) -> None:
+        crank = self._crank
+        find, kept, wait = crank.heap.find, fiber.kept, fiber.wait
+        lone = not isinstance(wait, Wait)
+        waits = [promise.id for promise in _promises(wait)]
+        # A promise that no local has any more is not awaited any more.
+        let_go = [promise for promise, there in kept.items() if there() is None]
+        for promise in let_go:
+            del kept[promise]
+        fresh = {promise.id: ref(promise) for promise in made}
+        made.clear()
+        keep = [
+            promise for promise, there in fresh.items() if there() is not None and find("promises", promise) is not None
+        ]
+        if lone:
+            if wait.id in keep:  # its outcome is taken in the crank in which it comes
+                keep.remove(wait.id)
+        else:
+            for promise in wait.promises:
+                if promise.id not in kept and promise.id not in keep and not find("promises", promise.id)[4]:
+                    fresh[promise.id] = ref(promise)
+                    keep.append(promise.id)
+        for promise in keep:
+            kept[promise] = fresh[promise]
+        waiting = listed([ALL if lone else wait.mode, *waits])
+        moment = crank.record.seq, crank.moment
+        crank.note(_SUSPENDED, number, *moment, waiting, listed(keep), listed(let_go), *new)
+        if new:
+            crank.advanced.append(number)
+            self._missing.pop(number, None)
+        self.live[number] = fiber
+        if over(waiting[0], outcomes_of(crank.heap, waiting)):  # it goes on in this crank
+            crank.queue.append(Resume(number, *moment, fiber.found.name))
+
+    def _drive(
+        self, coroutine: Coroutine[Any, Any, Any], result: int, sent: Any, error: BaseException | None = None
+    ) -> Any:
+        """Go on to the next wait. Raises `StopIteration`, or what the user's code raises."""
+        hooks = sys.get_asyncgen_hooks()
+        if hooks.firstiter is not None:  # an event loop would take the user's async generators for its own
+            sys.set_asyncgen_hooks(None, None)
+        try:
+            wait = coroutine.send(sent) if error is None else coroutine.throw(error)
+            while (problem := self._problem(wait, result)) is not None:
+                wait = coroutine.throw(problem)
+            return wait
+        finally:
+            if hooks.firstiter is not None:
+                sys.set_asyncgen_hooks(*hooks)
+
+    def _problem(self, wait: Any, result: int) -> Exception | None:
+        """Why what was awaited cannot be waited for."""
+        crank = self._crank
+        if not isinstance(wait, values.Promise | Wait):
+            abort = getattr(wait, "abort_func", None)
+            if callable(abort):  # of trio: whatever was to wake the task must forget it
+                with suppress(Exception):
+                    abort(_nobody)
+            return NotAwaitable(wait)
+        promises = _promises(wait)
+        try:
+            for promise in promises:
+                crank.entry(promise)
+        except PromiseGone as error:
+            return error
+        if result:
+            cycles = [crank.cycle(result, promise.id) for promise in promises]
+            first = isinstance(wait, Wait) and wait.mode == FIRST
+            found = [cycle for cycle in cycles if cycle is not None]
+            if found and (not first or len(found) == len(cycles)):
+                return PromiseCycle(f"this fiber would wait for itself: {found[0]}, and that is for its own result")
+        return None
+
+    # What wakes them.
+
+    def wake(self, number: int, outcome: Outcome) -> None:
+        """Something that a fiber waits for has an outcome: its next part is to come, if that was all."""
+        entry = self._crank.heap.find("fibers", number)
+        mode, *waits = entry[WAITING]
+        if not (mode == FIRST or (mode == EVERY and not outcome.succeeded)) and self._lacks(number, waits):
+            return
+        self._crank.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD]))
+
+    def _lacks(self, number: int, waits: Sequence[int]) -> bool:
+        """Whether any of these promises has no outcome. All looks for one wait together cost as many as there are."""
+        count = len(waits)
+        if count == 1:
+            return False
+        find = self._crank.heap.find
+        first = self._missing.get(number, 0)
+        for step in range(count):
+            at = (first + step) % count
+            if find("promises", waits[at])[0] < KEPT:
+                self._missing[number] = at
+                return True
+        return False
+
+    def throw(self, number: int, failure: Outcome) -> bool:
+        """Have a failure raised where a fiber waits, and give up what it waits for. False when it does not wait."""
+        crank = self._crank
+        entry = crank.heap.find("fibers", number)
+        if entry is None or number == self._runs:
+            return False
+        crank.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD], failure.payload))
+        for promise in entry[WAITING][1:]:
+            crank.give_up(promise, failure)
+        return True
+
+    def give_up(self, item: Resume, outcome: Outcome) -> None:
+        """A fiber does not go on: its result is settled with that."""
+        entry = self._crank.heap.find("fibers", item.fiber)
+        if entry is not None and entry[SEQ] == item.seq and entry[OPERATION] == item.operation:
+            self.end(item.fiber, outcome)
+
+    def end(self, number: int, outcome: Outcome) -> None:
+        """A fiber is over without having come to its end."""
+        crank = self._crank
+        result = crank.heap.find("fibers", number)[RESULT]
+        self.undone([number])
+        crank.note(Op.RETURNED, number, listed(owned_by(crank.heap, number)))
+        crank.settle(result, outcome)
+
+    # Coroutines that go.
+
+    def _again(self, number: int) -> Fiber:
+        """The fiber once more, by running what it did again. Raises `FiberDiverged`, or what reading raises."""
+        assert self.past is not None, "a vat whose fibers are to go on after a restart must be given its past"
+        scratch = Fibers(self._crank)
+        try:
+            Rerun(self._crank, scratch, self.past, number).run()
+            return scratch.live.pop(number)
+        finally:
+            self.gone += scratch.gone
+            self.gone += [fiber.coroutine for fiber in scratch.live.values()]
+
+    def held(self) -> tuple[set[int], set[int], list[Tree]]:
+        """The actors, promises and trees in the locals of all fibers. Runs those again that are not in memory."""
+        crank = self._crank
+        if not crank.heap.system["fibers"].count:
+            return set(), set(), []
+        before, running.crank = running.crank, crank  # type: ignore[assignment]  # it is a whole one
+        try:
+            for number, _ in crank.heap.entries("fibers"):
+                if number not in self.live:
+                    with suppress(FiberDiverged):  # it holds nothing any more, and breaks when it is to go on
+                        self.live[number] = self._again(number)
+        finally:
+            running.crank = before
+            self.bury()
+        return held([fiber.coroutine for fiber in self.live.values()])
+
+    def undone(self, numbers: Sequence[int]) -> None:
+        """What these fibers did is undone."""
+        for number in numbers:
+            fiber = self.live.pop(number, None)
+            if fiber is not None:
+                self.gone.append(fiber.coroutine)
+
+    def close(self) -> None:
+        """The vat leaves memory."""
+        self.undone(list(self.live))
+        self._missing.clear()
+        self.bury()
+
+    def bury(self) -> None:
+        """Close what is gone. There must be no crank."""
+        while self.gone:
+            _close(self.gone.pop())
+
+
+def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """End a coroutine; whatever its user's code does or raises is of no account."""
+    before, running.crank = running.crank, None
+    try:
+        for _ in range(_CLOSED_AT_MOST):
+            try:
+                coroutine.close()
+                return
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+        _stubborn.append(coroutine)
+    finally:
+        running.crank = before
+
+
+def _promises(wait: Any) -> Sequence[Promise]:
+    """What is waited for."""
+    return wait.promises if isinstance(wait, Wait) else (wait,)
+
+
+def _nobody(*args: Any) -> None:
+    """Stands for what would raise trio's `Cancelled`."""

@@ -1,0 +1,234 @@
+"""Running a fiber again: how its coroutine comes back after its vat has left memory.
+
+    1. its parts are followed back through the records, each of which names the one before it
+    2. each is run again, in order, on a heap as it was at its moment, with what the record says of time, chance and
+       what came of the promises that it awaited; what it sends and wants goes nowhere
+    3. what it did is held against what was recorded, operation by operation, up to where it waits
+
+It runs on the same crank object, put aside for as long as it takes, so that what its locals hold (collections, actors)
+finds the heap of the next crank by itself.
+
+The one rule: nothing that it does has an effect. It comes back exactly as it was, or raises `FiberDiverged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import get_ident
+from typing import Any, Protocol
+
+from dataspace.drafts import Statement, read_statements
+from dataspace.errors import is_interrupt
+from dataspace.log.store import BodyErased
+from dataspace.records import Kind
+from vat.crank.acting import Acting
+from vat.crank.comparing import alike, facts_told, same, told
+from vat.crank.powers import Powers
+from vat.crank.transaction import CrankDraft
+from vat.crank.whole import cuts_off
+from vat.errors import FiberDiverged, exception_of
+from vat.heap.fibers import ACTOR, METHOD, OPERATION, RESULT, SEQ, VERSION, WAITING, outcomes
+from vat.heap.heap import Heap
+from vat.heap.messages import Asker, Outcome, asker_of
+from vat.heap.opcodes import Op
+from vat.heap.operations import APPLY
+from vat.heap.past import Past, Recorded, pass_on
+from vat.heap.refs import Promise, Ref
+from vat.objects.actor import facade
+from vat.objects.types import Method
+
+REMEMBERED = 4096
+"""Records that are kept at hand from following a fiber back until its parts have been run again."""
+
+
+class Runs(Protocol):
+    """What runs the parts of fibers (`vat.crank.fibers.Fibers`), apart from the crank's own."""
+
+    live: dict[int, Any]
+
+    def start(self, found: Method, actor: int, coroutine: Any) -> Outcome | Promise: ...
+    def advance(
+        self, number: int, fiber: Any, result: int, outcomes: Sequence[Sequence[Any] | None], failure: Any
+    ) -> Outcome | Promise | None: ...
+
+
+class Rerun:
+    """Runs one fiber again. `scratch` has its coroutine in the end."""
+
+    def __init__(self, crank: Acting, scratch: Runs, past: Past, number: int) -> None:
+        self._crank = crank
+        self._scratch = scratch
+        self._past = past
+        self._number = number
+        self._entry = crank.heap.find("fibers", number)
+        self._session = crank.id
+        self._type: str = crank.heap.state(self._entry[ACTOR]).type
+        self._part = 0
+
+    def run(self) -> None:
+        """Raises `FiberDiverged`, or what reading raises."""
+        try:
+            parts = self._parts()
+        except BodyErased:
+            raise self._diverged("did what was erased since", "cannot be told of it") from None
+        crank = self._crank
+        heap: Heap | None = None
+        seq = done = 0
+        asker = crank.asker
+        with crank.aside():
+            crank.fibers = self._scratch  # type: ignore[attr-defined]  # a crank has them
+            for self._part, (recorded, at) in enumerate(parts, 1):
+                if heap is None or recorded.seq != seq:
+                    if heap is not None:
+                        self._finish(heap, seq, done)
+                    heap = self._past.before(recorded.seq, heap, seq)
+                    asker, done = asker_of(recorded.message, heap), 0
+                    seq, self._here = recorded.seq, recorded
+                operations = recorded.operations
+                for operation in operations[done:at]:
+                    APPLY[operation[0]](heap, *operation[1:])
+                draft = self._scene(heap, recorded, at, asker)
+                self._run(heap, recorded, at)
+                self._hold(draft, recorded, at)
+                done = len(draft.operations)
+
+    _here: Recorded
+
+    def _finish(self, heap: Heap, seq: int, done: int) -> None:
+        pass_on(heap, self._here, done)
+
+    def _parts(self) -> list[tuple[Recorded, int]]:
+        """The records and the operations with which its parts begin, in order."""
+        found: list[tuple[Recorded, int]] = []
+        seq, at = self._entry[SEQ], self._entry[OPERATION]
+        known: Recorded | None = None
+        while True:
+            recorded = known if known is not None and known.seq == seq else self._past.record(seq)
+            known = recorded
+            found.append((recorded, at))
+            operation = recorded.operations[at]
+            if operation[0] != Op.RESUMED:
+                break
+            seq, at = operation[2], operation[3]
+        found.reverse()
+        return found
+
+    def _scene(self, heap: Heap, recorded: Recorded, at: int, asker: Asker) -> CrankDraft:
+        """The crank as it was when a part began, the operation with which it begins not done yet."""
+        crank, operations = self._crank, recorded.operations
+        draft = CrankDraft(recorded.uid, recorded.seq, Kind.CRANK, recorded.time)
+        draft.crank = crank
+        draft.operations = list(operations[:at])
+
+        def entropy(count: int) -> bytes:
+            here = operations[len(draft.operations)] if len(draft.operations) < len(operations) else ()
+            return here[1] if here and here[0] == Op.SEEDED else bytes(count)
+
+        def cursor() -> str:
+            here = operations[len(draft.operations)] if len(draft.operations) < len(operations) else ()
+            return here[5] if here and here[0] == Op.SUBSCRIBED else "start"
+
+        crank._clear()
+        crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
+        crank.powers = Powers(crank.powers.log_id, lambda: recorded.time, entropy, cursor)
+        crank.draft, crank.thread = draft, get_ident()
+        crank.previous, crank.asker = recorded.previous, asker
+        for operation in operations[:at]:
+            if operation[0] == Op.SEEDED:
+                crank.seed = operation[1]
+        crank.new_moment()
+        crank.at = (self._entry[ACTOR], self._entry[METHOD])
+        return draft
+
+    def _run(self, heap: Heap, recorded: Recorded, at: int) -> None:
+        """Run a part. Raises `FiberDiverged` unless it waits in the end."""
+        begins = recorded.operations[at]
+        came: Outcome | Promise | None
+        waiting: Sequence[Any] = ()
+        if begins[0] == Op.RESUMED:
+            waiting = outcomes(heap, heap.find("fibers", self._number)[WAITING])
+        APPLY[begins[0]](heap, *begins[1:])
+        self._crank.record.operations.append(begins)
+        try:
+            if begins[0] == Op.RESUMED:
+                failure = begins[4] if len(begins) > 4 else None
+                fiber = self._scratch.live[self._number]
+                came = self._scratch.advance(self._number, fiber, self._entry[RESULT], waiting, failure)
+            else:
+                came = self._begin(heap, recorded, begins)
+        except FiberDiverged:
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            self._crank.sound()
+            if cuts_off(error):
+                raise
+            raise self._otherwise(recorded, at, f"raises {type(error).__name__}: {error}") from error
+        self._crank.sound()
+        if came is not None:
+            raise self._otherwise(recorded, at, "comes to its end")
+
+    def _begin(self, heap: Heap, recorded: Recorded, begins: Sequence[Any]) -> Outcome | Promise | None:
+        crank, entry = self._crank, self._entry
+        actor, name, version = entry[ACTOR], entry[METHOD], entry[VERSION]
+        if not crank.types.has(self._type, version):
+            raise self._diverged(f"ran in version {version} of {self._type}", "has no such version any more")
+        described = crank.types.fit(self._type, version)
+        found = described.methods.get(name) or described.inner.get(name)
+        if found is None or not found.waits:
+            raise self._diverged(f"ran the async method {name}", f"has no async method {name} any more")
+        if len(begins) > 3:
+            args, keywords = list(begins[3]), begins[4] if len(begins) > 4 else {}
+        elif "event" in recorded.message:
+            args, keywords = [recorded.message["event"]], {}
+        else:
+            args, keywords = list(recorded.message["args"]), recorded.message.get("keywords", {})
+        read = [heap.read(arg) for arg in args]
+        if len(begins) > 5:
+            read.insert(0, exception_of(heap.read(begins[5])))
+        named = {name: heap.read(value) for name, value in keywords.items()}
+        came = self._scratch.start(found, actor, found.function(facade(crank, actor), *read, **named))
+        return None if self._number in self._scratch.live else came
+
+    # Held against the record.
+
+    def _hold(self, draft: CrankDraft, recorded: Recorded, at: int) -> None:
+        """Raise `FiberDiverged` unless the part did what was recorded."""
+        did, said = draft.operations, recorded.operations
+        load = self._crank.heap.memory.cell
+        for place in range(at + 1, len(did)):
+            if place >= len(said):
+                raise self._diverged("did no more", told(did[place]))
+            if not same(did[place], said[place], load):
+                raise self._diverged(told(said[place]), told(did[place]))
+        if draft.statements:
+            span = range(at + 1, len(did))
+            before = [one for one in read_statements(recorded.facts, load, ref=Ref, promise=Promise) if one.at in span]
+            for now, then in zip(draft.statements, before, strict=True):
+                if not alike(_plain(now), _plain(then), load):
+                    raise self._diverged(facts_told(then), facts_told(now))
+
+    def _otherwise(self, recorded: Recorded, at: int, how: str) -> FiberDiverged:
+        """What is wrong with a part that did not wait in the end: what it did otherwise first, or that it is over."""
+        did = self._crank.record
+        try:
+            self._hold(did, recorded, at)
+        except FiberDiverged as first:
+            return first
+        place = len(did.operations)
+        said = recorded.operations
+        return self._diverged(told(said[place]) if place < len(said) else "did no more", how)
+
+    def _diverged(self, recorded: str, did: str) -> FiberDiverged:
+        entry = self._entry
+        return FiberDiverged(
+            self._session, self._number, self._type, entry[METHOD], max(self._part, 1), recorded=recorded, did=did
+        )
+
+
+def _plain(statement: Statement) -> list[Any]:
+    fact = getattr(statement, "fact", None)
+    if fact is None:
+        return list(statement)
+    return [statement.at, fact.label, list(fact.fields), dict(fact.keywords)]

@@ -1,0 +1,117 @@
+"""Fibers in the heap: what each waits for, and which promises are kept for it. Nothing of a coroutine is stored.
+
+An entry of `fibers` is `[actor, method, version, promise, seq, operation, waiting, parts]`: whose method, in which
+version of the type, the promise for the result, the moment at which the last part began, what is waited for, and how
+many parts there were. Each part names in the log the one before it, so that the heap does not grow with them. `waiting`
+is `[mode, promises…]`; while the fiber runs it stands for the wait that is over.
+
+`owned` are promises that are kept, though they are settled and nothing in the heap refers to them: a fiber may have
+them in its locals.
+
+The one rule: a promise that is not settled and that a fiber waits for has a reaction to that fiber, and no other has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dataspace.values import FrozenList
+from vat.heap.heap import BROKEN, KEPT, Heap
+from vat.heap.opcodes import To
+from vat.heap.stored import listed
+
+ALL, FIRST, EVERY = range(3)
+"""What ends a wait: all are settled; one is; all have values, or one is broken. Numbers are for ever."""
+
+ACTOR, METHOD, VERSION, RESULT, SEQ, OPERATION, WAITING, PARTS = range(8)
+"""The places of an entry."""
+
+_TO: Final = To.FIBER
+
+
+def suspended(
+    heap: Heap,
+    fiber: int,
+    seq: int,
+    operation: int,
+    waiting: Sequence[int],
+    kept: Sequence[int],
+    let_go: Sequence[int],
+    actor: int = 0,
+    method: str = "",
+    version: int = 0,
+    result: int = 0,
+) -> None:
+    """A part ends with a wait. The last four are given for a new fiber."""
+    if actor:
+        heap.counted("fiber", fiber)
+        parts = 1
+    else:
+        actor, method, version, result, _, _, _, parts = heap.find("fibers", fiber)
+        parts += 1
+    entry = FrozenList([actor, method, version, result, seq, operation, FrozenList(waiting), parts])
+    heap.keep("fibers", fiber, entry)
+    reaction = FrozenList([_TO, fiber])
+    for promise in waiting[1:]:
+        state, payload, reactions, settler, held = heap.find("promises", promise)
+        if state < KEPT:
+            heap.keep("promises", promise, listed([state, payload, listed([*reactions, reaction]), settler, held]))
+    for promise in kept:
+        heap.keep("owned", promise, fiber)
+    _let_go(heap, fiber, let_go)
+
+
+def resumed(heap: Heap, fiber: int, seq: int, operation: int, failure: Any = None) -> None:
+    """The next part begins: what is settled of what it waited for is not kept for it any more."""
+    waits = heap.find("fibers", fiber)[WAITING][1:]
+    _let_go(heap, fiber, [promise for promise in waits if _ignored(heap, fiber, promise)])
+
+
+def returned(heap: Heap, fiber: int, let_go: Sequence[int]) -> None:
+    """It is over."""
+    for promise in heap.find("fibers", fiber)[WAITING][1:]:
+        _ignored(heap, fiber, promise)
+    heap.drop("fibers", fiber)
+    _let_go(heap, fiber, let_go)
+
+
+def _ignored(heap: Heap, fiber: int, promise: int) -> bool:
+    """A fiber waits for a promise no more. Whether that is settled."""
+    entry = heap.find("promises", promise)
+    if entry is None or entry[0] >= KEPT:
+        return True
+    state, payload, reactions, settler, held = entry
+    others = [reaction for reaction in reactions if reaction[0] != _TO or reaction[1] != fiber]
+    if len(others) < len(reactions):
+        heap.keep("promises", promise, listed([state, payload, listed(others), settler, held]))
+    return False
+
+
+def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
+    if not heap.system["owned"].count:
+        return
+    for promise in promises:
+        if heap.find("owned", promise) == fiber:
+            heap.drop("owned", promise)
+            heap.loosen(promise)
+
+
+def outcomes(heap: Heap, waiting: Sequence[int]) -> list[Sequence[Any] | None]:
+    """The entries of the promises that are waited for; None for those without an outcome."""
+    found = [heap.find("promises", promise) for promise in waiting[1:]]
+    return [None if entry is None or entry[0] < KEPT else entry for entry in found]
+
+
+def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
+    """Whether a wait is over."""
+    if None not in outcomes:
+        return True
+    if mode == ALL:
+        return False
+    return any(entry is not None and (mode == FIRST or entry[0] == BROKEN) for entry in outcomes)
+
+
+def owned_by(heap: Heap, fiber: int) -> list[int]:
+    """The promises that are kept for a fiber. Costs all that are kept for any."""
+    return [promise for promise, owner in heap.entries("owned") if owner == fiber]

@@ -1,0 +1,118 @@
+"""The past of a session: its records by seq, and its heap as it was before any of them.
+
+The one rule: what is not durable has no past. Who asks for it is told `NotYet`, and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dataspace.drafts import read_deeds
+from dataspace.records import Kind
+from snapshots.cache import PageCache
+from snapshots.pages import decode_tree
+from vat.heap.heap import Heap
+from vat.heap.memory import VatMemory
+from vat.heap.operations import apply
+from vat.heap.refs import Promise, Ref
+from vat.heap.restore import Index, Lineage, checked_body, restore
+
+
+class NotYet(Exception):
+    """What is asked for is recorded and not durable yet: who asks does so again when it is."""
+
+
+class Recorded(NamedTuple):
+    """A record, as far as running something of it again needs it. `id` is what its session is called."""
+
+    uid: bytes
+    id: str
+    seq: int
+    kind: int
+    time: int
+    previous: bytes
+    message: Any
+    operations: Sequence[Sequence[Any]]
+    facts: bytes
+
+
+class Past(Protocol):
+    """A session's past. Both raise what reading raises, and `NotYet`."""
+
+    def record(self, seq: int) -> Recorded:
+        """The record of a seq."""
+
+    def before(self, seq: int, heap: Heap | None, at: int) -> Heap:
+        """The heap before the record of a seq; `heap`, which is the one after the record `at`, may become it."""
+
+
+def pass_on(heap: Heap, recorded: Recorded, since: int = 0) -> None:
+    """Bring a heap from within a record, where `since` operations of it were done, to its end."""
+    if recorded.kind == Kind.FORKED:
+        heap.leave()
+        return
+    apply(heap, recorded.operations[since:])
+    if recorded.kind in (Kind.CRANK, Kind.SPAWN):
+        heap.time = recorded.time
+
+
+class StoredPast:
+    """The past of a session in a store. Reads the records that are asked for, and those between a heap and the next."""
+
+    def __init__(
+        self,
+        lineage: Callable[[], Lineage],
+        index: Index,
+        cache: PageCache,
+        memory: VatMemory,
+        *,
+        durable: Callable[[], int],
+        without: Callable[[], int | None],
+        name: Callable[[bytes], str],
+    ) -> None:
+        self._lineage = lineage
+        self._index = index
+        self._cache = cache
+        self._memory = memory
+        self._durable = durable
+        self._without = without
+        self._name = name
+
+    def record(self, seq: int) -> Recorded:
+        """The record of a seq, its body checked against its header."""
+        if seq > self._durable():
+            raise NotYet
+        return self._read(self._lineage(), seq)
+
+    def _read(self, lineage: Lineage, seq: int) -> Recorded:
+        stored = lineage.at(seq)
+        header, body = stored.header, checked_body(stored)
+        deeds = read_deeds(body.deeds, ref=Ref, promise=Promise, tree=decode_tree)
+        uid = header.uid
+        return Recorded(
+            uid,
+            self._name(uid),
+            seq,
+            header.kind,
+            header.time,
+            header.previous,
+            deeds.message,
+            deeds.operations,
+            body.facts,
+        )
+
+    def before(self, seq: int, heap: Heap | None, at: int) -> Heap:
+        """The heap before the record of a seq. Costs the records since `at`, or since a snapshot that is nearer."""
+        upto = seq - 1
+        if upto > self._durable():
+            raise NotYet
+        lineage, without = self._lineage(), self._without()
+        if heap is not None:
+            limit = upto if without is None else min(upto, without - 1)
+            nearest = next(iter(self._index.snapshots(lineage.uid, limit)), None)
+            if nearest is None or nearest.seq <= at:
+                for between in range(at + 1, seq):
+                    pass_on(heap, self._read(lineage, between))
+                return heap
+        return restore(lineage, self._index, self._cache, upto, without=without, memory=self._memory).heap

@@ -1,0 +1,121 @@
+"""Waiting for promises in `async def` methods: for one (`await promise`), for all of some, or for a time at most.
+
+What is awaited yields itself to who runs the method: a `Promise`, or a `Wait` for several. It is sent what came of
+each, in order: whether it succeeded, and the value or the exception; None for what has no outcome yet.
+
+The one rule: only promises are waited for, since nothing else survives the process.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator, Sequence
+from typing import Any, ClassVar
+
+from dataspace import values
+from dataspace.errors import KeeveError
+from vat.heap.fibers import ALL, EVERY, FIRST
+from vat.heap.refs import Promise, current
+
+
+class TimeLimit(KeeveError, TimeoutError):
+    """What was waited for did not come within the time that `within` gave it."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"nothing came of it within {seconds:g} seconds, so it was given up")
+        self.seconds = seconds
+
+
+class NotAwaitable(KeeveError, TypeError):
+    """A fiber awaited something that is no promise."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: object) -> None:
+        super().__init__(
+            f"{_named(what)} cannot be awaited in an actor: only promises can, since a fiber outlives the process. "
+            "What touches the world is a method of a device, self.device(name).method(...); a pause is "
+            "self.sleep(seconds); another async method of an actor is awaited as a coroutine, or started with near(ref)"
+        )
+
+
+class Wait:
+    """Several promises that are waited for at once; `mode` says what ends it (`vat.heap.fibers`)."""
+
+    __slots__ = ("mode", "promises")
+
+    def __init__(self, mode: int, promises: Sequence[Promise]) -> None:
+        self.mode = mode
+        self.promises = promises
+
+    def __await__(self) -> Generator[Wait, Any, Any]:
+        return (yield self)
+
+
+class _Gathered(Wait):
+    """What `gather` gives."""
+
+    __slots__ = ("failures",)
+
+    def __init__(self, promises: Sequence[Promise], failures: bool) -> None:
+        super().__init__(ALL if failures else EVERY, promises)
+        self.failures = failures
+
+    def __await__(self) -> Generator[Wait, Any, Any]:
+        outcomes = yield self
+        if not self.failures:
+            for outcome in outcomes:
+                if outcome is not None and not outcome[0]:
+                    raise outcome[1]
+        return [value for _, value in outcomes]
+
+
+def gather(*promises: Any, failures: bool = False) -> Any:
+    """Wait for all of these promises, or for those of one list; `await` gives the list of their values, in order.
+
+    As soon as one is broken its error is raised, the first in order if there are several; the others go on, and can be
+    awaited again. With `failures` it waits for all, and an exception stands in the place of each that broke. Raises
+    `NotAwaitable` for what is no promise.
+    """
+    if len(promises) == 1 and isinstance(promises[0], list | tuple):
+        promises = tuple(promises[0])
+    _promises(promises)
+    return _Gathered(promises, failures)
+
+
+async def within(seconds: float, promise: Any) -> Any:
+    """What comes of a promise within so many seconds; needs the device `timer`, which every host has.
+
+    After that it is given up as `cancel` does it, and `TimeLimit` is raised. Raises `NotAwaitable` for no promise.
+    """
+    _promises((promise,))
+    crank = current("within(seconds, promise)")
+    timer = crank.timer(seconds)
+    outcome, _ = await Wait(FIRST, (promise, timer))
+    if outcome is None:
+        error = TimeLimit(seconds)
+        crank.cancel(promise, error)
+        raise error
+    crank.cancel(timer, TimeLimit(seconds))
+    succeeded, value = outcome
+    if not succeeded:
+        raise value
+    return value
+
+
+def _promises(promises: Sequence[Any]) -> None:
+    for promise in promises:
+        if not isinstance(promise, values.Promise):
+            for other in promises:
+                if inspect.iscoroutine(other):
+                    other.close()  # Python would warn that nobody awaited it, which says less than the error does
+            raise NotAwaitable(promise)
+
+
+def _named(what: object) -> str:
+    if inspect.iscoroutine(what):
+        return f"a coroutine ({what.__qualname__})"
+    kind = type(what)
+    if what is None:
+        return "None (a bare yield, as of asyncio.sleep(0))"
+    return f"{kind.__module__}.{kind.__qualname__}"
