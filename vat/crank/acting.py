@@ -25,7 +25,7 @@ from vat.heap.refs import Ref
 from vat.heap.stored import listed, mapped
 from vat.objects.fields import beginning, checked, filling, given
 from vat.objects.randomness import Random
-from vat.objects.types import ActorType, Field, UnknownActorType, type_of
+from vat.objects.types import ActorType, Field, Shape, UnknownActorType, type_of
 
 _SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
 
@@ -99,7 +99,18 @@ class Acting(Sending):
             if COLLECTIONS[field.shape] is not None:
                 for verb, args in filling(field, value, self.keep, self.key):
                     self.do(Op.CHANGE, actor, name, verb, *args)
+        for name, field in described.fields.items():
+            if field.shape is Shape.PART:
+                self.part(actor, field, given.get(name, {}))
         return Ref(None, actor)
+
+    @whole
+    def part(self, actor: int, field: Field, given: Mapping[str, Any]) -> Ref:
+        """Make the actor that a field is a part for."""
+        self.changes()
+        made = self.settle_in(type_of(field.kind.__keeve_part__), given)
+        self.do(_SET, actor, field.name, made)
+        return made
 
     @whole
     def narrow(self, target: int, methods: Sequence[str], read_only: bool) -> Ref:

@@ -34,7 +34,7 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
     lambda tree, args, loader: tree.remove(args[0], loader),
 )
 
-COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None)
+COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None, None)
 """The tree of each `Shape`."""
 
 

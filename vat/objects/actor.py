@@ -87,12 +87,18 @@ class _Field:
             return handle(crank, actor._actor, field)
         held = crank.fields(actor._actor).get(field.name, field.default)
         value = crank.heap.read(held)
-        return Device(crank, value) if field.shape is Shape.DEVICE else value
+        if field.kind is None:
+            return value
+        if value is None and field.shape is Shape.PART:  # its type has this field for the first time
+            value = crank.part(actor._actor, field, {})
+        return field.kind(crank, value)
 
     def __set__(self, actor: Actor, value: Any) -> None:
         field = self.__keeve_field__
         crank = actor._crank
         handle = _HANDLES.get(field.shape)
+        if field.shape is Shape.PART:
+            raise NotDeclared(actor, field.name, "is an actor of its own, which stays what it is")
         if handle is None:
             crank.changes()
             crank.assign(actor._actor, field.name, stored(field, value, crank.keep))

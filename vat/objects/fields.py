@@ -1,6 +1,7 @@
 """An actor's fields at its beginning, and in a new version of its type.
 
-The one rule: a field that holds a collection holds its tree; what goes into the tree is operations of their own.
+The one rule: a field that holds a collection holds its tree; what goes into the tree is operations of their own, and so
+is making the actor that a part is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataspace.values import Value, scalar_key
 from vat.heap.opcodes import Verb
 from vat.heap.operations import COLLECTIONS
 from vat.objects.collections import View
-from vat.objects.types import ActorType, Field, Shape
+from vat.objects.types import ActorType, Field, Shape, type_of
 
 _GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
     Shape.LIST: ("list", Sequence),
@@ -24,9 +25,14 @@ _GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
 
 
 def given(cls: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What an actor begins with, as its type takes it (`Actor.given`)."""
+    """What an actor begins with, as its type takes it (`Actor.given`); for a part, what that begins with."""
     taken: Mapping[str, Any] = cls.given(fields)
-    return taken
+    parts = {
+        name: field.kind.__keeve_given__(taken[name])
+        for name, field in type_of(cls).fields.items()
+        if field.shape is Shape.PART and name in taken
+    }
+    return {**taken, **parts} if parts else taken
 
 
 def checked(described: ActorType, given: Mapping[str, Any]) -> None:
@@ -54,10 +60,12 @@ def stored(field: Field, value: Any, keep: Callable[[Any, str], Value]) -> Value
 
 
 def beginning(field: Field, given: Mapping[str, Any], keep: Callable[[Any, str], Value]) -> Value:
-    """What a field holds at first: a collection nothing, another what was given for it, or its default."""
+    """What a field holds at first: a collection or a part nothing, another what was given for it, or its default."""
     tree = COLLECTIONS[field.shape]
     if tree is not None:
         return tree()
+    if field.shape is Shape.PART:
+        return None
     return stored(field, given[field.name], keep) if field.name in given else field.default
 
 

@@ -1,9 +1,9 @@
 """Actor types: what a class declares about its state and its methods, and the registry that finds it by name.
 
 State is the declared fields, nothing else. The annotation decides what a field is: `List[...]`, `Map[...]` and
-`Set[...]` are collections that belong to the vat, `Device` names a device of the host, everything else is a
-value. What is annotated `Text` (a field, the items of a collection, a parameter, a result) is kept as a cell, however
-short.
+`Set[...]` are collections that belong to the vat, `Device` names a device of the host, a `Part` is an actor of its own
+that is made with the one that has the field, everything else is a value. What is annotated `Text` (a field, the items
+of a collection, a parameter, a result) is kept as a cell, however short.
 
 The one rule: a type is found by its registered name, never by an import path.
 """
@@ -67,6 +67,7 @@ class Shape(IntEnum):
     MAP = 2
     SET = 3
     DEVICE = 4
+    PART = 5
 
 
 Mark: TypeAlias = Callable[[Any], Any]
@@ -83,6 +84,8 @@ class Field:
     """How its values, or the items of the collection, are marked before they are frozen."""
     required: bool
     default: Value
+    kind: Any = attrs.field(default=None, eq=False, repr=False)
+    """The class that the annotation names, where it says what the actor is given in the field's place."""
     inside: str = attrs.field(init=False, repr=False)
     """What an item of it is called in errors."""
 
@@ -200,11 +203,12 @@ def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
                 raise BadActorType(cls, f"the field {name} has a name of Python's or the runtime's: use another one")
             if name == "request":
                 raise BadActorType(cls, "spawn(..., request=...) is the id of a request: give the field another name")
-            fields[name] = _field(cls, base, name, getattr(kind, "__keeve_shape__", Shape.VALUE), annotation)
+            fields[name] = _field(cls, base, name, kind, annotation)
     return fields
 
 
-def _field(cls: type, base: type, name: str, shape: Shape, annotation: Any) -> Field:
+def _field(cls: type, base: type, name: str, kind: Any, annotation: Any) -> Field:
+    shape: Shape = getattr(kind, "__keeve_shape__", Shape.VALUE)
     given = name in vars(base)
     if given and hasattr(vars(base)[name], "__keeve_field__"):  # the base is an actor type itself
         inherited: Field = vars(base)[name].__keeve_field__
@@ -212,10 +216,13 @@ def _field(cls: type, base: type, name: str, shape: Shape, annotation: Any) -> F
     default: Value = None
     if given and shape in (Shape.LIST, Shape.MAP, Shape.SET):
         raise BadActorType(cls, f"the collection {name} begins empty: take its default away")
+    if given and shape is Shape.PART:
+        raise BadActorType(cls, f"{name} is an actor of its own, made with this one: take its default away")
     if given:
         default = freeze(vars(base)[name], None, f"{cls.__name__}.{name}")
     required = not given and shape in (Shape.VALUE, Shape.DEVICE)
-    return Field(name, shape, _mark(annotation, vars(sys.modules[base.__module__])), required, default)
+    mark = _mark(annotation, vars(sys.modules[base.__module__])) if shape is not Shape.PART else None
+    return Field(name, shape, mark, required, default, kind if shape in (Shape.DEVICE, Shape.PART) else None)
 
 
 def _method(cls: type, name: str, function: FunctionType) -> Method:
@@ -303,6 +310,9 @@ class Types:
         known = self._by_name.get(name)
         if known is None or version > known.version:
             self._by_name[name] = described
+        for field in described.fields.values():
+            if field.shape is Shape.PART:
+                self.add(field.kind.__keeve_part__)
         return described
 
     def __getitem__(self, name: str) -> ActorType:

@@ -1,0 +1,141 @@
+"""Approvals: calls that wait until a person has approved of them.
+
+    ask(call)    ->  (approval-wanted n s id ...): a promise, which waits
+    approve(id)  ->  (approval-given n s id ...): it is fulfilled
+    refuse(id)   ->  (approval-refused n s id ...): it breaks
+
+What waits is state: it survives restarts and eviction, and a fork has it as well, to be approved of on its own.
+
+The one rule: nothing is called before somebody has said so, and what was refused is never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from actors.chat import Content, marked_call
+from actors.tools.errors import ApprovalWanted, CallRefused
+from dataspace.errors import KeeveError
+from dataspace.values import Text
+from vat.heap.refs import Promise
+from vat.objects.actor import Actor, actor, state_own
+from vat.objects.collections import Map
+from vat.objects.owing import fail, owe, owes, pay
+from vat.objects.parts import Part
+from vat.objects.types import read
+
+
+class NothingWaits(KeeveError, LookupError):
+    """There is no call of that id (`id`) that waits for approval; `waiting` are those that do."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, id: str, waiting: tuple[str, ...]) -> None:
+        super().__init__(id, waiting)
+        self.id = id
+        self.waiting = waiting
+
+    def __str__(self) -> str:
+        return f"no call {self.id!r} waits for approval; there wait {', '.join(self.waiting) or 'none'}"
+
+
+@actor("keeve.approvals", version=1)
+class Approver(Actor):
+    """What waits for a person, and their word on it. A ref to it may be handed to whoever is to decide."""
+
+    _asked: int = 0
+    _wanted: Map[int, Any]
+    """In the order in which they were asked for: id, turn, call, since, and the promise that is owed."""
+
+    def ask(self, call: Mapping[str, Any], turn: int = 0) -> Promise:
+        """Have a person approve of a tool call: fulfilled when somebody does, broken with `CallRefused`.
+
+        `turn` is the number that its facts name, 0 where there are no turns.
+        """
+        self._asked += 1
+        waiting = {entry["id"] for _, entry in self._waiting()}
+        id = call["id"] if call["id"] not in waiting else f"{call['id']}.{self._asked}"
+        promise = owe(self)
+        kept = marked_call(call)
+        entry = {"id": id, "turn": turn, "call": kept, "since": self.now(), "promise": promise}
+        self._wanted[self._asked] = entry
+        function = kept["function"]
+        said = {"name": function["name"], "arguments": function.get("arguments")}
+        state_own(self, "approval-wanted", turn, self.session_id, id, **said)
+        return promise
+
+    def run(self, device: str, call: Mapping[str, Any], turn: int = 0) -> Promise:
+        """Have a device carry out a tool call, when a person has approved of it where that is needed."""
+        return self.device(device).run(marked_call(call)).then(self._came, device, call, turn, broken=self._stopped)
+
+    def approve(self, id: str) -> None:
+        """Let a call be made. Raises `NothingWaits`."""
+        entry = self._take(id)
+        state_own(self, "approval-given", entry["turn"], self.session_id, id, by=self.asker.by)
+        pay(self, entry["promise"], True)
+
+    def refuse(self, id: str, reason: str = "") -> None:
+        """Let a call never be made; who made it is told the reason. Raises `NothingWaits`."""
+        entry = self._take(id)
+        said = {"by": self.asker.by, "reason": Text(reason)}
+        state_own(self, "approval-refused", entry["turn"], self.session_id, id, **said)
+        why = f": {reason}" if reason else ""
+        fail(self, entry["promise"], CallRefused(f"a person has refused this call, so it was not made{why}"))
+
+    @read
+    def waiting(self) -> list[dict[str, Any]]:
+        """The calls that wait, the oldest first: dicts with `id`, `turn`, `name`, `arguments`, and `since` (a time)."""
+        return [
+            {
+                "id": entry["id"],
+                "turn": entry["turn"],
+                "name": entry["call"]["function"]["name"],
+                "arguments": entry["call"]["function"].get("arguments"),
+                "since": entry["since"],
+            }
+            for _, entry in self._waiting()
+        ]
+
+    def _came(self, output: Content, device: str, call: Mapping[str, Any], turn: int) -> Content:
+        return output
+
+    def _stopped(self, error: Exception, device: str, call: Mapping[str, Any], turn: int) -> Promise:
+        if not isinstance(error, ApprovalWanted):
+            raise error
+        return self.ask(call, turn).then(self._approved, device, call)
+
+    def _approved(self, said: bool, device: str, call: Mapping[str, Any]) -> Promise:
+        return self.device(device).run(marked_call(call), approved=True).then(self._came, device, call, 0)
+
+    def _waiting(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Those that somebody still waits for."""
+        return ((number, entry) for number, entry in self._wanted.items() if owes(self, entry["promise"]))
+
+    def _take(self, id: str) -> Mapping[str, Any]:
+        waiting = list(self._waiting())
+        still = {number for number, _ in waiting}
+        for number in [number for number in self._wanted if number not in still]:  # nobody waits for them any more
+            del self._wanted[number]
+        for number, entry in waiting:
+            if entry["id"] == id:
+                del self._wanted[number]
+                return entry
+        raise NothingWaits(id, tuple(entry["id"] for _, entry in waiting))
+
+
+class Approvals(Part):
+    """A field that holds what waits for a person's approval: `approvals: Approvals`."""
+
+    __slots__ = ()
+    __keeve_part__ = Approver
+
+    def ask(self, call: Mapping[str, Any], turn: int = 0) -> Promise:
+        """As `Approver.ask`."""
+        promise: Promise = self.__getattr__("ask")(call, turn)
+        return promise
+
+    def run(self, device: str, call: Mapping[str, Any], turn: int = 0) -> Promise:
+        """As `Approver.run`."""
+        promise: Promise = self.__getattr__("run")(device, call, turn)
+        return promise

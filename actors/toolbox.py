@@ -1,0 +1,73 @@
+"""`Toolbox`: a field that holds the tools of an actor, and has them called.
+
+    class Agent(Actor):
+        tools: Toolbox                                    # host.spawn(Agent, tools=Tools(weather, delete))
+
+        for call, outcome in await self.tools.run_all(reply["tool_calls"]):
+            self.messages.append(tool(call, outcome))
+
+The schemas are data in the heap, given once; no request to a model records them again.
+
+The one rule: every call is an effect of its own, with its own start and its own outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from actors.approvals import Approver
+from vat.heap.refs import Promise
+from vat.objects.actor import Device, actor
+from vat.objects.collections import List, ListView
+from vat.objects.parts import Part
+from vat.objects.types import type_of
+
+
+@actor("keeve.toolbox", version=1)
+class Toolkeeper(Approver):
+    """The tools that an actor offers to a model, the device that runs them, and the calls that wait for a person."""
+
+    tool_device: Device = "tools"  # type: ignore[assignment]  # a field of that kind is given a name
+    schemas: List[Mapping[str, Any]]
+
+    def replace(self, schemas: list[Mapping[str, Any]]) -> None:
+        """Offer these from now on."""
+        self.schemas.clear()
+        self.schemas.extend(schemas)
+
+    def call(self, call: Mapping[str, Any]) -> Promise:
+        """Have a tool call carried out; approved of by a person first where the tool wants that."""
+        return self.run(str(self.tool_device), call)
+
+
+class Toolbox(Part):
+    """A field that holds tools. It is given a `Tools`, or schemas, or `{"schemas": [...], "tool_device": "name"}`."""
+
+    __slots__ = ()
+    __keeve_part__ = Toolkeeper
+
+    @classmethod
+    def __keeve_given__(cls, value: Any) -> Mapping[str, Any]:
+        value = getattr(value, "schemas", value)
+        return {"schemas": value} if isinstance(value, list | tuple) else super().__keeve_given__(value)
+
+    def view(self) -> ListView[Mapping[str, Any]]:
+        """The schemas as they are now, for a model. O(1)."""
+        return self._schemas.view()
+
+    def __len__(self) -> int:
+        return len(self._schemas)
+
+    @property
+    def _schemas(self) -> List[Mapping[str, Any]]:
+        return List(self._crank, self._ref.actor, type_of(Toolkeeper).fields["schemas"])
+
+    def call(self, call: Mapping[str, Any]) -> Promise:
+        """Have one tool call carried out; approved of by a person first where the tool wants that."""
+        promise: Promise = self.__getattr__("call")(call)
+        return promise
+
+    def replace(self, tools: Any) -> None:
+        """Offer these from now on: schemas, or a `Tools`."""
+        self.__getattr__("replace")(list(getattr(tools, "schemas", tools)))
