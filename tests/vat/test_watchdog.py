@@ -1,19 +1,30 @@
-"""The watchdog: what runs long is named, with its stack, while it runs."""
+"""The watchdog: what holds a host is named, with its stack, while it does; and that the host goes on is told too."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from typing import Any
 
 import pytest
+import trio
 
-from tests.vat.hosts import World
-from vat.host.watchdog import watching
+from tests.vat.hosts import Worker, World, settled
+from vat.devices.devices import Effect, effect
+from vat.host.watchdog import Watched, name_of, watching
 from vat.objects.actor import Actor, actor
 
 seen = threading.Event()
+
+
+def until_seen() -> bool:
+    """Hold the thread until somebody has noticed."""
+    until = time.monotonic() + 20
+    while not seen.is_set() and time.monotonic() < until:
+        pass
+    return seen.is_set()
 
 
 @actor("test.dawdler", version=1)
@@ -21,23 +32,24 @@ class Dawdler(Actor):
     """Computes until somebody has noticed."""
 
     def dawdle(self) -> bool:
-        until = time.monotonic() + 20
-        while not seen.is_set() and time.monotonic() < until:
-            pass
-        return seen.is_set()
+        return until_seen()
 
 
 class Notice(logging.Handler):
-    """Sets `seen` at the first report."""
+    """Sets `seen` at the first report, and keeps what is said."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.text = ""
+        self.texts: list[str] = []
+        self.gone_on = threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "has run for more than" in record.getMessage():
-            self.text = record.getMessage()
+        text = record.getMessage()
+        if "for more than" in text:
+            self.texts.append(text)
             seen.set()
+        if "it goes on" in text:
+            self.gone_on.set()
 
 
 @pytest.fixture
@@ -53,46 +65,136 @@ async def test_a_crank_that_runs_long_is_reported_with_its_session_and_its_stack
     world.actors = (Dawdler,)
     async with world.host(slow=0.05) as host:
         assert await (await host.spawn(Dawdler, "s1")).dawdle()
-    assert "session 's1'" in notice.text
-    assert "test.dawdler" in notice.text
-    assert "in dawdle" in notice.text
-    assert "while not seen.is_set()" in notice.text
+        assert await trio.to_thread.run_sync(notice.gone_on.wait, 20)
+    first = notice.texts[0]
+    assert first.startswith("session 's1' (test.dawdler.dawdle, actor ")
+    assert "in dawdle" in first
+    assert "while not seen.is_set()" in first
 
 
-def looked(running: list[tuple[int, str] | None], looks: int) -> int:
-    """How often something is reported, when the watchdog looks at `running` this often (the last one stays)."""
-    done = threading.Event()
-    reports = 0
+async def test_a_device_that_holds_the_thread_is_reported_by_name(world: World, notice: Notice) -> None:
+    class Blocking:
+        @effect
+        async def once(self, effect: Effect, value: Any) -> bool:
+            await trio.lowlevel.checkpoint()
+            return until_seen()
 
-    class Count(logging.Handler):
+    async with world.host(slow=0.05, devices={"tool": Blocking()}) as host:
+        s = await host.spawn(Worker, "s1")
+        assert await s.work("once", 1) is True
+        assert await trio.to_thread.run_sync(notice.gone_on.wait, 20)
+    assert notice.texts[0].startswith("device tool.once (effect ")
+    assert "of session 's1') has run for more than 0.05 s" in notice.texts[0]
+    assert "return until_seen()" in notice.texts[0]
+
+
+async def test_a_handler_of_an_observer_that_holds_the_thread_is_reported(world: World, notice: Notice) -> None:
+    async with world.host(slow=0.05) as host:
+        host.observe("(spawn . _)", lambda event: until_seen(), after="start")
+        await host.spawn(Worker, "s1")
+        await settled(host)
+        assert await trio.to_thread.run_sync(seen.wait, 20)
+    assert notice.texts[0].startswith("the handler of <Observer of (spawn . _)> has run")
+
+
+async def test_a_disk_that_is_slow_in_line_is_reported(world: World, notice: Notice) -> None:
+    async with world.host(slow=0.05) as host:
+        s = await host.spawn(Worker, "s1")
+        append = host._engine.store.append
+
+        def slow(batch: Any) -> None:
+            until_seen()
+            append(batch)
+
+        host._engine.store.append = slow
+        assert await s.keep(1) == 1
+    assert notice.texts[0].startswith("the store (a record that is committed in line) has run for more than")
+
+
+async def test_a_disk_that_is_slow_beside_the_loop_is_reported_and_that_it_goes_on(
+    world: World, notice: Notice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vat.host.commits.LONE", 0)
+    async with world.host(slow=0.05) as host:
+        s = await host.spawn(Worker, "s1")
+        append = host._engine.store.append
+
+        def slow(batch: Any) -> None:
+            assert seen.wait(20)
+            append(batch)
+
+        host._engine.store.append = slow
+        assert await s.keep(1) == 1
+        assert await trio.to_thread.run_sync(notice.gone_on.wait, 20)
+    assert notice.texts[0].startswith("the store has written nothing for more than 0.05 s")
+
+
+async def test_what_holds_the_loop_besides_is_named_by_its_task(notice: Notice) -> None:
+    async def somebody() -> None:
+        await trio.lowlevel.checkpoint()
+        until_seen()
+
+    with watching(0.05, lambda: None, {}):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(somebody)
+    assert "a task (" in notice.texts[0]
+    assert "somebody) has run" in notice.texts[0]
+
+
+async def test_an_event_loop_that_waits_or_turns_is_not_reported(notice: Notice) -> None:
+    with watching(0.005, lambda: None, {}):
+        await trio.sleep(0.1)
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            await trio.lowlevel.checkpoint()
+    assert [text for text in notice.texts if "a task" in text] == []
+
+
+async def test_the_names_of_a_frame_are_those_of_its_innermost_function() -> None:
+    def named(inner: bool) -> str:
+        return named(False) if inner else name_of(sys._getframe(), {named.__code__: lambda found: repr(found["inner"])})
+
+    assert named(True) == "False"
+    assert name_of(None, {}) == "the event loop"
+
+
+def looked(sights: list[int | None]) -> list[str]:
+    """What is told of something that is seen like this, one look after another."""
+    told: list[str] = []
+
+    class Hear(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            nonlocal reports
-            reports += 1
+            told.append(record.getMessage())
 
-    def look() -> tuple[int, str] | None:
-        nonlocal looks
-        looks -= 1
-        if looks <= 0:
-            done.set()
-        return running.pop(0) if len(running) > 1 else running[0]
+    def tell(seconds: float) -> str:
+        told.append(f"{seconds:g}")
+        return "x"
 
-    handler = Count()
+    watched = Watched(lambda: sights.pop(0), tell)
+    handler = Hear()
     logging.getLogger("keeve").addHandler(handler)
     try:
-        with watching(look, 0.001):
-            assert done.wait(20)
+        while sights:
+            watched.look(1)
     finally:
         logging.getLogger("keeve").removeHandler(handler)
-    return reports
+    return told
 
 
 def test_what_is_another_thing_at_each_look_is_not_reported() -> None:
-    assert looked([(n, "x") for n in range(50)], 40) == 0
+    assert looked(list(range(50))) == []
 
 
 def test_what_rests_is_not_reported() -> None:
-    assert looked([None], 40) == 0
+    assert looked([None] * 50) == []
 
 
-def test_what_runs_on_is_reported_ever_more_rarely() -> None:
-    assert 1 < looked([(1, "x")], 60) < 10
+def test_what_stays_is_reported_ever_more_rarely_and_once_when_it_goes_on() -> None:
+    assert looked([1] * 20 + [2, 3]) == ["1", "2", "4", "8", "16", "x: it goes on, after more than 19 s"]
+
+
+def test_what_cannot_go_on_is_not_said_to_be_slow() -> None:
+    watched = Watched(lambda: 1, lambda seconds: pytest.fail("told"))
+    for _ in range(5):
+        watched.look(1)
+        watched.forget()

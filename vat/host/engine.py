@@ -26,16 +26,19 @@ import trio
 
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
+from dataspace.log.writer import Writer
 from dataspace.observe.dataspace import Dataspace
 from dataspace.observe.places import Heard
 from dataspace.patterns import Pattern
 from dataspace.records import Kind, Record
 from snapshots.cache import PageCache
 from vat.crank.vat import Powers, Step, Vat
+from vat.devices.attempts import Attempts
 from vat.devices.timers import Timer
 from vat.devices.vault import Vault
 from vat.errors import exception_of, failure_of, gone
 from vat.heap.messages import Call, Outcome
+from vat.heap.past import NotYet
 from vat.host.asking import NotRunning, Waiter
 from vat.host.births import Births
 from vat.host.care import Care
@@ -45,18 +48,27 @@ from vat.host.following import Following
 from vat.host.loading import Loader
 from vat.host.mail import WAKE, Mail
 from vat.host.observers import Handler, Observer
-from vat.host.residents import Job, NotYet, Resident, Residents, Work
+from vat.host.residents import Job, Resident, Residents, Work
 from vat.host.scheduling import Turns
 from vat.host.settings import Settings
 from vat.host.subscriptions import Subscriptions
 from vat.host.universal import Universal
 from vat.host.waking import Waking
-from vat.host.watchdog import watching
+from vat.host.watchdog import Names, Watched, watching
 from vat.objects.types import Types
 
 __all__ = ["Engine", "NotRunning", "Settings"]
 
 log = logging.getLogger("keeve")
+
+NAMES: Names = {
+    Attempts.attempt.__code__: lambda seen: (
+        f"device {seen['name']} (effect {seen['wanted'].id} of session {seen['wanted'].session!r})"
+    ),
+    Observer.run.__code__: lambda seen: f"the handler of {seen['self']}",
+    Writer.commit_now.__code__: lambda seen: "the store (a record that is committed in line)",
+}
+"""What else than a crank may hold the event loop, for the watchdog."""
 
 
 class Engine:
@@ -131,7 +143,8 @@ class Engine:
     async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled. `stop` first, for an orderly end."""
         try:
-            with watching(self._now, self.settings.slow):
+            writing = Watched(self._written, self._slow_store)
+            with watching(self.settings.slow, self._now, NAMES, writing):
                 async with trio.open_nursery() as nursery:
                     self._nursery = nursery
                     self.running = True
@@ -186,15 +199,25 @@ class Engine:
             await self.commits.writer.drain()
             await trio.lowlevel.checkpoint()
 
-    def _now(self) -> tuple[int, str] | None:
-        """What is being done, for the watchdog."""
+    # For the watchdog, which calls these from a thread of its own.
+
+    def _now(self) -> str | None:
         resident = self.turns.current
         if resident is None:
             return None
         vat = resident.vat
         if vat is None:
-            return self.turns.count, f"session {resident.uid.hex()} (loading)"
-        return self.turns.count, f"session {vat.id!r} ({vat.crank.doing})"
+            return f"session {resident.uid.hex()} (loading)"
+        doing = vat.crank.doing
+        what = "between two calls" if doing is None else f"{doing.type}.{doing.method}, actor {doing.actor}"
+        return f"session {vat.id!r} ({what})"
+
+    def _written(self) -> int | None:
+        return self.store.head.position if self.commits.writer.busy else None
+
+    def _slow_store(self, seconds: float) -> str:
+        log.warning("the store has written nothing for more than %g s: what is to be durable waits for it", seconds)
+        return "the store"
 
     # Asking.
 

@@ -50,6 +50,9 @@ class Observer:
         """Stop it."""
         self._scope.cancel()
 
+    def __repr__(self) -> str:
+        return f"<Observer of {self._pattern}>"
+
     async def wait(self) -> None:
         """Return when it has ended. Raises `ObserverFailed`, or what reading raised."""
         await self._ended.wait()

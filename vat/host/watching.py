@@ -23,7 +23,7 @@ import attrs
 import trio
 
 from dataspace.values import Value
-from vat.devices.runner import Wanted
+from vat.devices.attempts import Wanted
 
 WAITING: Final = 10_000
 """Pieces that wait for one watcher."""
