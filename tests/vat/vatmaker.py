@@ -33,6 +33,17 @@ class Log:
         self.loads = 0
         self.read = []
         self.trouble = None
+        self._looked = 0
+        self._snapshots = []
+
+    @property
+    def snapshots(self):
+        """The seqs of the snapshots in it."""
+        for record in self.records[self._looked :]:
+            if record.kind == Kind.SNAPSHOT:
+                self._snapshots.append(record.seq)
+        self._looked = len(self.records)
+        return self._snapshots
 
     def page(self, ref):
         data = self.records[ref.seq - 1].pages[ref.number]
@@ -64,7 +75,7 @@ class Past:
         )
 
     def before(self, seq, heap, at):
-        snapshot = max((one for one in self.world.snapshots(self.session) if one < seq), default=0)
+        snapshot = max((one for one in self.log.snapshots if one < seq), default=0)
         if heap is None or snapshot > at:
             heap = self.world.restored(self.session, snapshot=snapshot, upto=snapshot, log=self.log)
             at = snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vatmaker import World, assert_restores
+from vatmaker import ROOT, World, assert_restores
 
 from vat.errors import exception_of
 from vat.heap.refs import Ref, cancel, near
@@ -46,6 +46,9 @@ class Agent(Actor):
         self.log.append(value)
         return value
 
+    def held(self) -> Any:
+        return self.value
+
     def fail(self, what: str = "no") -> None:
         self.count += 100
         raise ValueError(what)
@@ -81,6 +84,17 @@ class Fiberworld(World):
         self.agent = self.reload(self.agent)
 
     @property
+    def agent_ref(self) -> Ref:
+        """The agent, for other vats."""
+        return Ref(self.agent.vat.uid, ROOT)
+
+    def spawn_garbage(self) -> int:
+        """An actor that nothing refers to when the crank is over."""
+        SCRIPTS["_garbage"] = _garbage
+        made: int = value_of(self.go("_garbage"))
+        return made
+
+    @property
     def wanted_now(self) -> list[Any]:
         """The effects that are open: device, method and arguments."""
         return [(entry[1], entry[2], list(entry[3])) for _, entry in self.agent.heap.entries("effects")]
@@ -98,6 +112,10 @@ class Fiberworld(World):
         if not self.waiting:
             assert not self.agent.heap.system["owned"].count
             assert not self.agent.vat.crank.fibers.live
+
+
+async def _garbage(me: Agent) -> int:
+    return me.made().actor
 
 
 def value_of(got: list[Any]) -> Any:

@@ -92,6 +92,12 @@ class Crank(Acting):
             self.settle(promise, outcome)
         self._run()
 
+    def end_fibers(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Fibers are over, each with an outcome; and all that follows from it."""
+        for fiber, outcome in outcomes.items():
+            self.fibers.end(fiber, outcome)
+        self._run()
+
     def end(self) -> None:
         super().end()
         if self.fibers.gone:

@@ -2,7 +2,8 @@
 
     for each step from the heap's version to the code's:  cls.upgrade(state, version)
 
-All actors of all types are brought up in one crank, recorded; if a step raises, none are. A heap that names a type
+All actors of all types are brought up in one crank, recorded; if a step raises, none are. Fibers whose code is gone by
+that break in the same crank. A heap that names a type
 which is not registered, or one in a newer version than the code's, is refused.
 
 The one rule: what `upgrade` is given and leaves behind are values; what was not touched is kept, at no cost.
@@ -14,7 +15,8 @@ from typing import Any
 
 from dataspace.errors import KeeveError, is_interrupt
 from vat.crank.crank import Crank
-from vat.errors import failure_of
+from vat.errors import FiberDiverged, failure_of
+from vat.heap.fibers import ACTOR, METHOD, PARTS, VERSION
 from vat.heap.heap import Heap
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS
@@ -76,6 +78,25 @@ def upgrade_all(crank: Crank, old: dict[str, int]) -> None:
                     raise
                 crank.sound()
                 raise UpgradeFailed(crank.id, state.type, version, error) from error
+
+
+def break_fibers(crank: Crank, old: dict[str, int]) -> None:
+    """Break the fibers of actors that were brought up, whose code is gone, and run what reacts to that.
+
+    Those go on whose class in the version that began them is registered as well.
+    """
+    heap = crank.heap
+    broken = {}
+    for number, fiber in heap.entries("fibers"):
+        name, version = heap.state(fiber[ACTOR]).type, fiber[VERSION]
+        if name in old and not crank.types.has(name, version):
+            diverged = FiberDiverged(
+                *(crank.id, number, name, fiber[METHOD], fiber[PARTS]),
+                recorded=f"was begun by version {version} of {name}",
+                did=f"is version {crank.types[name].version}, and the older one is not registered",
+            )
+            broken[number] = crank.failed(diverged)
+    crank.end_fibers(broken)
 
 
 def _upgrade(crank: Crank, actor: int, described: ActorType) -> None:

@@ -16,7 +16,7 @@ from vat.crank.collecting import Held, unreached, worthwhile
 from vat.crank.crank import Crank
 from vat.crank.powers import Powers
 from vat.crank.transaction import CrankDraft
-from vat.crank.upgrading import NotUpgraded, outdated, upgrade_all
+from vat.crank.upgrading import NotUpgraded, break_fibers, outdated, upgrade_all
 from vat.errors import Reentered, gone
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome
@@ -120,6 +120,7 @@ class Upkeep(Chain):
             steps = {name: FrozenList([version, self.types[name].version]) for name, version in old.items()}
             draft.message = FrozenDict({"upgrade": FrozenDict(steps)})
             upgrade_all(crank, old)
+            break_fibers(crank, old)
             return self._seal()
         except KeeveError as error:
             crank.abandon()

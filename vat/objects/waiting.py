@@ -92,11 +92,12 @@ async def within(seconds: float, promise: Any) -> Any:
     crank = current("within(seconds, promise)")
     timer = crank.timer(seconds)
     outcome, _ = await Wait(FIRST, (promise, timer))
+    error = TimeLimit(seconds)
+    crank.cancel(promise if outcome is None else timer, error)
+    # That was a part of its own, which stands even if the caller does not catch what is raised here.
+    await Wait(ALL, (timer,))
     if outcome is None:
-        error = TimeLimit(seconds)
-        crank.cancel(promise, error)
         raise error
-    crank.cancel(timer, TimeLimit(seconds))
     succeeded, value = outcome
     if not succeeded:
         raise value

@@ -1,0 +1,468 @@
+"""Fibers after a restart: their parts are run again, and they come back with what their locals held."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vatmaker import assert_restores, operations
+from waits import Agent, Fiberworld, gather, near, script, value_of
+
+from vat.heap.opcodes import Op
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+
+
+@pytest.fixture
+def world() -> Fiberworld:
+    return Fiberworld()
+
+
+@script
+async def adding(me: Agent, count: int) -> Any:
+    total = []
+    for number in range(count):
+        total.append(await me.want(number))
+        me.log.append(list(total))
+    return total
+
+
+def test_it_goes_on_where_it_waited(world):
+    """Invariant 16."""
+    world.go("adding", 3)
+    world.give("a")
+    world.restart()
+    world.give("b")
+    world.restart()
+    world.give("c")
+    assert world.seen() == [["a"], ["a", "b"], ["a", "b", "c"]]
+    world.sound()
+
+
+def test_what_it_did_is_not_done_again(world):
+    """Invariants 13 and 14: run again, it wants, sends and states nothing."""
+
+    @script
+    async def acting(me: Agent) -> None:
+        await me.want(1)
+        me.assert_fact("waits.said", me.session_id)
+        me.ref.plain("sent")
+        me.count += 1
+        await me.want(2)
+        me.count += 10
+
+    world.go("acting")
+    world.give()
+    wanted = list(world.agent.heap.entries("effects"))
+    world.restart()
+    world.give()
+    assert len(wanted) == 1
+    assert world.agent.heap.counters["effect"] == 2
+    assert (world.ask(world.agent, "count"), world.seen()) == (11, ["sent"])
+    assert sum(len(record.statements) for record in world.agent.records[1:]) == 1
+    world.sound()
+
+
+@script
+async def rich(me: Agent) -> Any:
+    names, first = me.named, me.log
+    second, frozen, shared = first, me.value, [1]
+    also, chance, view, id = shared, me.random, first.view(), me.new_id()
+    drawn, started = chance.integer(0, 99), me.now()
+    promise = me.want("pending")
+    await me.want("wait")
+    shared.append(2)
+    names["k"] = len(first)
+    second.append("through another name")
+    more = chance.integer(0, 99)
+    await me.want("again")
+    return [
+        [also is shared, also, frozen["x"], list(view), list(first), dict(names), drawn, more, id],
+        [started, await promise],
+    ]
+
+
+@pytest.mark.parametrize("restarts", [(), (0,), (1,), (0, 1)])
+def test_locals_and_aliases_come_back_as_they_were(world, restarts):
+    """Invariant 16: a handle on a list, a view, a frozen dict, two names for one object, chance, time, a promise."""
+
+    @script
+    async def fill(me: Agent) -> None:
+        me.value = {"x": [1, {"y": 2}]}
+        me.log.append("old")
+
+    value_of(world.go("fill"))
+    got = world.go("rich")
+    promise = world.agent.heap.entries("fibers")[0][1][3]
+    reference = Fiberworld()
+    value_of(reference.go("fill"))
+    expected = reference.go("rich")
+    for step in range(2):
+        for each in (world, reference):
+            each.give(step, effect=step + 2)
+        if step in restarts:
+            world.restart()
+            world.agent.vat.waiters[promise] = [got.append]
+    for each in (world, reference):
+        each.give("last", effect=1)
+    assert value_of(got) == value_of(expected)
+    assert [record.hash for record in world.agent.records] == [record.hash for record in reference.agent.records]
+    world.sound()
+
+
+@script
+async def cleaning(me: Agent) -> Any:
+    try:
+        await me.want()
+    except ValueError:
+        me.log.append("caught")
+    finally:
+        me.log.append("cleaned")
+        me.device("tool").mop()
+
+
+def test_a_finally_that_runs_because_it_left_memory_counts_for_nothing(world):
+    world.go("cleaning")
+    seq = world.agent.vat.seq
+    world.restart()
+    assert (world.seen(), world.agent.vat.seq, len(world.wanted_now)) == ([], seq, 1)
+    world.give(error="over")
+    assert (world.seen(), [wanted[1] for wanted in world.wanted_now]) == (["caught", "cleaned"], ["mop"])
+
+
+@script
+async def stubborn(me: Agent) -> None:
+    while True:
+        try:
+            await me.want()
+        except BaseException:  # noqa: BLE001  # the test is of such code
+            me.log.append("no")
+
+
+def test_code_that_will_not_end_does_not_hold_up_who_leaves_memory(world):
+    world.go("stubborn")
+    world.restart()
+    assert world.seen() == []
+    world.give(error="once")
+    assert world.seen() == ["no"]
+    world.agent.vat.close()
+
+
+def test_each_part_runs_on_the_heap_as_it_was_then(world):
+    @script
+    async def looking(me: Agent) -> Any:
+        seen = [me.count, len(me.log)]
+        await me.want(1)
+        seen += [me.count, len(me.log)]
+        await me.want(2)
+        me.value = [*seen, me.count, len(me.log)]
+
+    world.go("looking")
+    for _ in range(3):
+        world.ask(world.agent, "plain", 0)
+    world.give()
+    world.agent.snapshot()
+    world.ask(world.agent, "plain", 0)
+    world.restart()
+    world.give()
+    assert world.ask(world.agent, "value") == [0, 0, 0, 3, 0, 4]
+    world.sound()
+
+
+def test_near_calls_are_made_again_and_give_what_they_gave(world):
+    @script
+    async def calling(me: Agent) -> Any:
+        ref = me.made()
+        me.log.append(near(ref).plain("first"))
+        await me.want(1)
+        near(ref).plain("second")
+        await me.want(2)
+        me.log.append(list(near(ref).seen()))
+
+    world.go("calling")
+    world.give()
+    world.restart()
+    world.give()
+    assert world.seen() == ["first", ["first", "second"]]
+    world.sound()
+
+
+def test_one_that_a_near_call_began_comes_back_as_well(world):
+    @script
+    async def outer(me: Agent) -> Any:
+        me.log.append(me.random.integer(0, 9))
+        promise = near(me.ref).other("inner", {"x": 1})
+        me.log.append(me.random.integer(0, 9))
+        got = await promise
+        me.log.append(got)
+
+    @script
+    async def inner(me: Agent, value: Any) -> Any:
+        drawn = [me.random.integer(0, 9), me.new_id()]
+        await me.want("inner")
+        return [value, drawn]
+
+    reference = Fiberworld()
+    for each in (world, reference):
+        each.go("outer")
+    world.restart()
+    for each in (world, reference):
+        each.give()
+    assert world.seen() == reference.seen()
+    assert len(world.seen()) == 3
+    world.sound()
+
+
+def test_several_parts_in_one_crank_come_back(world):
+    @script
+    async def busy(me: Agent) -> None:
+        seen = [await me.ref.plain(number) for number in range(3)]
+        await me.want()
+        me.value = seen
+
+    world.go("busy")
+    world.restart()
+    world.give()
+    assert world.ask(world.agent, "value") == [0, 1, 2]
+    world.sound()
+
+
+def test_one_begun_by_a_reaction_or_an_event_comes_back(world):
+    @actor("waits.hearer", version=1)
+    class Hearer(Actor):
+        log: List[Any]
+
+        def begin(self) -> None:
+            self.observe("(waits.said . _)", self.heard)
+            self.device("tool").use(1).then(self.answered, "kept", broken=self.broke, key="k")
+
+        async def heard(self, event: Any) -> None:
+            await self.device("tool").use(2)
+            self.log.append(["heard", event["text"], self.asker.by])
+
+        async def answered(self, value: Any, *more: Any, **named: Any) -> None:
+            await self.device("tool").use(3)
+            self.log.append(["answered", value, *more, dict(named), self.asker.via])
+
+        async def broke(self, error: Exception, *more: Any, **named: Any) -> None:
+            asker = self.asker
+            await self.device("tool").use(4)
+            self.log.append(["broke", str(error), *more, dict(named), asker.via, self.asker.by])
+
+    for error in (None, "no"):
+        world = Fiberworld(Hearer)
+        world.tell(world.agent, "begin")
+        world.give("x", error)
+        world.observed(world.agent, 1, {"text": "t" * 300})
+        world.restart()
+        world.give()
+        world.give()
+        first = ["answered", "x", "kept", {"key": "k"}, "device:tool"]
+        other = ["broke", "no", "kept", {"key": "k"}, "device:tool", "device"]
+        assert world.ask(world.agent, "log") == [other if error else first, ["heard", "t" * 300, "device"]]
+        world.sound()
+
+
+def test_who_asked_is_the_same_after_a_restart(world):
+    @script
+    async def asking(me: Agent) -> None:
+        before = [me.asker.by, me.asker.via, me.asker.request]
+        await me.want()
+        me.value = before
+
+    world.tell(world.agent, "go", "asking", by="ann", request="r9")
+    world.restart()
+    world.give()
+    assert world.ask(world.agent, "value") == ["ann", "test", "r9"]
+
+
+def test_who_asked_from_another_vat_is_the_same_after_a_restart(world):
+    @script
+    async def asking(me: Agent) -> None:
+        before = me.asker.via
+        await me.want()
+        me.value = before
+
+    @script
+    async def sending(me: Agent, ref: Any) -> None:
+        ref.go("asking")
+
+    other = world.spawn(Agent, "b")
+    world.tell(other, "go", "sending", world.agent_ref)
+    world.carry_all()
+    world.restart()
+    world.give()
+    assert world.ask(world.agent, "value") == "vat:b"
+
+
+def test_a_long_string_that_it_was_given_is_read_from_where_it_lies(world):
+    @script
+    async def long(me: Agent, text: str) -> None:
+        got = await me.want(text)
+        await me.want("x")
+        me.value = [text, got]
+
+    text, answer = "a" * 1000, "b" * 1000
+    world.go("long", text)
+    world.give(answer)
+    world.restart()
+    world.give()
+    assert world.ask(world.agent, "value") == [text, answer]
+    assert_restores(world, world.agent)
+
+
+def test_coming_back_reads_its_own_parts_and_not_the_past(world):
+    """Invariant 36: however much happened before, between and since."""
+
+    def reads(between: int) -> int:
+        world = Fiberworld()
+        for _ in range(between):
+            world.ask(world.agent, "plain", 0)
+            if world.agent.vat.seq % 32 == 0:
+                world.agent.snapshot()
+        world.go("adding", 4)
+        for number in range(3):
+            for _ in range(between):
+                world.ask(world.agent, "plain", 0)
+                if world.agent.vat.seq % 32 == 0:
+                    world.agent.snapshot()
+            world.give(number)
+        world.restart()
+        world.agent.log.read.clear()
+        world.give(3)
+        return len(world.agent.log.read)
+
+    for between in (64, 512):
+        assert reads(between) <= 4 + 4 * 33  # its parts, and at most what lies between two snapshots for each
+
+
+def test_a_thousand_waits_cost_a_thousand_records_once(world):
+    world.go("adding", 300)
+    for number in range(299):
+        world.give(number)
+    world.restart()
+    world.agent.log.read.clear()
+    world.give(299)
+    assert world.waiting == 0
+    assert len(world.agent.log.read) <= 310
+
+
+def test_it_is_run_again_once_and_then_stays_in_memory(world):
+    world.go("adding", 5)
+    world.give(0)
+    world.restart()
+    world.give(1)
+    world.agent.log.read.clear()
+    world.give(2)
+    assert world.agent.log.read == []
+
+
+def test_a_crank_that_is_abandoned_takes_back_what_its_fibers_did(world):
+    """Invariant 5."""
+    world.go("adding", 2)
+    broken = KeyboardInterrupt()
+
+    @script
+    async def interrupted(me: Agent) -> None:
+        await me.want("other")
+        raise broken
+
+    world.go("interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        world.give("never", effect=2)
+    assert world.agent.heap.mark() == 0
+    world.give("a", effect=1)
+    world.give("b", effect=3)
+    assert world.seen() == [["a"], ["a", "b"]]
+    assert world.waiting == 1
+
+
+def test_what_cannot_be_read_abandons_the_crank_and_not_the_fiber(world):
+    """Invariant 22."""
+    world.go("adding", 2)
+    world.give("a")
+    world.restart()
+    past = world.agent.vat.crank.fibers.past
+    record, past.record = past.record, lambda seq: (_ for _ in ()).throw(OSError("no disk"))
+    seq = world.agent.vat.seq
+    with pytest.raises(OSError, match="no disk"):
+        world.give("b")
+    assert (world.agent.vat.seq, world.waiting) == (seq, 1)
+    past.record = record
+    world.give("b")
+    assert (world.seen()[-1], world.waiting) == (["a", "b"], 0)
+    world.sound()
+
+
+def test_an_actor_that_only_a_local_refers_to_is_not_collected(world):
+    @script
+    async def keeping(me: Agent) -> Any:
+        refs = {"deep": [me.made()]}
+
+        def inner() -> Any:
+            return refs["deep"][0]
+
+        await me.want()
+        near(inner()).plain("there")
+        me.log.append(list(near(inner()).seen()))
+
+    for again in (False, True):
+        world = Fiberworld()
+        world.go("keeping")
+        world.ask(world.agent, "made")
+        garbage = Fiberworld.spawn_garbage(world)
+        if again:
+            world.restart()
+        step = world.agent.keep(world.agent.vat.collect())
+        assert step is not None
+        collected = next(op for op in operations(step.record) if op[0] == Op.COLLECTED)[1]
+        assert garbage in collected
+        world.give()
+        assert world.seen() == [["there"]]
+        world.sound()
+
+
+HASHED = """
+import sys
+sys.path[:0] = {paths!r}
+from waits import Fiberworld, script
+
+@script
+async def setting(me):
+    names = {{"a", "b", "c", "d", "e", "f"}}
+    await me.want(sorted(names))
+    me.value = sorted(names)
+
+world = Fiberworld()
+world.go("setting")
+world.restart()
+world.give()
+print(world.ask(world.agent, "value"), world.agent.records[-1].hash.hex())
+"""
+
+
+def test_another_hash_seed_changes_nothing_that_is_sorted():
+    here = Path(__file__).parent
+    code = HASHED.format(paths=[str(here), str(here.parent.parent)])
+    told = set()
+    for seed in ("1", "2", "77"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        told.add(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
+    assert len(told) == 1
+
+
+def test_all_of_several_comes_back_with_what_is_settled_already(world):
+    @script
+    async def both(me: Agent) -> None:
+        me.value = await gather(me.want(1), me.want(2))
+
+    world.go("both")
+    world.give("one", effect=1)
+    world.restart()
+    world.give("two", effect=2)
+    assert world.ask(world.agent, "value") == ["one", "two"]
+    world.sound()

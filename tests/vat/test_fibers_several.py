@@ -1,0 +1,321 @@
+"""Waiting for several promises, for a time, and being given up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from waits import Agent, Fiberworld, cancel, gather, near, script, value_of, within
+
+from vat.objects.waiting import NotAwaitable, TimeLimit
+
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def world() -> Fiberworld:
+    return Fiberworld()
+
+
+@script
+async def gathering(me: Agent, count: int, failures: bool = False) -> Any:
+    promises = [me.want(number) for number in range(count)]
+    try:
+        got = await gather(promises, failures=failures)
+    except ValueError as error:
+        me.log.append(str(error))
+        return await promises[0]
+    return [str(one) if isinstance(one, Exception) else one for one in got]
+
+
+def test_gather_gives_all_values_in_order_whatever_comes_first(world):
+    got = world.go("gathering", 3)
+    for effect in (3, 1, 2):
+        world.give(f"value {effect}", effect=effect)
+    assert value_of(got) == ["value 1", "value 2", "value 3"]
+    world.sound()
+
+
+def test_gather_raises_as_soon_as_one_is_broken_and_the_others_can_be_awaited_again(world):
+    got = world.go("gathering", 3)
+    world.give(error="gone", effect=2)
+    assert (world.seen(), got) == (["gone"], [])
+    world.give("first", effect=1)
+    assert value_of(got) == "first"
+    world.give("late", effect=3)
+    world.sound()
+
+
+def test_gather_with_failures_waits_for_all_and_gives_the_errors_in_their_places(world):
+    got = world.go("gathering", 3, failures=True)
+    world.give(error="gone", effect=2)
+    world.give("one", effect=1)
+    assert got == []
+    world.give("three", effect=3)
+    assert value_of(got) == ["one", "gone", "three"]
+    world.sound()
+
+
+def test_what_was_settled_long_before_the_last_is_kept_until_all_are(world):
+    got = world.go("gathering", 2)
+    world.give("early", effect=1)
+    for _ in range(3):
+        world.ask(world.agent, "plain", 0)
+    world.agent.keep(world.agent.vat.collect())
+    world.give("late", effect=2)
+    assert value_of(got) == ["early", "late"]
+    world.sound()
+
+
+def test_gather_takes_promises_or_one_list_and_nothing_is_all_of_nothing(world):
+    @script
+    async def forms(me: Agent) -> Any:
+        return [
+            await gather(),
+            await gather([]),
+            await gather(me.ref.plain(1)),
+            await gather(me.ref.plain(2), failures=True),
+        ]
+
+    assert value_of(world.go("forms")) == [[], [], [1], [2]]
+    world.sound()
+
+
+def test_the_same_promise_may_be_gathered_twice(world):
+    @script
+    async def doubled(me: Agent) -> Any:
+        promise = me.want()
+        return await gather(promise, promise)
+
+    got = world.go("doubled")
+    world.give(1)
+    assert value_of(got) == [1, 1]
+    world.sound()
+
+
+def test_gathering_what_is_no_promise_says_what_to_do(world):
+    @script
+    async def wrong(me: Agent) -> Any:
+        said = []
+        for what in (me.ask(), 5):
+            try:
+                await gather(what)
+            except NotAwaitable as error:
+                said.append(str(error))
+        return said
+
+    coroutine, number = value_of(world.go("wrong"))
+    assert coroutine.startswith("a coroutine (Agent.ask) cannot be awaited in an actor: only promises can")
+    assert number.startswith("builtins.int cannot be awaited")
+
+
+def test_a_thousand_at_once_cost_as_many_looks(world):
+    got = world.go("gathering", 1000)
+    looks = 0
+    find = type(world.agent.heap).find
+
+    class Counting(type(world.agent.heap)):
+        __slots__ = ()
+
+        def find(self, name: str, key: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return find(self, name, key)
+
+    world.agent.heap.__class__ = Counting
+    for effect in range(1000, 0, -1):
+        world.give(effect, effect=effect)
+    assert value_of(got) == list(range(1, 1001))
+    assert looks < 25 * 1000
+
+
+@script
+async def limited(me: Agent, seconds: float) -> Any:
+    try:
+        return await within(seconds, me.want("slow"))
+    except TimeLimit as error:
+        me.log.append(str(error))
+        return isinstance(error, TimeoutError)
+
+
+def test_within_gives_what_comes_in_time_and_gives_the_timer_up(world):
+    got = world.go("limited", 5)
+    assert [wanted[0] for wanted in world.wanted_now] == ["tool", "timer"]
+    world.give("in time", effect=1)
+    assert (value_of(got), world.wanted_now) == ("in time", [])
+    assert world.agent.steps[-1].cancelled == [2]
+    world.sound()
+
+
+def test_within_asks_for_the_time_at_which_it_ends(world):
+    world.go("limited", 2.5)
+    began = world.agent.records[-1].time / SECOND
+    assert world.wanted_now[1] == ("timer", "until", [began + 2.5])
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_when_the_time_is_over_it_raises_and_gives_the_effect_up(world, restarted):
+    got = world.go("limited", 5)
+    if restarted:
+        world.restart()
+    world.give(None, effect=2)
+    assert world.wanted_now == []
+    assert world.agent.steps[-1].cancelled == [1]
+    assert world.seen() == ["nothing came of it within 5 seconds, so it was given up"]
+    assert restarted or value_of(got) is True
+    world.sound()
+
+
+def test_the_effect_is_given_up_even_if_nobody_catches_the_error(world):
+    @script
+    async def careless(me: Agent) -> Any:
+        return await within(5, me.want())
+
+    got = world.go("careless")
+    world.give(effect=2)
+    with pytest.raises(TimeLimit):
+        value_of(got)
+    assert world.wanted_now == []
+    assert world.agent.steps[-1].cancelled == [1]
+    world.sound()
+
+
+def test_within_raises_what_breaks_in_time(world):
+    @script
+    async def broken(me: Agent) -> Any:
+        return await within(5, me.want())
+
+    got = world.go("broken")
+    world.give(error="no", effect=1)
+    with pytest.raises(ValueError, match="no"):
+        value_of(got)
+    assert world.wanted_now == []
+    world.sound()
+
+
+def test_sleep_is_a_promise_of_the_timer(world):
+    @script
+    async def sleeping(me: Agent) -> float:
+        before = me.now()
+        await me.sleep(60)
+        return me.now() - before
+
+    got = world.go("sleeping")
+    began = world.agent.records[-1].time / SECOND
+    assert world.wanted_now == [("timer", "until", [began + 60])]
+    world.give()
+    assert value_of(got) > 0
+    world.sound()
+
+
+def test_sleeping_for_what_is_no_number_says_so(world):
+    @script
+    async def wrong_sleep(me: Agent) -> None:
+        await me.sleep("a minute")
+
+    with pytest.raises(TypeError, match="a number of seconds is wanted, not 'a minute'"):
+        value_of(world.go("wrong_sleep"))
+
+
+@script
+async def careful(me: Agent) -> Any:
+    try:
+        return await me.want("work")
+    except ValueError as error:
+        me.log.append(f"giving up: {error}")
+        await me.want("clean")
+        me.log.append("undone")
+        raise
+
+
+@script
+async def impatient(me: Agent) -> Any:
+    work = near(me.ref).other("careful")
+    await me.want("enough")
+    given_up = cancel(work, ValueError("enough"))
+    try:
+        await work
+    except ValueError as error:
+        return [given_up, str(error)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_cancelling_a_fiber_reaches_its_effect_and_raises_where_it_waits(world, restarted):
+    got = world.go("impatient")
+    if restarted:
+        world.restart()
+    world.give(effect=next(n for n, e in world.agent.heap.entries("effects") if e[3] == ["enough"]))
+    assert world.seen() == ["giving up: enough"]
+    assert [wanted[2] for wanted in world.wanted_now] == [["clean"]]
+    world.give()
+    assert world.seen() == ["giving up: enough"], "what the part did that raised is undone"
+    assert restarted or value_of(got) == [True, "enough"]
+    assert world.waiting == 0
+    world.sound()
+
+
+def test_cancelling_reaches_through_fibers_reactions_and_gathered_promises(world):
+    @script
+    async def deep(me: Agent) -> Any:
+        return await gather(me.want(1).then(me.plain), me.want(2), failures=True)
+
+    @script
+    async def between(me: Agent) -> Any:
+        return await near(me.ref).other("deep")
+
+    @script
+    async def canceller(me: Agent) -> Any:
+        return cancel(near(me.ref).other("between"), ValueError("stop"))
+
+    assert value_of(world.go("canceller")) is True
+    assert (world.wanted_now, world.waiting) == ([], 0)
+    assert sorted(world.agent.steps[-1].cancelled) == [1, 2]
+    world.sound()
+
+
+def test_one_that_is_over_or_runs_cannot_be_cancelled(world):
+    @script
+    async def itself(me: Agent) -> Any:
+        await me.want()
+        return [cancel(me.value, ValueError("me")), cancel(me.ref.plain(1), ValueError("not begun"))]
+
+    @script
+    async def keeping(me: Agent) -> Any:
+        me.value = near(me.ref).other("itself")
+        return await me.value
+
+    got = world.go("keeping")
+    world.give()
+    assert value_of(got) == [False, False]
+
+    @script
+    async def after(me: Agent) -> Any:
+        return cancel(me.value, ValueError("late"))
+
+    assert value_of(world.go("after")) is False
+
+
+def test_one_that_catches_what_cancels_it_goes_on(world):
+    @script
+    async def tough(me: Agent) -> Any:
+        for number in range(3):
+            try:
+                await me.want(number)
+            except ValueError:
+                me.log.append(number)
+        return "through"
+
+    @script
+    async def prodding(me: Agent) -> Any:
+        work = near(me.ref).other("tough")
+        cancel(work, ValueError("a"))
+        cancel(work, ValueError("b"))
+        await me.ref.plain("between")
+        cancel(work, ValueError("c"))
+        return await work
+
+    got = world.go("prodding")
+    assert world.seen() == [0, "between", 1]
+    world.give()
+    assert value_of(got) == "through"
+    world.sound()
