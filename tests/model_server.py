@@ -24,13 +24,15 @@ import trio
 
 @attrs.frozen
 class Answer:
-    """What is sent. `cut` ends the connection in the middle, `silent` never says any more."""
+    """What is sent. `cut` ends the connection in the middle, `silent` never says any more; what comes after the first
+    `held` pieces is sent when the server's `go_on` is set."""
 
     status: int = 200
     headers: dict[str, str] = attrs.field(factory=dict)
     pieces: tuple[bytes, ...] = ()
     cut: bool = False
     silent: bool = False
+    held: int = -1
 
 
 @attrs.frozen
@@ -69,6 +71,11 @@ def streamed(*texts: str) -> Answer:
     )
 
 
+def held(answer: Answer, after: int) -> Answer:
+    """An answer that stops after so many pieces, until it may go on."""
+    return attrs.evolve(answer, held=after)
+
+
 def failing(status: int, message: str = "not today", **headers: str) -> Answer:
     """A refusal; headers as keywords, `retry_after="1"`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -85,6 +92,7 @@ class ModelServer:
         self.together = 0
         """How many requests must have come before the first is answered."""
         self._come = trio.Condition()
+        self.go_on = trio.Event()
 
     async def asked(self, times: int) -> None:
         """Wait until so many requests have come."""
@@ -129,7 +137,9 @@ class ModelServer:
             status_code=answer.status, headers=[*answer.headers.items(), ("Connection", "keep-alive")]
         )
         await transport.send_all(connection.send(response))
-        for piece in answer.pieces:
+        for place, piece in enumerate(answer.pieces):
+            if place == answer.held:
+                await self.go_on.wait()
             await transport.send_all(connection.send(h11.Data(data=piece)))
         if answer.silent:
             await trio.sleep_forever()

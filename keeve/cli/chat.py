@@ -12,6 +12,7 @@ import secrets
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -23,12 +24,13 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
+from keeve.cli.answers import Stream
 from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.own import named_types
-from keeve.cli.prompt import PROMPT, at_a_terminal, piped, typed
+from keeve.cli.prompt import PROMPT, Asked, at_a_terminal, piped, typed
 from keeve.cli.sessions import words
-from keeve.cli.text import Cleaner, counted, plain
+from keeve.cli.text import counted, plain
 from keeve.cli.turns import Turn, tell, turns_of
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
@@ -96,6 +98,14 @@ class Conversation:
         self._wanted = id
         self._model = model
         self._session: Any = None
+        self._request = ""
+        """The id of the request for the turn that is waited for."""
+        self._steers: list[tuple[str, str, Asked]] = []
+        """What was typed while a turn ran: the line, the id of its request, and its answer to come."""
+        self._hears = False
+        """Whether somebody may type while a turn runs."""
+        self._left = False
+        """Whether Ctrl-D was typed then."""
         self._open: list[Turn] = []
         """Turns that were under way when this began."""
         self._head = 0
@@ -114,22 +124,27 @@ class Conversation:
     # Two ways to talk.
 
     def at_the_prompt(self) -> int:
-        """Until Ctrl-D, or Ctrl-C at the prompt. Ctrl-C while an answer comes ends that turn."""
+        """Until Ctrl-D, or Ctrl-C at the prompt.
+
+        While an answer comes, Ctrl-C ends that turn, and what is typed joins it at its next step.
+        """
         output = self._output
+        self._hears = True
         name = self.id or self._wanted or "a new session"
-        output.note(f"{name} with {self._model.description}. Ctrl-D ends.")
+        output.note(f"{name} with {self._model.description}. Ctrl-C interrupts, Ctrl-D ends.")
         turns = self._earlier()
         self._show_last(turns)
         said = typed(turn.input for turn in turns if isinstance(turn.input, str))
         try:
             for line in chain((None,), said):
-                try:
-                    self._go_on() if line is None else self._show(line)
-                except KeyboardInterrupt:
-                    self._interrupt()
-                    output.note("(interrupted)")
-                except KeeveError as error:
-                    output.note(str(error), "red")
+                if line is None or self._open:
+                    self._seen_to(partial(self._go_on, line is not None))
+                if line is not None:
+                    self._seen_to(partial(self._show, line))
+                while self._steers:
+                    self._seen_to(self._show_steered)
+                if self._left:
+                    break
         except KeyboardInterrupt:
             output.note("")
         else:
@@ -142,21 +157,39 @@ class Conversation:
         try:
             self._go_on()
             for line in piped():
+                if self._open:
+                    self._go_on(let_go=True)
                 self._show(line)
         except KeyboardInterrupt:
             self._interrupt()
             return 130
         return 0
 
+    def _seen_to(self, what: Callable[[], None]) -> None:
+        """Do something that waits for a turn, with somebody there. Ctrl-C ends that turn, and only that."""
+        try:
+            what()
+        except KeyboardInterrupt:
+            self._interrupt()
+            self._output.note("(interrupted)")
+        except KeeveError as error:
+            self._output.note(str(error), "red")
+
     # A turn.
 
     def _show(self, line: str) -> None:
         """Have a line answered, and show the answer; with --json as one line for each turn."""
         session = self._there()
-        if self._open:
-            self._let_go()
-            self._go_on()
-        self._show_answer(line, lambda: _answer(session, line))
+        self._request = request = secrets.token_hex(8)
+        self._show_answer(line, lambda: _answer(session.turn, line, request))
+
+    def _show_steered(self) -> None:
+        """What was typed while a turn ran, and was too late for it, is a turn of its own: show its answer."""
+        line, request, asked = self._steers.pop(0)
+        self._request = request
+        if self._number(asked) is not None:
+            self._output.note(f"{PROMPT}{line}")
+            self._show_answer(line, asked.future.result)
 
     def _show_answer(self, input: Any, ask: Callable[[], Any]) -> None:
         """Show what an input comes to, as it comes where a terminal is."""
@@ -167,13 +200,39 @@ class Conversation:
         stream = Stream(output, self.id or "")
         stop = self._host.on_progress(stream.hear) if output.terminal else None
         try:
-            answer = words(ask())
+            answer = words(self._listening(ask) if self._hears else ask())
         finally:
             if stop is not None:
                 stop()
             shown = stream.end()
         if not shown.endswith(plain(answer)) or not shown:
             output.say(answer)
+
+    def _listening(self, ask: Callable[[], Any]) -> Any:
+        """What comes of something that is waited for. What is typed meanwhile joins the turn at its next step."""
+        asked = Asked(ask)
+        for line in asked.typed():
+            if not line:
+                self._left = True
+            else:
+                request = secrets.token_hex(8)
+                self._steers.append((line, request, Asked(partial(_answer, self._session.steer, line, request))))
+                self._output.note("(this joins at the next step)")
+        return asked.future.result()
+
+    def _number(self, asked: Asked | None = None) -> int | None:
+        """The number of the turn that `_request` is for, once it is accepted; None if it joined another turn."""
+        if self._session is None or not self._request:
+            return None
+        pattern = f'(_ ?n _ #:request "{self._request}" . _)'
+        said: dict[str, Any] = {}
+        for _ in range(100):
+            events = self._host.query(pattern, session=self.id, after=self._head)
+            said = {event.value.label: event.captures["n"] for event in events}
+            if said or (asked is not None and asked.future.done()):
+                break
+            time.sleep(0.02)  # it is on its way
+        return said.get("turn")
 
     def _there(self) -> Any:
         if self._session is None:
@@ -185,16 +244,22 @@ class Conversation:
         return self._session
 
     def _interrupt(self) -> None:
-        if self._session is not None:
-            self._session.interrupt()
-        del self._open[:1]
+        """End the turn that is waited for, and no other."""
+        number = self._open.pop(0).number if self._open else self._number()
+        if number is not None:
+            self._session.interrupt(turn=number)
 
     # Turns that were under way.
 
-    def _go_on(self) -> None:
-        """Have them go on, and show what each comes to; those that wait for what nobody knows are told of."""
+    def _go_on(self, let_go: bool = False) -> None:
+        """Have them go on, and show what each comes to; those that wait for what nobody knows are told of.
+
+        let_go: what nobody knows breaks, and they go on as well.
+        """
         if not self._open:
             return
+        if let_go:
+            self._let_go()
         self._session.interrupt(turn=0)  # ends nothing; brings the session into memory, or says why it takes no input
         unknown = self._unknown()
         if unknown:
@@ -263,44 +328,11 @@ class Conversation:
             self._output.note(f"({last.state})")
 
 
-def _answer(session: Any, line: str) -> Any:
+def _answer(take: Callable[..., Any], line: str, request: str) -> Any:
     """What a turn comes to. Raises a `KeeveError`, whatever a device has raised."""
     try:
-        return session.turn(line)
+        return take(line, request=request)
     except KeeveError:
         raise
     except Exception as error:
         raise Failed(type(error).__name__, str(error)) from error
-
-
-class Stream:
-    """What a model tells while it answers, shown as it comes."""
-
-    def __init__(self, output: Output, session: str) -> None:
-        self._output = output
-        self._session = session
-        self._cleaner = Cleaner()
-        self._attempt: Any = None
-        self._shown = ""
-
-    def hear(self, session: str, effect: str, value: Any) -> None:
-        """One thing that an effect told; called in the host's thread."""
-        if session != self._session or not isinstance(value, dict) or not isinstance(value.get("delta"), dict):
-            return
-        content = value["delta"].get("content")
-        if not isinstance(content, str):
-            return
-        if value.get("attempt") != self._attempt:
-            # What an earlier attempt told is void.
-            self.end()
-            self._attempt = value.get("attempt")
-        text = self._cleaner.of(content)
-        self._shown += text
-        self._output.piece(text)
-
-    def end(self) -> str:
-        """The answer is whole, or begins again: gives what was shown of it."""
-        shown, self._shown = self._shown, ""
-        if shown and not shown.endswith("\n"):
-            self._output.say()
-        return shown

@@ -6,9 +6,14 @@ as it was.
 
 from __future__ import annotations
 
+import os
+import select
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
+from threading import Thread
+from typing import Any
 
 PROMPT = "> "
 
@@ -45,3 +50,42 @@ def piped() -> Iterator[str]:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if text.strip():
             yield text
+
+
+class Asked:
+    """Something that is waited for in a thread of its own, so that this one hears what is typed meanwhile."""
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self.future: Future[Any] = Future()
+        Thread(target=self._ask, args=(ask,), daemon=True).start()
+
+    def _ask(self, ask: Callable[[], Any]) -> None:
+        try:
+            self.future.set_result(ask())
+        except BaseException as error:  # noqa: BLE001  # it is given to who waits
+            self.future.set_exception(error)
+
+    def typed(self) -> Iterator[str]:
+        """The lines that are typed until it has come; the empty one is Ctrl-D, after which nothing is heard."""
+        done, wake = os.pipe()
+        self.future.add_done_callback(lambda _: os.close(wake))  # the other end can be read then
+        try:
+            listening = [sys.stdin.fileno(), done]
+            while done not in _ready(listening):
+                line = os.read(listening[0], 1 << 16)
+                if not line:
+                    del listening[0]
+                    yield ""
+                elif text := line.decode("utf-8", "replace").strip():
+                    yield text
+        finally:
+            os.close(done)
+
+
+def _ready(files: list[int]) -> list[int]:
+    """Which of these files can be read, when one can; the last one where a system cannot tell."""
+    try:
+        return select.select(files, [], [])[0]
+    except OSError:  # where only sockets can be waited for
+        os.read(files[-1], 1)
+        return files[-1:]

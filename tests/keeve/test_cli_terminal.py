@@ -18,7 +18,8 @@ import pytest
 import trio
 
 from tests.cli_runner import PROGRAM, environment, keeve
-from tests.model_server import Answer, chunk, model_server, stream, streamed
+from tests.cli_worlds import leave_a_turn_waiting
+from tests.model_server import Answer, chunk, held, model_server, stream, streamed
 
 OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 """What makes a terminal the one that Ctrl-C comes from."""
@@ -265,3 +266,112 @@ def test_lists_have_colours_at_a_terminal_and_nowhere_else(store: Path) -> None:
         assert someone.leaves() == 0
         assert re.search(r"\x1b\[1m", someone.raw)
     assert "\x1b" not in keeve("ls", "--store", store).out
+
+
+def call(id: str, name: str = "look") -> dict[str, object]:
+    """A tool call, as a model streams it."""
+    return {"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+async def test_a_line_that_is_typed_while_an_answer_comes_joins_the_turn(store: Path) -> None:
+    def talk(url: str) -> None:
+        env = {"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": url}
+        with person("chat", "s1", "--store", store, env=env) as someone:
+            someone.sees("> ")
+            someone.types("look")
+            someone.sees("well, ")
+            someone.types("not there")
+            someone.sees("(this joins at the next step)")
+            trio.from_thread.run_sync(server.go_on.set)
+            someone.sees("found it\n")
+            someone.sees("> ")
+            someone.types("and now?")
+            someone.sees("fine\n")
+            someone.sees("> ")
+            someone.types(CTRL_D)
+            assert someone.leaves() == 0
+
+    first = stream(
+        chunk({"role": "assistant", "content": "well, "}), chunk({"tool_calls": [call("a")]}), chunk({}, "tool_calls")
+    )
+    async with model_server(held(first, 1), streamed("found it"), streamed("fine")) as server:
+        await trio.to_thread.run_sync(talk, server.url)
+        asked = [[message["content"] for message in request.body["messages"]] for request in server.requests]
+    assert asked[1][0] == "look"
+    assert asked[1][3] == "not there"
+    turns = await trio.to_thread.run_sync(lambda: keeve("show", "s1", "--store", store, "--json").json["turns"])
+    assert [(turn["input"], turn["output"]) for turn in turns] == [("look", "found it"), ("and now?", "fine")]
+
+
+async def test_a_line_that_comes_too_late_to_join_is_answered_next(store: Path) -> None:
+    def talk(url: str) -> None:
+        env = {"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": url}
+        with person("chat", "s1", "--store", store, env=env) as someone:
+            someone.sees("> ")
+            someone.types("hi")
+            someone.sees("well, ")
+            someone.types("and more")
+            someone.sees("(this joins at the next step)")
+            trio.from_thread.run_sync(server.go_on.set)
+            someone.sees("> and more\n")
+            someone.sees("more it is\n")
+            someone.sees("> ")
+            someone.types(CTRL_D)
+            assert someone.leaves() == 0
+
+    async with model_server(held(streamed("well, ", "hello"), 2), streamed("more it is")) as server:
+        await trio.to_thread.run_sync(talk, server.url)
+    turns = await trio.to_thread.run_sync(lambda: keeve("show", "s1", "--store", store, "--json").json["turns"])
+    assert [(turn["input"], turn["output"]) for turn in turns] == [("hi", "well, hello"), ("and more", "more it is")]
+
+
+async def test_what_is_typed_is_answered_when_the_turn_before_it_is_interrupted(store: Path) -> None:
+    """A turn that was under way is ended by Ctrl-C; the line that was typed meanwhile at the prompt is not lost."""
+
+    def talk(url: str) -> None:
+        env = {"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": url}
+        with person("chat", "s1", "--store", store, env=env) as someone:
+            someone.sees("> ")
+            someone.types("go on and on")
+            someone.sees("well, ")
+            someone.types("and more")
+            someone.sees("(this joins at the next step)")
+            someone.types(CTRL_C)
+            someone.sees("(interrupted)")
+            someone.sees("> and more\n")
+            someone.sees("more it is\n")
+            someone.sees("> ")
+            someone.types(CTRL_D)
+            assert someone.leaves() == 0
+
+    endless = stream(chunk({"role": "assistant", "content": "well, "}), done=False, silent=True)
+    async with model_server(endless, streamed("more it is")) as server:
+        await trio.to_thread.run_sync(talk, server.url)
+    turns = await trio.to_thread.run_sync(lambda: keeve("show", "s1", "--store", store, "--json").json["turns"])
+    assert [(turn["input"], turn["state"]) for turn in turns] == [("go on and on", "interrupted"), ("and more", "done")]
+
+
+async def test_ctrl_c_while_an_old_turn_goes_on_ends_that_one_and_the_line_is_answered(store: Path) -> None:
+    """Invariant 19."""
+
+    def talk(url: str) -> None:
+        env = {"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": url}
+        with person("chat", "s1", "--store", store, env=env) as someone:
+            someone.sees("1 call of unknown outcome")
+            someone.sees("> ")
+            someone.types("never mind")
+            trio.from_thread.run(server.asked, 1)
+            someone.types(CTRL_C)
+            someone.sees("(interrupted)")
+            someone.sees("as you like\n")
+            someone.sees("> ")
+            someone.types(CTRL_D)
+            assert someone.leaves() == 0
+
+    await leave_a_turn_waiting(store, "s1")
+    endless = stream(chunk({"role": "assistant", "content": "well, "}), done=False, silent=True)
+    async with model_server(endless, streamed("as you like")) as server:
+        await trio.to_thread.run_sync(talk, server.url)
+    turns = await trio.to_thread.run_sync(lambda: keeve("show", "s1", "--store", store, "--json").json["turns"])
+    assert [turn["state"] for turn in turns] == ["interrupted", "done"]
+    assert turns[1]["input"] == "never mind"
