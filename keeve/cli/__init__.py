@@ -10,10 +10,9 @@ The one rule: what is refused is said in words. A traceback is a mistake of ours
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
+from contextlib import suppress
 from traceback import format_exception
 
 from cyclopts import CycloptsError
@@ -21,6 +20,8 @@ from cyclopts import CycloptsError
 from dataspace.errors import KeeveError
 from keeve.cli.advice import advised
 from keeve.cli.app import app as commands
+from keeve.cli.output import plain_console
+from keeve.cli.streams import plug, unplug_output
 from keeve.cli.text import plain
 from vat.devices.outcomes import alone
 
@@ -32,25 +33,25 @@ DEBUG = "--debug"
 
 def main() -> None:
     """The `keeve` program."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    heard = plug()
     _log_to_stderr(logging.DEBUG if DEBUG in sys.argv else logging.WARNING)
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:]) if heard else _refuse("the standard output is closed: open it, or use /dev/null", FAILED)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = UNHEARD
-    if code == UNHEARD:
-        # Python flushes once more at its end, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        code = _failed(error)
+    if code in (UNHEARD, FAILED):
+        unplug_output()
     sys.exit(code)
 
 
 def run(tokens: Sequence[str]) -> int:
     """Run a command line; gives its exit code. What there is to say is said on the standard streams."""
     try:
-        code = commands(list(tokens), exit_on_error=False, print_error=False)
+        console = plain_console(sys.stdout)
+        code = commands(list(tokens), console=console, exit_on_error=False, print_error=False)
         return code if isinstance(code, int) else 0
     except CycloptsError as wrong:
         command = " ".join(["keeve", *(wrong.command_chain or ())])
@@ -67,12 +68,18 @@ def run(tokens: Sequence[str]) -> int:
             print(plain("".join(format_exception(error))), file=sys.stderr)
         if isinstance(error, KeeveError):
             return _refuse(advised(str(error)), USAGE if error.usage else FAILED)
-        where = f"{error.filename}: " if error.filename else ""
-        return _refuse(f"{where}{error.strerror or error}", FAILED)
+        return _failed(error)
+
+
+def _failed(error: OSError) -> int:
+    # What the disk refuses is a `KeeveError` that names its file: what has none is what the command says.
+    where = error.filename or "the output cannot be written"
+    return _refuse(f"{where}: {error.strerror or error}", FAILED)
 
 
 def _refuse(message: str, code: int) -> int:
-    print(f"keeve: {plain(message)}", file=sys.stderr)
+    with suppress(OSError):  # where nobody can be told, the code says it
+        print(f"keeve: {plain(message)}", file=sys.stderr, flush=True)
     return code
 
 

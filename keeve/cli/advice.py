@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_COMMANDS: Final = (
+COMMANDS: Final = (
     (r"look at the list of sessions", "keeve ls lists those that are there"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
     (r"get it with host\.get\(.*\), or choose", "choose"),
@@ -23,7 +23,11 @@ _COMMANDS: Final = (
         r"Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
         "Name the module that has its class with --actors module (or KEEVE_ACTORS)",
     ),
-    (r"spawn\(Session, \w+=\.\.\.\) or configure\((\w+)=\.\.\.\) sets it", r"the session's configure(\1=...) sets it"),
+    (
+        r"close it there, or open it here with readonly=True",
+        "close it there first; keeve ls, show, log, effects, verify and doctor read it meanwhile",
+    ),
+    (r"use a folder of its own, or only read the store \(readonly=True\)", "name a folder of your own with --store"),
 )
 """What is said to who writes Python, and what to who types commands."""
 
@@ -34,6 +38,6 @@ def advised(message: str) -> str:
     >>> advised("session 's1' is busy (1 effect): wait for it, or delete it with force")
     "session 's1' is busy (1 effect): wait for it, or delete it with --force"
     """
-    for said, instead in _COMMANDS:
+    for said, instead in COMMANDS:
         message = re.sub(said, instead, message)
     return message

@@ -44,6 +44,7 @@ app = App(
     version=_version,
     help_format="markdown",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
 
 Flag = Parameter(negative="")
@@ -51,7 +52,7 @@ Flag = Parameter(negative="")
 
 @Parameter(name="*")
 @attrs.frozen
-class Common:
+class Options:
     """What every command takes.
 
     Parameters
@@ -74,12 +75,12 @@ class Common:
         return Output(as_json=self.json)
 
 
-USUAL = Common()
+OPTIONS = Options()
 
 
 @Parameter(name="*")
 @attrs.frozen
-class Writing(Common):
+class OwnerOptions(Options):
     """What the commands take that run sessions.
 
     Parameters
@@ -96,11 +97,11 @@ class Writing(Common):
         return self.actors or []
 
 
-RUNNING = Writing()
+OWNER_OPTIONS = OwnerOptions()
 
 
 @app.command
-def chat(session: str | None = None, /, *, common: Writing = RUNNING) -> int:
+def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Talk to a session. It is made if it is not there; without a name, a new one is.
 
     The model is the one that the environment names (KEEVE_MODEL, KEEVE_MODEL_URL, KEEVE_MODEL_KEY), or else an echo.
@@ -128,7 +129,7 @@ def ls(
     deleted: Annotated[bool, Flag] = False,
     after: str = "",
     limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    common: Common = USUAL,
+    common: Options = OPTIONS,
 ) -> int:
     """List the sessions, in the order of their ids.
 
@@ -154,7 +155,7 @@ def ls(
 
 
 @app.command
-def show(session: str, /, *, common: Common = USUAL) -> int:
+def show(session: str, /, *, common: Options = OPTIONS) -> int:
     """Show a session: its turns, its forks, its head, what is pending.
 
     ```
@@ -181,7 +182,7 @@ def log(
     session: str | None = None,
     lineage: Annotated[bool, Flag] = False,
     limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    common: Common = USUAL,
+    common: Options = OPTIONS,
 ) -> int:
     """Show the events that match a pattern, past and (with --follow) live. With --json, one line of JSON for each.
 
@@ -232,7 +233,7 @@ def fork(
     at: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     turn: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     into: str | None = None,
-    common: Writing = RUNNING,
+    common: OwnerOptions = OWNER_OPTIONS,
 ) -> int:
     """Make a new session from another, as it is now, or was after a turn or at a seq. Says the new one's id.
 
@@ -259,7 +260,7 @@ def fork(
 
 
 @app.command
-def effects(*, common: Common = USUAL) -> int:
+def effects(*, common: Options = OPTIONS) -> int:
     """List the calls of models and tools that have no outcome yet.
 
     One that has *started* while no process owns the store is of unknown outcome.
@@ -269,12 +270,13 @@ def effects(*, common: Common = USUAL) -> int:
     ```
     """
     with reading(common.store) as store:
-        list_effects(store, common.output)
-    return 0
+        return list_effects(store, common.output)
 
 
 @app.command
-def resolve(effect: str, /, *, value: str | None = None, error: str | None = None, common: Writing = RUNNING) -> int:
+def resolve(
+    effect: str, /, *, value: str | None = None, error: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+) -> int:
     """Settle a call whose outcome nobody knows, with what you have found out.
 
     ```
@@ -296,7 +298,7 @@ def resolve(effect: str, /, *, value: str | None = None, error: str | None = Non
 
 
 @app.command
-def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Writing = RUNNING) -> int:
+def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Delete a session, for ever. Its id never comes back; forks of it stay whole.
 
     ```
@@ -316,7 +318,7 @@ def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Wri
 
 
 @app.command
-def verify(*, common: Common = USUAL) -> int:
+def verify(*, common: Options = OPTIONS) -> int:
     """Check everything: frames and chains, snapshots against the log, the catalog against the log.
 
     Ends with 1 when something is not as it was written. Changes nothing.
@@ -329,7 +331,7 @@ def verify(*, common: Common = USUAL) -> int:
 
 
 @app.command
-def doctor(*, common: Common = USUAL) -> int:
+def doctor(*, common: Options = OPTIONS) -> int:
     """Say what is wrong with this store or this machine, and what to do.
 
     Ends with 1 when something must be done. Changes nothing.

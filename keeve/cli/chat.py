@@ -29,7 +29,7 @@ from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.own import named_types
 from keeve.cli.prompt import PROMPT, Asked, at_a_terminal, piped, typed
-from keeve.cli.sessions import words
+from keeve.cli.sessions import in_words
 from keeve.cli.text import counted, plain
 from keeve.cli.turns import Turn, tell, turns_of
 from vat.devices.outcomes import OutcomeUnknown
@@ -200,7 +200,7 @@ class Conversation:
         stream = Stream(output, self.id or "")
         stop = self._host.on_progress(stream.hear) if output.terminal else None
         try:
-            answer = words(self._listening(ask) if self._hears else ask())
+            answer = in_words(self._listening(ask) if self._hears else ask())
         finally:
             if stop is not None:
                 stop()
@@ -272,7 +272,7 @@ class Conversation:
         while self._open:
             turn = self._open[0]
             if turn.number != self._shown:
-                self._output.note(f"{PROMPT}{words(turn.input)}")
+                self._output.note(f"{PROMPT}{in_words(turn.input)}")
             try:
                 self._show_answer(turn.input, partial(self._end_of, turn))
             except Failed as error:
@@ -319,9 +319,9 @@ class Conversation:
             return
         last = self._open[0] if self._open else turns[-1]
         self._shown = last.number
-        self._output.note(f"{PROMPT}{words(last.input)}")
+        self._output.note(f"{PROMPT}{in_words(last.input)}")
         if last.state == "done":
-            self._output.note(words(last.output))
+            self._output.note(in_words(last.output))
         elif last.state == "open":
             self._output.note("(this turn is under way)")
         else:

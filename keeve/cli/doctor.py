@@ -32,9 +32,9 @@ from keeve.api import CATALOG, now
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
-from keeve.cli.text import counted, moment, shortened, size
+from keeve.cli.text import counted, local_time, shortened, size
 from snapshots.cache import PageCache
-from vat.heap.pending import open_effects
+from vat.heap.pending import OpenEffect, Unread, open_effects
 from vat.objects.types import Types
 
 MIB: Final = 1 << 20
@@ -218,7 +218,7 @@ def cuts(layout: Layout) -> Iterator[Sign]:
     saved = sorted(layout.cut.glob("*.bin")) if layout.cut.is_dir() else []
     if saved:
         newest = max(saved, key=lambda path: path.stat().st_mtime)
-        when = moment(int(newest.stat().st_mtime * 1_000_000))
+        when = local_time(int(newest.stat().st_mtime * 1_000_000))
         total = size(sum(path.stat().st_size for path in saved))
         seen = f"{counted(len(saved), 'torn tail')} cut off ({total}), last {when}; nothing acknowledged was in it"
         yield Sign("crashes", NOTE, seen, f"the files in {layout.cut} may be removed")
@@ -265,11 +265,13 @@ def work(read: Reading, owner: int | None) -> Iterator[Sign]:
     waiting = len(read.catalog.with_pending())
     if waiting:
         yield Sign("pending", NOTE, f"work of {counted(waiting, 'session')}", "the next host takes it up")
-    try:
-        unknown = [each for each in open_effects(read.catalog, read.store.read, PageCache(8 * MIB)) if each.started]
-    except KeeveError as error:
-        yield Sign("effects", BAD, str(error), "keeve verify shows all that is touched")
-        return
+    unknown: list[OpenEffect] = []
+    for each in open_effects(read.catalog, read.store.read, PageCache(8 * MIB)):
+        if isinstance(each, Unread):
+            seen = f"those of session {each.session} cannot be read: {each.error}"
+            yield Sign("effects", BAD, seen, "keeve verify shows all that is touched")
+        elif each.started:
+            unknown.append(each)
     for effect in unknown[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
         own = "" if read.type_of(effect.uid) in KNOWN else " --actors MODULE"
@@ -283,7 +285,7 @@ def clock(read: Reading) -> Iterator[Sign]:
     newest = max((row.updated for row in read.catalog.sessions(limit=1000)), default=0)
     if newest > now() + 3_600_000_000:
         remedy = "set the clock; order never depends on it, but the times that are shown do"
-        yield Sign("clock", WARN, f"a record is of {moment(newest)}, which is still to come", remedy)
+        yield Sign("clock", WARN, f"a record is of {local_time(newest)}, which is still to come", remedy)
 
 
 # Telling.

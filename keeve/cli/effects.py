@@ -14,20 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from dataspace.errors import KeeveError
-from keeve.api import open_host
 from keeve.cli.faces import face
 from keeve.cli.output import Output
-from keeve.cli.own import named_types
-from keeve.cli.reading import Reading, must_be_there
+from keeve.cli.owning import owning
+from keeve.cli.reading import Reading
 from keeve.cli.text import shortened
 from snapshots.cache import PageCache
 from vat.errors import Failed
-from vat.heap.pending import OpenEffect, open_effects
-from vat.host.engine import Settings
+from vat.heap.pending import OpenEffect, Unread, open_effects
 from vat.host.host import EffectStatus, NoSuchEffect
-
-ALONE = Settings(takes_up="nothing")
-"""For hosts that are opened to do one thing."""
 
 
 class NotJSONText(KeeveError, ValueError):
@@ -75,16 +70,34 @@ def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:
     }
 
 
-def list_effects(store: Reading, output: Output) -> None:
-    """Tell of the effects that have no outcome yet, of all sessions."""
+def list_effects(store: Reading, output: Output) -> int:
+    """Tell of the effects that have no outcome yet, of all sessions. Gives 1 when one of these could not be read."""
     owner = store.owner
-    effects = list(open_effects(store.catalog, store.store.read, PageCache(8 << 20)))
+    effects: list[OpenEffect] = []
+    unread: list[Unread] = []
+    for each in open_effects(store.catalog, store.store.read, PageCache(8 << 20)):
+        if isinstance(each, Unread):
+            unread.append(each)
+        else:
+            effects.append(each)
     if output.as_json:
-        output.document({"owner": owner, "effects": [effect_face(effect, owner) for effect in effects]})
-        return
-    if not effects:
+        output.document(
+            {
+                "owner": owner,
+                "effects": [effect_face(effect, owner) for effect in effects],
+                "unreadable": [{"session": each.session, "what": str(each.error)} for each in unread],
+            }
+        )
+    elif effects:
+        _tell(effects, owner, output)
+    elif not unread:
         output.note("no effect waits for an outcome")
-        return
+    for each in unread:
+        output.note(f"session {each.session}: its effects cannot be read: {each.error}", "red")
+    return 1 if unread else 0
+
+
+def _tell(effects: Sequence[OpenEffect], owner: int | None, output: Output) -> None:
     rows = [
         (
             effect.id,
@@ -113,8 +126,7 @@ async def resolve_effect(
         outcome = {"error": Failed("Resolved", error)}
     else:
         outcome = {"value": parsed("--value", value or "")}
-    must_be_there(folder)
-    async with open_host(folder, actors=named_types(actors), settings=ALONE, via="cli") as host:
+    async with owning(folder, actors) as host:
         effect = _begins_with(prefix, host.effects())
         await host.resolve(effect.id, **outcome)
     if output.as_json:

@@ -25,7 +25,7 @@ from typing import Any
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from dataspace.values import Blob, Erased, Promise, Ref, Symbol, render
-from keeve.cli.text import instant
+from keeve.cli.text import utc_time
 
 
 def face(value: Any) -> Any:
@@ -70,7 +70,7 @@ def event_face(event: Event) -> dict[str, Any]:
         "keywords": face(fact.keywords),
         "captures": face({**event.captures.named, **{str(n): value for n, value in enumerate(event.captures.values)}}),
         "text": str(fact),
-        "time": instant(event.time),
+        "time": utc_time(event.time),
         "hash": event.hash.hex(),
         "cursor": str(event.cursor),
     }
@@ -88,6 +88,6 @@ def session_face(row: SessionRow, parent: str | None) -> dict[str, Any]:
         "forked_from": None if row.parent is None else {"session": parent, "at": row.parent_seq},
         "pending": row.pending,
         "deleted": bool(row.deleted),
-        "created": instant(row.created),
-        "updated": instant(row.updated),
+        "created": utc_time(row.created),
+        "updated": utc_time(row.updated),
     }

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dataspace.errors import KeeveError
-from keeve.api import open_host
-from keeve.cli.effects import ALONE
 from keeve.cli.output import Output
-from keeve.cli.own import named_types
+from keeve.cli.owning import owning
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.turns import turns_of
 from vat.host.outside import place
@@ -46,11 +44,11 @@ async def fork_session(
     """
     if at is not None and turn is not None:
         raise TwoPlaces
-    must_be_there(folder)
     if turn is not None:
+        must_be_there(folder)
         with reading(folder) as store:
             at = _end_of(store, id, turn)
-    async with open_host(folder, actors=named_types(actors), settings=ALONE, via="cli") as host:
+    async with owning(folder, actors) as host:
         parent = await host.get(id)
         uid, _ = place(await parent.fork(at=at, into=into))
     with reading(folder) as store:

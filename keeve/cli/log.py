@@ -17,7 +17,7 @@ from dataspace.patterns import parse
 from keeve.cli.faces import event_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
-from keeve.cli.text import moment, visible
+from keeve.cli.text import local_time, visible
 
 LOOK_AGAIN = 0.1
 """Seconds between two looks at what a store's owner has published."""
@@ -57,7 +57,7 @@ async def tell_log(
         store.session(session)
     cursor = store.space.places.at(place(after))
     left = -1 if limit is None else limit
-    code = 0
+    code, told = 0, False
     while True:
         # What comes while these are told is found the next time.
         upto = store.space.cursor
@@ -68,10 +68,13 @@ async def tell_log(
                 code = 1
             elif isinstance(item, Event):
                 _tell(output, item)
+                told = True
                 left -= 1
                 if not left:
                     return code
         if not follow:
+            if not told and not code:
+                output.note(f"no event matches {asked}")
             return code
         cursor = max(cursor, upto, key=lambda place: place.position)
         while store.store.refresh().position <= upto.position:
@@ -84,7 +87,7 @@ def _tell(output: Output, event: Event) -> None:
         output.document(event_face(event))
         return
     sign = "+" if event.kind == "assert" else "-"
-    where = f"{event.position:>6}  {moment(event.time)}  {visible(event.session) or '(the store)'}  {sign} "
+    where = f"{event.position:>6}  {local_time(event.time)}  {visible(event.session) or '(the store)'}  {sign} "
     output.say(where + visible(str(event.value)))
 
 

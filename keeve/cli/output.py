@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -27,8 +28,8 @@ class Output:
         self.as_json = as_json
         self.out = sys.stdout if out is None else out
         self.err = sys.stderr if err is None else err
-        self._console = _console(self.out)
-        self._notes = _console(self.err)
+        self._console = plain_console(self.out)
+        self._notes = plain_console(self.err)
 
     @property
     def terminal(self) -> bool:
@@ -51,14 +52,16 @@ class Output:
         self.out.flush()
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Something beside the answer."""
-        self._notes.print(Text(plain(text), style), soft_wrap=True)
+        """Something beside the answer: where it cannot be told, the answer is what counts."""
+        with suppress(OSError):
+            self._notes.print(Text(plain(text), style), soft_wrap=True)
 
     def passing(self, text: str) -> None:
         """What is being done, on a line that the next one overwrites; on a terminal only. The empty text clears it."""
         if self._notes.is_terminal and not self._notes.is_dumb_terminal:
-            self.err.write(f"\r\x1b[K{set_cell_size(visible(text), min(cell_len(text), self._notes.width - 1))}")
-            self.err.flush()
+            with suppress(OSError):
+                self.err.write(f"\r\x1b[K{set_cell_size(visible(text), min(cell_len(text), self._notes.width - 1))}")
+                self.err.flush()
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Rows under columns. On a terminal the last column is cut at its edge."""
@@ -78,5 +81,6 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def _console(stream: TextIO) -> Console:
+def plain_console(stream: TextIO) -> Console:
+    """A console that makes nothing of what it is given, and says of a broken pipe what it is."""
     return _Console(file=stream, highlight=False, markup=False, emoji=False)

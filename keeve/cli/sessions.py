@@ -20,7 +20,7 @@ from keeve.cli.effects import effect_face, state_of
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
-from keeve.cli.text import counted, moment, shortened
+from keeve.cli.text import counted, local_time, shortened
 from keeve.cli.turns import Turn, turns_of
 from snapshots.cache import PageCache
 from vat.heap.pending import OpenEffect, effects_in, stored_heap
@@ -39,7 +39,7 @@ def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, li
             row.id,
             "deleted" if row.deleted else f"{row.pending} pending" if row.pending else "",
             str(row.seq),
-            moment(row.updated),
+            local_time(row.updated),
             row.type,
             "" if row.parent is None else f"fork of {store.name(row.parent)} at {row.parent_seq}",
         )
@@ -106,8 +106,8 @@ def show_session(store: Reading, output: Output, id: str) -> int:
     output.say(shown.row.id, "bold")
     output.say(f"  type     {row.type}")
     output.say(f"  head     seq {row.seq}, position {row.position}, hash {row.hash.hex()[:16]}…")
-    output.say(f"  created  {moment(row.created)}")
-    output.say(f"  updated  {moment(row.updated)}")
+    output.say(f"  created  {local_time(row.created)}")
+    output.say(f"  updated  {local_time(row.updated)}")
     if row.parent is not None:
         output.say(f"  fork of  {shown.parent} at seq {row.parent_seq}")
     for into, at in shown.forks:
@@ -134,18 +134,18 @@ def _pending(shown: Shown) -> str:
 def _show_turn(output: Output, turn: Turn) -> None:
     seqs = f"seq {turn.seq}" if turn.end in (0, turn.seq) else f"seq {turn.seq}–{turn.end}"
     ended = turn.state if turn.limit is None else f"{turn.state} at the limit of {turn.limit}"
-    output.say(f"turn {turn.number}  {ended}, {moment(turn.began)}, {seqs}", "dim")
-    output.say(f"  > {shortened(words(turn.input), 400)}")
+    output.say(f"turn {turn.number}  {ended}, {local_time(turn.began)}, {seqs}", "dim")
+    output.say(f"  > {shortened(in_words(turn.input), 400)}")
     if turn.calls:
         unknown = f", {turn.unknown} of unknown outcome" if turn.unknown else ""
         output.say(f"  {counted(len(turn.calls), 'tool call')} ({', '.join(sorted(set(turn.calls)))}){unknown}")
     if turn.state == "done":
-        output.say(f"  {shortened(words(turn.output), 400)}")
+        output.say(f"  {shortened(in_words(turn.output), 400)}")
     elif turn.error is not None:
-        output.say(f"  {shortened(words(turn.error), 400)}", "red")
+        output.say(f"  {shortened(in_words(turn.error), 400)}", "red")
 
 
-def words(content: Any) -> str:
+def in_words(content: Any) -> str:
     """What people read of an input, an output or an error."""
     if content is None:
         return "(nothing)"

@@ -62,15 +62,15 @@ class Cleaner:
         return plain(text[: len(text) - len(self._held)])
 
 
-def moment(time: int) -> str:
+def local_time(time: int) -> str:
     """A time (µs since 1970) for people: to the second, in the local zone; empty for 0."""
     return datetime.fromtimestamp(time // 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
 
 
-def instant(time: int) -> str:
+def utc_time(time: int) -> str:
     """A time (µs since 1970) for machines.
 
-    >>> instant(1_700_000_000_000_001)
+    >>> utc_time(1_700_000_000_000_001)
     '2023-11-14T22:13:20.000001Z'
     """
     seconds, micros = divmod(time, 1_000_000)

@@ -12,7 +12,7 @@ import attrs
 
 from dataspace.observe.events import Event
 from keeve.cli.faces import face
-from keeve.cli.text import instant
+from keeve.cli.text import utc_time
 
 TELLING = frozenset(
     ("turn", "model-output", "tool-call", "tool-result", "tool-unknown", "turn-done", "turn-failed", "turn-interrupted")
@@ -57,8 +57,8 @@ class Turn:
             "seq": self.seq,
             "end": self.end or None,
             "state": self.state,
-            "began": instant(self.began),
-            "ended": instant(self.ended) if self.ended else None,
+            "began": utc_time(self.began),
+            "ended": utc_time(self.ended) if self.ended else None,
             "input": face(self.input),
             "output": face(self.output),
             "error": face(self.error),

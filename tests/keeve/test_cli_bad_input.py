@@ -12,17 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.session import BadSetting, Session
-from dataspace.log.store import NotAStore
-from dataspace.observe.dataspace import NoSuchSession
-from keeve import open_host
+from actors.session import Session
+from dataspace.log.files import NotWritable
+from keeve import cli, open_host
 from keeve.cli import run
-from keeve.cli.advice import advised
+from keeve.cli.advice import COMMANDS, advised
 from keeve.testing import folder_for_stores
 from tests.cli_runner import Said, environment, keeve, keeve_process
 from tests.cli_worlds import leave_waiting
-from vat.host.host import Busy, IdInUse, NoSuchEffect
-from vat.objects.types import UnknownActorType
 
 
 @pytest.fixture
@@ -332,15 +329,32 @@ def test_a_folder_without_a_store_is_told_of_with_the_command_that_makes_one(tmp
         refused(said, 2, f"{tmp_path} has no store in it yet: keeve chat makes one, and --store names another folder")
 
 
-def test_the_advice_of_the_command_line_stands_for_what_errors_say() -> None:
+async def test_whoever_types_is_told_commands_and_not_calls(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each error that says what to do in Python, met as people meet it; and there is no other advice."""
+    waiting, nothing = tmp_path / "waiting", tmp_path / "nothing"
+    await leave_waiting(waiting)
+    messages: list[str] = []
+    monkeypatch.setattr(cli, "advised", lambda message: messages.append(message) or advised(message))
     told = [
-        *(str(error) for error in (NoSuchSession("s"), NoSuchEffect("e"), IdInUse("s"), Busy("s", "x"))),
-        *(str(NotAStore("x", f"there is nothing in it {when}")) for when in ("yet", "to read")),
-        *(str(error) for error in (UnknownActorType("a.b"), BadSetting("mode", "is odd"))),
+        keeve("show", "nobody", "--store", store),
+        keeve("resolve", "abc", "--value", "1", "--store", store),
+        keeve("fork", "s1", "--into", "s1", "--store", store),
+        keeve("ls", "--store", nothing),
+        keeve("delete", "s1", "--store", nothing),
+        keeve("delete", "c1", "--store", waiting, "--actors", "tests.cli_worlds:Caller"),
+        keeve("delete", "c1", "--store", waiting),
     ]
-    for message in told:
+    async with open_host(store):
+        told.append(keeve("fork", "s1", "--store", store))
+    messages.append(str(NotWritable("data", "Permission denied", True)))
+    for said in told:
+        refused(said, 2)
+    for message in messages:
         assert advised(message) != message
-        assert not re.search(r"host\.|open_host|spawn\(", advised(message))
+        assert not re.search(r"host\.|open_host|spawn\(|readonly=|list of (sessions|effects)|h force", advised(message))
+    assert [said for said, _ in COMMANDS if not any(re.search(said, message) for message in messages)] == []
 
 
 @pytest.mark.parametrize("command", [("ls",), ("log", "(spawn . _)")])

@@ -197,3 +197,9 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_told(store: Pa
         ("s2", "assert"),
     ]
     assert "session s1 cannot be read at seq 4" in keeve("log", "(turn . _)", "--store", store).err
+
+
+def test_a_pattern_that_nothing_matches_is_said_to_match_nothing(store: Path) -> None:
+    said = keeve("log", "(turn._)", "--store", store)
+    assert (said.code, said.out, said.err) == (0, "", "no event matches (turn._)\n")
+    assert keeve("log", "(turn._)", "--json", "--store", store).out == ""

@@ -9,7 +9,7 @@ import pytest
 
 from actors.session import Session
 from keeve import open_host
-from keeve.cli.sessions import words
+from keeve.cli.sessions import in_words
 from keeve.cli.turns import turns_of
 from tests.cli_runner import keeve
 from tests.cli_worlds import Asking, Caller, leave_waiting
@@ -147,7 +147,7 @@ def test_turns_need_not_be_those_of_a_session_of_ours() -> None:
     ],
 )
 def test_content_is_shown_in_words(content: Any, shown: str) -> None:
-    assert words(content) == shown
+    assert in_words(content) == shown
 
 
 async def test_a_limit_that_a_turn_has_reached_is_shown(store: Path) -> None:

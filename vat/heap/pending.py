@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
 from dataspace.log.store import Stored
 from snapshots.cache import PageCache
 from snapshots.handle import Tree
@@ -63,15 +64,27 @@ def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
         )
 
 
-def open_effects(catalog: Pending, read: Callable[[int], Stored], cache: PageCache) -> Iterator[OpenEffect]:
-    """The open effects of all sessions, as the log has them.
+@attrs.frozen
+class Unread:
+    """A session whose effects cannot be read, and why."""
 
-    Raises what restoring raises, at the session that cannot be read. Costs a restore of each session with pending work.
+    session: str
+    error: KeeveError
+
+
+def open_effects(catalog: Pending, read: Callable[[int], Stored], cache: PageCache) -> Iterator[OpenEffect | Unread]:
+    """The open effects of all sessions, as the log has them. One that cannot be read hides no other.
+
+    Costs a restore of each session with pending work.
     """
     for uid in catalog.with_pending():
         row = catalog.by_uid(uid)
-        if row is not None:
+        if row is None:
+            continue
+        try:
             yield from effects_in(stored_heap(row, catalog, read, cache), row)
+        except KeeveError as error:
+            yield Unread(row.id, error)
 
 
 def stored_heap(row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:

@@ -1,0 +1,29 @@
+"""A host for one command that changes something in a store.
+
+The one rule: nothing else happens to the store. What its sessions wait for stays as it is, for the host that has
+their devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from keeve.api import open_host
+from keeve.cli.own import named_types
+from keeve.cli.reading import must_be_there
+from vat.host.engine import Settings
+from vat.host.host import Host
+
+
+@asynccontextmanager
+async def owning(folder: Path, actors: Sequence[str]) -> AsyncIterator[Host]:
+    """A host of the store that is there, with the actor types of these names.
+
+    Raises `NotAStore`, `StoreOwned`, `NoSuchActors`, or what opening raises.
+    """
+    must_be_there(folder)
+    types = named_types(actors)
+    async with open_host(folder, actors=types, settings=Settings(takes_up="nothing"), via="cli") as host:
+        yield host
