@@ -306,7 +306,7 @@ async def test_what_is_brought_again_is_only_what_is_durable(world: World) -> No
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(c.burst, s, "add", 3)
                 await trio.testing.wait_all_tasks_blocked()
-                mail._stuck[s._uid].add(c._uid)
+                mail._stuck[s._uid] = {c._uid}
                 residents.drop(residents.get(s._uid))
                 for _ in range(3):
                     assert await s.total() == 0
@@ -324,3 +324,18 @@ async def test_what_is_acknowledged_twice_is_forgotten_once(world: World) -> Non
         host._engine.mail.acknowledge(c._uid, 1)
     async with world.host() as host:
         assert Kind.ACKED not in records(host, "c")
+
+
+async def test_nothing_is_kept_of_sessions_that_talked_once(world: World, autojump_clock: Any) -> None:
+    async with world.host(vats=4) as host:
+        c = await host.spawn(Caller, "c")
+        for number in range(50):
+            s = await host.spawn(Counter, str(number))
+            await c.send(s, "add")
+        host._engine.store.failing += [DiskFull("log", "no space", True)] * 2
+        with pytest.raises(DiskFull):
+            await c.send(s, "add")
+        await trio.sleep(3)
+        await settled(host)
+        mail = host._engine.mail
+        assert (len(mail._rounds), len(mail._stuck)) == (0, 0)

@@ -11,8 +11,8 @@ The one rule: nothing is kept here that is not in an outbox; a message is never 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakValueDictionary
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
@@ -30,6 +30,15 @@ log = logging.getLogger("keeve")
 
 WAKE = Job(None)
 """A job that does nothing but bring a vat into memory."""
+
+
+class _Round:
+    """Messages of one sender to one receiver that are brought in order; `void` when they are to be brought again."""
+
+    __slots__ = ("__weakref__", "void")
+
+    def __init__(self) -> None:
+        self.void = False
 
 
 class Mail:
@@ -53,10 +62,10 @@ class Mail:
         self._post = post
         self._universal = universal
         self._later = later
-        self._stuck: defaultdict[bytes, set[bytes]] = defaultdict(set)
+        self._stuck: dict[bytes, set[bytes]] = {}
         """By receiver, the senders whose messages to it wait."""
-        self._rounds: defaultdict[tuple[bytes, bytes], int] = defaultdict(int)
-        """By receiver and sender: a message of an earlier round than this is void, since it is brought again."""
+        self._rounds: WeakValueDictionary[tuple[bytes, bytes], _Round] = WeakValueDictionary()
+        """By receiver and sender, for as long as a message of the round is on its way."""
 
     def waits_for(self, uid: bytes) -> bool:
         """Whether messages wait for a session to come into memory."""
@@ -71,29 +80,31 @@ class Mail:
         resident.unacknowledged.add(number)
         vat = resident.vat
         assert vat is not None
-        this = self._rounds[uid, sender]
+        this = self._rounds.get((uid, sender))
+        if this is None:
+            this = self._rounds[uid, sender] = _Round()
         try:
             said = arriving(vat, number, message)
         except KeeveError as error:
-            self._failed(sender, number, uid, message, error)
+            self._failed(this, sender, number, uid, message, error)
             return
         universal = said if isinstance(said, Call) and said.method in UNIVERSAL else None
 
         def work(receiver: Vat) -> Sequence[Step]:
-            if self._rounds[uid, sender] != this:
+            if this.void:
                 return ()
             if universal is not None:
                 return self._universal(receiver, universal)
             return (receiver.take(said),)
 
         def failed(error: BaseException) -> None:
-            if self._rounds[uid, sender] == this:
-                self._failed(sender, number, uid, message, error)
+            if not this.void:
+                self._failed(this, sender, number, uid, message, error)
 
         self._post(uid, Job(None, failed, work))
 
     def _failed(
-        self, sender: bytes, number: int, uid: bytes, message: Mapping[str, Value], error: BaseException
+        self, this: _Round, sender: bytes, number: int, uid: bytes, message: Mapping[str, Value], error: BaseException
     ) -> None:
         resident = self._residents.get(sender)
         if isinstance(error, Deleted | NoSuchSession):
@@ -103,8 +114,9 @@ class Mail:
             return
         # From here on nothing of this sender is brought to the receiver until all of it is brought again.
         log.info("session %s: messages from %s wait: %s", uid.hex(), sender.hex(), error)
-        self._stuck[uid].add(sender)
-        self._rounds[uid, sender] += 1
+        self._stuck.setdefault(uid, set()).add(sender)
+        this.void = True
+        self._rounds.pop((uid, sender), None)
         if resident is not None and resident.vat is not None:
             for waiting, _ in _to(resident.vat, uid):
                 resident.unacknowledged.discard(waiting)
@@ -125,7 +137,11 @@ class Mail:
         waiting = self._stuck.pop(vat.uid, set())
         outbox = list(heap.system["outbox"].items(loader=heap.page))
         for uid in {uid for _, (uid, _) in outbox}:
-            self._stuck[uid].discard(vat.uid)
+            senders = self._stuck.get(uid)
+            if senders is not None:
+                senders.discard(vat.uid)
+                if not senders:
+                    del self._stuck[uid]
         for number, (uid, message) in outbox:
             self.carry(resident, number, uid, message)
         for sender in waiting:
