@@ -68,6 +68,7 @@ from vat.errors import (
     CrankOverrun,
     Deleted,
     Failed,
+    FiberDiverged,
     Forked,
     NoSuchActor,
     NoSuchMethod,
@@ -88,6 +89,7 @@ from vat.host.following import Outrun
 from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
+from vat.objects.waiting import NotAwaitable, TimeLimit
 
 __all__ = [
     "ApprovalWanted",
@@ -128,6 +130,7 @@ __all__ = [
     "EffectError",
     "EffectTimeout",
     "Failed",
+    "FiberDiverged",
     "Forked",
     "FrozenValue",
     "IdInUse",
@@ -156,6 +159,7 @@ __all__ = [
     "NotAStore",
     "NotAValue",
     "NotAssignable",
+    "NotAwaitable",
     "NotDeclared",
     "NotJSON",
     "NotNear",
@@ -188,6 +192,7 @@ __all__ = [
     "StoreReadOnly",
     "SyncFailed",
     "TestRunGuard",
+    "TimeLimit",
     "ToolFailed",
     "TurnInterrupted",
     "TurnOver",
