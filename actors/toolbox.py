@@ -13,7 +13,7 @@ The one rule: every call is an effect of its own, with its own start and its own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.approvals import Approver
@@ -22,6 +22,7 @@ from vat.objects.actor import Device, actor
 from vat.objects.collections import List, ListView
 from vat.objects.parts import Part
 from vat.objects.types import type_of
+from vat.objects.waiting import gather
 
 
 @actor("keeve.toolbox", version=1)
@@ -67,6 +68,15 @@ class Toolbox(Part):
         """Have one tool call carried out; approved of by a person first where the tool wants that."""
         promise: Promise = self.__getattr__("call")(call)
         return promise
+
+    async def run_all(self, calls: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Any]]:
+        """Have these tool calls carried out beside each other: each with its value, or the exception that broke it.
+
+        In the order of the calls, when all are over; approved of by a person first where a tool wants that.
+        """
+        calls = list(calls)
+        outcomes = await gather([self.call(call) for call in calls], failures=True)
+        return list(zip(calls, outcomes, strict=True))
 
     def replace(self, tools: Any) -> None:
         """Offer these from now on: schemas, or a `Tools`."""

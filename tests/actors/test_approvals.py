@@ -15,7 +15,7 @@ from actors.tools import Tools, tool
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.toolcalls import a_call
-from vat.heap.refs import Promise, cancel
+from vat.heap.refs import cancel
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -24,18 +24,18 @@ from vat.objects.collections import List
 class Clerk(Actor):
     tools: Toolbox
     heard: List[Any]
-    asked: int = 0
+    asked: Any = None
 
     def go(self, call: Any) -> None:
         promise = self.tools.call(call)
-        self.asked = promise.id
+        self.asked = promise
         promise.then(self.done, call, broken=self.done)
 
     def done(self, outcome: Any, call: Any) -> None:
         self.heard.append(tool(call, outcome)["content"])
 
     def forget(self) -> bool:
-        return cancel(Promise(self.asked), LookupError("never mind"))
+        return cancel(self.asked, LookupError("never mind"))
 
     def names(self) -> list[str]:
         return [schema["function"]["name"] for schema in self.tools.view()]
@@ -150,6 +150,21 @@ async def test_calls_of_one_id_wait_under_ids_of_their_own() -> None:
         assert [each["id"] for each in both] == ["c1", "c1.2"]
         await (await clerk.tools).approve("c1.2")
         assert await heard(host, clerk) == ["dropped rows"]
+
+
+async def test_a_call_that_was_given_up_waits_no_longer() -> None:
+    shop = Shop()
+    async with a_host(shop) as host:
+        clerk = await host.spawn(Clerk, "clerk", tools=shop.tools)
+        await clerk.go(DROP)
+        await waiting(clerk)
+        assert await clerk.forget()
+        assert await heard(host, clerk) == ["This call failed: LookupError: never mind"]
+        box = await clerk.tools
+        assert await box.waiting() == []
+        with pytest.raises(NothingWaits):
+            await box.approve("c1")
+    assert shop.done == []
 
 
 async def test_a_word_on_what_does_not_wait_is_refused() -> None:

@@ -253,6 +253,9 @@ class Sending(Promises):
             return self.throw(settler[1], failure)
         if settler[0] == "reaction" and len(settler) > 1:
             return self.give_up(settler[1], failure)
+        if settler[0] == "actor":  # who owes it is told by `owes`
+            self.settle(promise, failure)
+            return True
         for number, effect in self.heap.entries("effects"):
             if effect[5] == promise:
                 self.do(Op.ENDED, number)
