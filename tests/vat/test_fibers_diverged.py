@@ -1,0 +1,242 @@
+"""Fibers whose code has changed: each breaks alone, and says what was recorded and what the code does now."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from vatmaker import assert_restores, operations
+from waits import SCRIPTS, Agent, Fiberworld, cancel, script, value_of
+
+from dataspace.values import ERASED
+from vat.errors import FiberDiverged
+from vat.heap.opcodes import Op
+
+
+@pytest.fixture
+def world() -> Fiberworld:
+    return Fiberworld()
+
+
+@script
+async def original(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+    await me.want("first")
+    me.count += 1
+    await me.want("second")
+    me.log.append("through")
+
+
+async def does_other(me: Agent) -> None:
+    me.count += 2
+    me.assert_fact("waits.said", "one", n=1)
+    await me.want("first")
+
+
+async def states_other(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "two", n=1)
+    await me.want("first")
+
+
+async def does_less(me: Agent) -> None:
+    me.count += 1
+    await me.want("first")
+
+
+async def does_more(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+    me.log.append("more")
+    await me.want("first")
+
+
+async def asks_other(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+    await me.want("other")
+
+
+async def waits_for_other(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+    me.want("first")
+    await me.ref.plain(1)
+
+
+async def returns(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+
+
+async def raises(me: Agent) -> None:
+    me.count += 1
+    raise LookupError("new")
+
+
+async def raises_later(me: Agent) -> None:
+    me.count += 1
+    me.assert_fact("waits.said", "one", n=1)
+    await me.want("first")
+    raise LookupError("new")
+
+
+async def exits(me: Agent) -> None:
+    raise SystemExit("now")
+
+
+@pytest.mark.parametrize(
+    ("other", "part", "recorded", "did"),
+    [
+        (does_other, 1, "sets count of actor 1 to 1", "sets count of actor 1 to 2"),
+        (states_other, 1, 'states (waits.said "one" #:n 1)', 'states (waits.said "two" #:n 1)'),
+        (does_less, 1, "states a fact", "makes promise 1 (effect tool use)"),
+        (does_more, 1, "makes promise 1 (effect tool use)", 'changes log of actor 1: append("more")'),
+        (asks_other, 1, 'wants tool.use("first")', 'wants tool.use("other")'),
+        (waits_for_other, 1, "makes promise 2 (fiber 1)", "makes promise 2 (send)"),
+        (returns, 1, "makes promise 1 (effect tool use)", "comes to its end"),
+        (raises, 1, "states a fact", "raises LookupError: new"),
+        (exits, 1, "sets count of actor 1 to 1", "raises SystemExit: now"),
+        (raises_later, 2, "sets count of actor 1 to 2", "raises LookupError: new"),
+    ],
+)
+def test_what_it_did_and_does_is_named(world, other, part, recorded, did):
+    """Invariant 16."""
+    world.go("original")
+    promise = world.agent.heap.entries("fibers")[0][1][3]
+    world.give("one")
+    got: list[Any] = []
+    world.restart()
+    world.agent.vat.waiters[promise] = [got.append]
+    before = SCRIPTS["original"]
+    SCRIPTS["original"] = other
+    try:
+        world.give("two")
+    finally:
+        SCRIPTS["original"] = before
+    with pytest.raises(FiberDiverged) as caught:
+        value_of(got)
+    said = str(caught.value)
+    assert said.startswith(f"session 'a', fiber 1: waits.agent.go cannot go on where it waited. In its part {part}, ")
+    assert f"the record says that it {recorded}; the code now {did}. " in said
+    failure = world.agent.steps[-1].failure
+    assert (failure.fiber, failure.part, failure.recorded, failure.did) == (1, part, recorded, did)
+    assert [op[0] for op in operations(world.agent.records[-1])][2:5] == [Op.RESUMED, Op.FAILED, Op.RETURNED]
+    assert world.waiting == 0
+    assert (world.ask(world.agent, "count"), world.seen()) == (2, [])
+    world.sound()
+
+
+def test_the_vat_and_its_other_fibers_are_fine(world):
+    """Invariant 16: it breaks alone."""
+
+    @script
+    async def untouched(me: Agent) -> None:
+        me.log.append(await me.want("mine"))
+
+    world.go("original")
+    world.go("untouched")
+    world.restart()
+    before = SCRIPTS["original"]
+    SCRIPTS["original"] = returns
+    try:
+        world.give("x", effect=1)
+    finally:
+        SCRIPTS["original"] = before
+    world.give("y", effect=2)
+    assert world.seen() == ["y"]
+    assert_restores(world, world.agent)
+
+
+def test_a_method_or_a_version_that_is_gone_is_named(world):
+    world.go("original")
+    world.restart()
+    described = world.types["waits.agent"]
+    go = described.methods.pop("go")
+    try:
+        world.give()
+    finally:
+        described.methods["go"] = go
+    assert world.agent.steps[-1].failure.did == "has no async method go any more"
+    world.sound()
+
+
+def test_other_arguments_than_the_method_takes_now_are_named(world):
+    world.go("original")
+    world.restart()
+    before = SCRIPTS["original"]
+
+    async def takes_more(me: Agent, more: Any) -> None: ...
+
+    SCRIPTS["original"] = takes_more
+    try:
+        world.give()
+    finally:
+        SCRIPTS["original"] = before
+    assert "missing 1 required positional argument" in world.agent.steps[-1].failure.did
+
+
+def test_lines_that_moved_are_no_other_code(world):
+    """An error that it caught names its line in the record."""
+
+    @script
+    async def catches(me: Agent) -> None:
+        with suppress(ValueError):
+            (await me.ref.fail("x"))
+        cancel(me.want("gone"), ValueError("given up"))
+        await me.want("first")
+        me.log.append("through")
+
+    world.go("catches")
+    world.restart()
+
+    @script
+    async def catches(me: Agent) -> None:  # noqa: F811  # it takes the place of the other
+        # Further down, and otherwise the same.
+        with suppress(ValueError):
+            await me.ref.fail("x")
+        cancel(me.want("gone"), ValueError("given up"))
+        await me.want("first")
+        me.log.append("through")
+
+    world.give()
+    assert world.seen() == ["through"]
+    world.sound()
+
+
+def test_a_cell_of_another_number_with_the_same_content_is_the_same(world):
+    """What a part's cells are numbered depends on what came before it in its crank."""
+
+    @script
+    async def long(me: Agent) -> None:
+        me.log.append("a" * 300)
+        await me.ref.plain("b" * 300)
+        me.log.append("c" * 300)
+        await me.want()
+        me.log.append("end")
+
+    world.go("long")
+    world.restart()
+    world.give()
+    assert [len(item) for item in world.seen()] == [300, 300, 300, 3]
+    world.sound()
+
+
+def test_what_was_erased_since_is_like_anything(world):
+    @script
+    async def long(me: Agent) -> None:
+        me.log.append("private " * 60)
+        got = await me.want("public " * 60)
+        me.log.append(got)
+        await me.want("x")
+        me.log.append("end")
+
+    world.go("long")
+    world.give("secret " * 60)
+    world.restart()
+    cell = world.agent.log.cell
+    world.agent.log.cell = lambda asked: ERASED if asked.seq > 1 else cell(asked)
+    world.give()
+    assert world.seen()[-1] == "end"
