@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import os
+import urllib.parse
 
 import pytest
 
-from dataspace.values import Blob, freeze
-from vat.devices.vault import REMEMBERED, Environment, File, NoCredential, Vault
+from dataspace.values import Blob, Symbol, Text, freeze
+from vat.devices.vault import REMEMBERED, Environment, File, NoCredential, Vault, forms_of
 
 SECRET = "sk-canary-93a1\\'\"/+"
 
@@ -111,6 +115,51 @@ def test_a_value_is_taken_out_of_a_url_and_of_json():
     assert text == '?key=‹credential a› {"key": "‹credential a›"}'
 
 
+@pytest.mark.parametrize("before", ["", "u", "us", "use", "user:"])
+@pytest.mark.parametrize("after", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_value_is_taken_out_of_base64_wherever_it_stands_in_it(before, after, encode):
+    vault = Vault({"a": lambda: SECRET})
+    vault.resolve("a")
+    clean = vault.redact(f"Basic {encode((before + SECRET + after).encode()).decode()}")
+    assert "‹credential a›" in clean
+    start, _, rest = clean.removeprefix("Basic ").partition("‹credential a›")
+    assert len(start) <= len(before) * 8 // 6 + 1
+    assert len(rest) <= 4 + len(after) * 8 // 6 + 1
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda value: value.encode().hex(),
+        lambda value: value.encode().hex().upper(),
+        html.escape,
+        urllib.parse.quote,
+        urllib.parse.quote_plus,
+        lambda value: urllib.parse.quote(value, safe="").lower(),
+        lambda value: json.dumps({"key": value}, ensure_ascii=False),
+        lambda value: json.dumps({"key": value}).replace("/", "\\/"),
+        lambda value: repr(value.encode()),
+    ],
+)
+def test_a_value_is_taken_out_in_each_form_that_an_echo_of_a_request_has(encode):
+    secret = "sk-canary-93a1 &<'\"/+~"
+    vault = Vault({"a": lambda: secret})
+    vault.resolve("a")
+    clean = vault.redact(f"before {encode(secret)} after")
+    assert "‹credential a›" in clean
+    assert "93a1" not in clean
+    assert "39336131" not in clean
+
+
+def test_a_marked_text_stays_one_without_the_value():
+    vault = Vault({"a": lambda: "canary-canary"})
+    vault.resolve("a")
+    clean = vault.redact_value(freeze({"x": Text("say canary-canary"), "y": Symbol("canary-canary")}))
+    assert clean == {"x": "say ‹credential a›", "y": "‹credential a›"}
+    assert type(vault.redact_value(Text("say canary-canary"))) is Text
+
+
 def test_of_two_values_the_longer_one_goes_first_so_that_nothing_is_left_over():
     values = iter(["canary-1", "canary-1-and-more"])
     vault = Vault({"a": lambda: next(values)})
@@ -125,7 +174,7 @@ def test_values_from_before_a_rotation_are_still_taken_out_and_memory_stays_boun
     for _ in range(1000):
         vault.resolve("a")
     assert vault.redact("canary-0998") == "‹credential a›"
-    assert len(vault._forms) == REMEMBERED
+    assert len(vault._forms) <= REMEMBERED * len(forms_of("canary-0000"))
 
 
 def test_a_value_is_taken_out_of_results_at_any_depth():

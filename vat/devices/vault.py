@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping
+from html import escape
 from operator import is_
 from pathlib import Path
 from typing import Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.values import Blob, FrozenDict, FrozenList, Value
+from dataspace.values import Blob, FrozenDict, FrozenList, Symbol, Value
 
 REMEMBERED: Final = 16
 """Values of one credential that are still taken out of text after it has been rotated."""
@@ -32,6 +35,9 @@ LARGEST_FILE: Final = 1 << 16
 
 SHORTEST_SECRET: Final = 8
 """Characters. Shorter values are the placeholders that local servers want ("none", "ollama"), and words of results."""
+
+
+_URLSAFE: Final = str.maketrans("+/", "-_")
 
 
 class NoCredential(KeeveError, LookupError):
@@ -101,6 +107,38 @@ class File:
         return text
 
 
+def forms_of(value: str) -> set[str]:
+    """What a value looks like where a device echoes what it sent.
+
+    As it is; as Python, JSON and HTML escape it; as a URL or a form has it; and, from 8 characters on, in hex and
+    inside of any base64, whatever stands before and after it there.
+    """
+    percent = quote(value, safe="")
+    escaped = json.dumps(value)[1:-1]
+    forms = {
+        value,
+        repr(value)[1:-1],
+        escaped,
+        escaped.replace("/", "\\/"),
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    }
+    forms |= {percent, quote(value), quote_plus(value), _lowered(percent), escape(value)}
+    data = value.encode(errors="surrogateescape")
+    if len(value) >= SHORTEST_SECRET:
+        forms |= {data.hex(), data.hex().upper()}
+        for before in range(3):
+            # Six bits a character: those count that hold no bit of what stands before, or after.
+            first, last = -(-8 * before // 6), 8 * (before + len(data)) // 6
+            text = b64encode(bytes(before) + data).decode()[first:last]
+            forms |= {text, text.translate(_URLSAFE)}
+    return forms
+
+
+def _lowered(percent: str) -> str:
+    """A URL's text with its escapes in lower case."""
+    return re.sub("%..", lambda found: found[0].lower(), percent)
+
+
 class Vault:
     """Credentials by name. `Vault({"openai": Environment("OPENAI_API_KEY"), "crm": File("/run/keys/crm")})`."""
 
@@ -138,8 +176,8 @@ class Vault:
     def redact(self, text: str, at_least: int = 1) -> str:
         """`text` with the names of credentials in the place of values that have been given out.
 
-        Finds a value as it is, as `repr` and JSON escape it and as a URL has it; not encoded in other ways. Values of
-        fewer than `at_least` characters stay. Costs one search of the text for each of those forms.
+        Finds a value in the forms of `forms_of`, and not encoded in other ways. Values of fewer than `at_least`
+        characters stay. Costs one search of the text for each of those forms.
         """
         for form, name, length in self._forms:
             if length >= at_least and form in text:
@@ -154,17 +192,21 @@ class Vault:
         if not self._forms:
             return value
         kind = type(value)
-        if kind is str:
-            return self.redact(value, SHORTEST_SECRET)
-        if kind is FrozenDict:
+        if issubclass(kind, str):
+            clean = self.redact(value, SHORTEST_SECRET)
+            return value if clean == value else kind(clean)
+        if issubclass(kind, dict):
             changed = {self.redact(k, SHORTEST_SECRET): self.redact_value(v) for k, v in value.items()}
             same = all(map(is_, changed, value)) and all(map(is_, changed.values(), value.values()))
             return value if same else FrozenDict(changed)
-        if kind is FrozenList:
+        if issubclass(kind, list):
             items = [self.redact_value(item) for item in value]
             return value if all(map(is_, items, value)) else FrozenList(items)
         if kind is bytes:
             return self._redact_bytes(value)
+        if kind is Symbol:
+            clean = self.redact(value.name, SHORTEST_SECRET)
+            return value if clean == value.name else clean
         if kind is Blob:
             content = self._redact_bytes(value.content)
             return value if content is value.content else Blob(value.media_type, content)
@@ -185,7 +227,7 @@ class Vault:
             (form, name, len(value))
             for name, values in self._given.items()
             for value in values
-            for form in (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, safe=""))
+            for form in forms_of(value)
         }
         # The longest first: of a value that begins with another one nothing must be left over.
         self._forms = sorted(forms, key=lambda each: (-len(each[0]), each))
