@@ -253,7 +253,9 @@ class Fibers:
             first = isinstance(wait, Wait) and wait.mode == FIRST
             found = [cycle for cycle in cycles if cycle is not None]
             if found and (not first or len(found) == len(cycles)):
-                return PromiseCycle(f"this fiber would wait for itself: {found[0]}, and that is for its own result")
+                return PromiseCycle(
+                    f"this fiber would wait for itself: {found[0]}; wait for something that comes without it"
+                )
         return None
 
     # What wakes them.
