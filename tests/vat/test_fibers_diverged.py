@@ -210,14 +210,14 @@ def test_a_cell_of_another_number_with_the_same_content_is_the_same(world):
     """What a part's cells are numbered depends on what came before it in its crank."""
 
     @script
-    async def long(me: Agent) -> None:
+    async def long_strings(me: Agent) -> None:
         me.log.append("a" * 300)
         await me.ref.plain("b" * 300)
         me.log.append("c" * 300)
         await me.want()
         me.log.append("end")
 
-    world.go("long")
+    world.go("long_strings")
     world.restart()
     world.give()
     assert [len(item) for item in world.seen()] == [300, 300, 300, 3]
@@ -226,14 +226,14 @@ def test_a_cell_of_another_number_with_the_same_content_is_the_same(world):
 
 def test_what_was_erased_since_is_like_anything(world):
     @script
-    async def long(me: Agent) -> None:
+    async def long_strings(me: Agent) -> None:
         me.log.append("private " * 60)
         got = await me.want("public " * 60)
         me.log.append(got)
         await me.want("x")
         me.log.append("end")
 
-    world.go("long")
+    world.go("long_strings")
     world.give("secret " * 60)
     world.restart()
     cell = world.agent.log.cell

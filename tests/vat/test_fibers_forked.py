@@ -17,7 +17,7 @@ def world() -> Fiberworld:
 
 
 @script
-async def asking(me: Agent) -> None:
+async def asking_slowly(me: Agent) -> None:
     mark = ["local", me.session_id, me.new_id()]
     try:
         got = await me.want("slow")
@@ -30,7 +30,7 @@ async def asking(me: Agent) -> None:
 
 def test_the_child_is_told_and_the_parent_goes_on(world):
     """Invariants 16 and 27: locals come along, and name the parent where they did."""
-    world.go("asking")
+    world.go("asking_slowly")
     child = world.fork(world.agent, "child")
     assert world.seen() == []
     ((mark, got, now),) = world.ask(child, "seen")
@@ -105,17 +105,17 @@ def test_what_is_settled_inside_comes_along(world):
 
 def test_fibers_that_wait_for_fibers_go_on_in_the_fork(world):
     @script
-    async def inner(me: Agent) -> Any:
+    async def inner_forked(me: Agent) -> Any:
         return await me.want()
 
     @script
-    async def outer(me: Agent) -> None:
+    async def outer_forked(me: Agent) -> None:
         try:
-            await near(me.ref).other("inner")
+            await near(me.ref).other("inner_forked")
         except Forked:
             me.log.append("told")
 
-    world.go("outer")
+    world.go("outer_forked")
     child = world.fork(world.agent, "child")
     assert world.ask(child, "seen") == ["told"]
     assert (child.heap.system["fibers"].count, world.waiting) == (0, 2)
@@ -123,7 +123,7 @@ def test_fibers_that_wait_for_fibers_go_on_in_the_fork(world):
 
 def test_nobody_answers_the_parents_caller_from_the_fork(world):
     """The caller's answer is the parent's."""
-    got = world.go("asking")
+    got = world.go("asking_slowly")
     child = world.fork(world.agent, "child")
     world.settle(child)
     assert got == []

@@ -161,7 +161,7 @@ def test_when_the_time_is_over_it_raises_and_gives_the_effect_up(world, restarte
     world.give(None, effect=2)
     assert world.wanted_now == []
     assert world.agent.steps[-1].cancelled == [1]
-    assert world.seen() == ["nothing came of it within 5 seconds, so it was given up"]
+    assert world.seen() == ["nothing came of it within 5 seconds, so it was given up: ask again, or give it longer"]
     assert restarted or value_of(got) is True
     world.sound()
 
@@ -280,11 +280,11 @@ def test_one_that_is_over_or_runs_cannot_be_cancelled(world):
         return [cancel(me.value, ValueError("me")), cancel(me.ref.plain(1), ValueError("not begun"))]
 
     @script
-    async def keeping(me: Agent) -> Any:
+    async def keeping_itself(me: Agent) -> Any:
         me.value = near(me.ref).other("itself")
         return await me.value
 
-    got = world.go("keeping")
+    got = world.go("keeping_itself")
     world.give()
     assert value_of(got) == [False, False]
 

@@ -135,12 +135,12 @@ def test_two_that_wait_for_each_other_are_told_by_name(world):
         return await me.named["first"]
 
     @script
-    async def both(me: Agent) -> Any:
+    async def both_in_a_ring(me: Agent) -> Any:
         me.named["first"] = near(me.ref).other("first")
         me.named["second"] = near(me.ref).other("second")
         return me.named["second"]
 
-    got = world.go("both")
+    got = world.go("both_in_a_ring")
     world.give()
     assert "comes of fiber 2 (other), which waits for promise" in value_of(got)
     world.sound()

@@ -18,7 +18,9 @@ SCRIPTS: dict[str, Any] = {}
 
 
 def script(function: Any) -> Any:
-    """Let `go` run an async function of the actor and of what it was given."""
+    """Let `go` run an async function of the actor and of what it was given. Each file has names of its own."""
+    before = SCRIPTS.setdefault(function.__name__, function)
+    assert before.__module__ == function.__module__, f"{before.__module__} has a script {function.__name__} already"
     SCRIPTS[function.__name__] = function
     return function
 
