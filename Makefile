@@ -30,6 +30,7 @@ crash: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.fibers
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

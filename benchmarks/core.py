@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -268,9 +268,11 @@ class Bench:
         return Row("bytes stored per byte said, 1 KB each way", size / uttered, 2, True, detail)
 
 
-def rows_of(folder: Path, quick: bool) -> Rows:
+NAMES: Final = ("one", "many", "snapshot", "cold", "fork", "observers", "opening", "bytes")
+
+
+def rows_of(bench: Bench) -> Rows:
     """The rows of this file."""
-    bench = Bench(folder, quick)
     return {
         "one": bench.one_session,
         "many": bench.many_sessions,
@@ -284,4 +286,4 @@ def rows_of(folder: Path, quick: bool) -> Rows:
 
 
 if __name__ == "__main__":
-    main(__doc__, rows_of)
+    main(__doc__, NAMES, lambda folder, quick: rows_of(Bench(folder, quick)))

@@ -72,12 +72,11 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def main(about: str, rows_of: Callable[[Path, bool], Rows]) -> None:
+def main(about: str, names: Sequence[str], rows_of: Callable[[Path, bool], Rows]) -> None:
     """Measure, print, and end with 1 when a row is under half of its target.
 
-    `rows_of` is given a folder for stores, and whether to be quick.
+    `rows_of` is given a folder for stores, and whether to be quick; `names` are those of its rows.
     """
-    names = list(rows_of(Path(), False))
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"{' '.join(names)}; default: all")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes, fewer rounds")
