@@ -8,20 +8,22 @@ The one rule: nothing is defined here. An error lives with what raises it.
 
 from __future__ import annotations
 
+from actors.approvals import NothingWaits
 from actors.chat import BadAnswer, BadInput
 from actors.directory import NoHost
+from actors.mcp import NotFetched, NotInstalled, ServerGone, ServerUnavailable
 from actors.models import (
     BadModelSetting,
     BadModelURL,
     ModelBusy,
     ModelCut,
+    ModelError,
     ModelNonsense,
     ModelRefused,
     ModelUnreachable,
     NotJSON,
     ScriptMismatch,
 )
-from actors.models.failures import ModelError
 from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 from dataspace.errors import KeeveError
@@ -161,12 +163,15 @@ __all__ = [
     "NotAssignable",
     "NotAwaitable",
     "NotDeclared",
+    "NotFetched",
+    "NotInstalled",
     "NotJSON",
     "NotNear",
     "NotProven",
     "NotRunning",
     "NotSigned",
     "NotWritable",
+    "NothingWaits",
     "ObserverFailed",
     "OutcomeTooLarge",
     "OutcomeUnknown",
@@ -182,6 +187,8 @@ __all__ = [
     "RequestConflict",
     "Revoked",
     "ScriptMismatch",
+    "ServerGone",
+    "ServerUnavailable",
     "SessionDamaged",
     "SnapshotMismatch",
     "StaleOwner",

@@ -41,10 +41,10 @@ VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-        add annotate ask await bring call change choose clear close compare copy correct declare decorate delete
-        derive do end find free get give go have keep leave load look make mark mend mount name observe open pass
-        put raise read rename repeat restore retry return run see send set settle shorten spawn split start state
-        take try unset update upgrade use wait widen write export fork place
+        add annotate ask await bring call change choose clear close compare copy correct declare decorate
+        delete derive do end find free get give go have install keep leave load look make mark mend mount
+        name observe open pass put raise read rename repeat restore retry return run see send set settle
+        shorten spawn split start state take try unset update upgrade use wait widen write export fork place
         """,
     )
 )

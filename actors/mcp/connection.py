@@ -39,7 +39,7 @@ class NotInstalled(KeeveError, ImportError):
     usage: ClassVar[bool] = True
 
     def __str__(self) -> str:
-        return "McpTools needs the official package mcp, which is not installed: pip install 'keeve[mcp]'"
+        return "McpTools needs the official package mcp, which is not there: install it with pip install 'keeve[mcp]'"
 
 
 class ServerUnavailable(KeeveError, OSError):
@@ -64,8 +64,8 @@ class ServerGone(KeeveError, OSError):
 
     def __str__(self) -> str:
         return (
-            f"the server {self.server} ended during this call of {self.name}; it may have taken effect all the same. "
-            "The server is started again for the next call"
+            f"the server {self.server} ended during this call of {self.name}; it may have taken effect all the same: "
+            "find out before you call again. It is started again for the next call"
         )
 
 

@@ -14,7 +14,7 @@ from actors.models.answers import NotJSON
 from actors.models.chat import BadModelURL, ChatModel
 from actors.models.echo import EchoModel
 from actors.models.environment import BadModelSetting, ChosenModel, model_from_environment
-from actors.models.failures import ModelBusy, ModelCut, ModelNonsense, ModelRefused, ModelUnreachable
+from actors.models.failures import ModelBusy, ModelCut, ModelError, ModelNonsense, ModelRefused, ModelUnreachable
 from actors.models.scripted import ScriptedModel, ScriptMismatch
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "EchoModel",
     "ModelBusy",
     "ModelCut",
+    "ModelError",
     "ModelNonsense",
     "ModelRefused",
     "ModelUnreachable",

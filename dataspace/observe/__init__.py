@@ -4,7 +4,7 @@
 has read. Behind them: `search` (where in the log to look), `waiting` over the index in `interest` (who wants to hear
 what), `narrow` (what a reader may see) and `places` (how a place in the log is named).
 
-`cursor`, `dataspace`, `events` and `observation` are public, the others are private to the package.
+`cursor`, `dataspace`, `events`, `observation` and `places` are public, the others are private to the package.
 """
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "dataspace",
     "events",
     "observation",
+    "places",
 ]

@@ -23,7 +23,7 @@ LOOK_AGAIN = 0.1
 """Seconds between two looks at what a store's owner has published."""
 
 
-def place(text: str) -> Any:
+def after_of(text: str) -> Any:
     """What `--after` says: `start`, `head`, a position, or a cursor. Raises `BadCursor`."""
     if text in ("start", "head"):
         return text
@@ -33,7 +33,7 @@ def place(text: str) -> Any:
 def check(pattern: str, after: str) -> None:
     """See to it, before a store is opened, that there is something to look for. Raises `BadPattern`, `BadCursor`."""
     parse(pattern)
-    place(after)
+    after_of(after)
 
 
 async def tell_log(
@@ -55,7 +55,7 @@ async def tell_log(
     asked = parse(pattern)
     if session is not None:
         store.session(session)
-    cursor = store.space.places.at(place(after))
+    cursor = store.space.places.at(after_of(after))
     left = -1 if limit is None else limit
     code, told = 0, False
     while True:

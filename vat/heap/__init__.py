@@ -5,13 +5,14 @@ promises as actors hold them; `messages` what a vat takes. `restore` brings a he
 says where its pages come from, `past` what was before, `checking` holds snapshots against records, `pending` reads
 what waits for the outside. `fibers` is what the heap keeps of async methods that wait.
 
-`checking`, `fibers`, `messages`, `past`, `pending`, `refs` and `restore` are public, the others are private to the
-package.
+`checking`, `fibers`, `memory`, `messages`, `past`, `pending`, `refs` and `restore` are public, the others are private
+to the package.
 """
 
 __all__ = [
     "checking",
     "fibers",
+    "memory",
     "messages",
     "past",
     "pending",

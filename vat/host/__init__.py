@@ -1,17 +1,25 @@
 """All the vats of a store in one process: what runs them, what they share, and what is outside of them.
 
-`host` is what everything outside goes through, its refs are in `outside`, and its callers wait in `asking`. `engine`
-puts the rooms together that run vats, as `settings` say. Sessions come to be in `births`, are brought into memory by
-`loading` and `waking`, are `residents` there, are run by `scheduling`, are looked after by `care`, and become durable
-in `commits`. `mail` goes between vats, `errands` to devices, `subscriptions` to actors that observe.
+`host` is what everything outside goes through: `sessions` finds and makes sessions, `outside` has their refs, which
+call through `calling`, and callers wait in `asking`; `observers` and `watching` hear, `resolving` settles effects,
+`verifying` looks at all of a store, and `following` is for hosts that only read. `engine` puts the rooms together
+that run vats, as `settings` say. Sessions come to be in `births`, are brought into memory by `loading` and `waking`,
+are `residents` there, are run by `scheduling`, are looked after by `care`, and become durable in `commits`. `mail`
+goes between vats, `errands` to devices, `subscriptions` to actors that observe.
 
-`asking`, `engine`, `host`, `outside` and `settings` are public, the others are private to the package.
+What is named below is public, the others are private to the package.
 """
 
 __all__ = [
     "asking",
     "engine",
+    "following",
     "host",
+    "observers",
     "outside",
+    "resolving",
+    "sessions",
     "settings",
+    "verifying",
+    "watching",
 ]

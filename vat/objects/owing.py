@@ -57,5 +57,5 @@ def _check(actor: Actor, promise: values.Promise) -> None:
     actor._crank.changes()
     if not owes(actor, promise):
         raise Refused(
-            f"promise {promise.id} is not owed by this actor, or is settled: only owe(self) gives one to settle"
+            f"promise {promise.id} is not owed by this actor, or is settled: settle what owe(self) gave, and once"
         )

@@ -22,7 +22,9 @@ class TimeLimit(KeeveError, TimeoutError):
     """What was waited for did not come within the time that `within` gave it."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"nothing came of it within {seconds:g} seconds, so it was given up")
+        super().__init__(
+            f"nothing came of it within {seconds:g} seconds, so it was given up: ask again, or give it longer"
+        )
         self.seconds = seconds
 
 
@@ -34,8 +36,8 @@ class NotAwaitable(KeeveError, TypeError):
     def __init__(self, what: object) -> None:
         super().__init__(
             f"{_named(what)} cannot be awaited in an actor: only promises can, since a fiber outlives the process. "
-            "What touches the world is a method of a device, self.device(name).method(...); a pause is "
-            "self.sleep(seconds); another async method of an actor is awaited as a coroutine, or started with near(ref)"
+            "Call a device for what touches the world, self.device(name).method(...); wait with self.sleep(seconds); "
+            "await another async method of an actor as a coroutine, or start it with near(ref)"
         )
 
 
