@@ -2,6 +2,7 @@
 
     _start     (tool-call ...), tools.run(call): all at once, or each when the one before it is over
     _returned, _raised     (tool-result ...) or (tool-unknown ...), and its message
+    _approved  a person has approved of a call whose tool wants that: it is run
     _drop_calls            those that are given up, and those that were never started
 
 Each call is an effect of its own. Its message is put in its place when its outcome comes, so at any time `messages` has
@@ -13,24 +14,18 @@ The one rule: a call is in `_open` from its start to its message. What comes of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from actors.approvals import Approvals
+from actors.calls import NOT_RUN, UNKNOWN
 from actors.chat import Content, marked, marked_call, told
+from actors.tools.errors import ApprovalWanted
 from dataspace.values import Text
 from vat.devices.outcomes import OutcomeUnknown
 from vat.errors import Forked, failure_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import Actor, Device, state_own
 from vat.objects.collections import List, Map
-
-UNKNOWN: Final = (
-    "The outcome of this call is unknown: it was started, and nobody knows whether it took effect. "
-    "It has not been run again. Find out before you repeat it."
-)
-"""What the model is told of a tool call whose outcome nobody knows."""
-
-NOT_RUN: Final = "This call was not carried out: the turn ended before it."
-"""What the model is told of a tool call that was never started."""
 
 
 class Calls(Actor):
@@ -41,13 +36,15 @@ class Calls(Actor):
     parallel: bool
     messages: List[Mapping[str, Any]]
 
+    approvals: Approvals
+    """The calls that wait for a person; a ref to it is for whoever is to decide."""
     _step: int = 0
     """The step that the running turn is at."""
     _started: int = 0
     """How many calls of the last answer have been started, in their order; each is open, or has its message."""
     _open: Map[int, Any]
-    """Those without an outcome: the place in the answer, and the numbers of the promises for what the device gives and
-    for what is made of that."""
+    """Those without an outcome: the place in the answer; then whether the device has the call (or a person), and the
+    numbers of the promises for what comes and for what is made of that."""
 
     def _calls(self) -> Sequence[Mapping[str, Any]]:
         """The calls of the last answer, which stands before the messages of those that are over."""
@@ -64,11 +61,21 @@ class Calls(Actor):
             function = call["function"]
             said = {"name": function["name"], "arguments": function.get("arguments")}
             state_own(self, "tool-call", n, self.session_id, call["id"], **said)
-            asked = self.tool_device.run(call)
-            heard = asked.then(self._returned, n, step, at, broken=self._raised)
             self._started = at + 1
-            self._open[at] = [asked.id, heard.id]
-        return next((Promise(heard) for _, (_, heard) in self._open.items()), None)
+            self._ask_for(at, True, self.tool_device.run(call), self._returned, n, step)
+        return next((Promise(heard) for _, (_, _, heard) in self._open.items()), None)
+
+    def _ask_for(self, at: int, runs: bool, asked: Promise, then: Any, n: int, step: int) -> Promise:
+        """A call waits for this now."""
+        heard = asked.then(then, n, step, at, broken=self._raised)
+        self._open[at] = [runs, asked.id, heard.id]
+        return heard
+
+    def _approved(self, said: Any, n: int, step: int, at: int) -> Promise | None:
+        if not self._waits_for(n, step, at):
+            return None
+        asked = self.tool_device.run(marked_call(self._calls()[at]), approved=True)
+        return self._ask_for(at, True, asked, self._returned, n, step)
 
     def _returned(self, output: Content, n: int, step: int, at: int) -> None:
         if self._waits_for(n, step, at):
@@ -76,20 +83,25 @@ class Calls(Actor):
             state_own(self, "tool-result", n, self.session_id, id, output=marked(output))
             self._tell(at, id, told(output))
 
-    def _raised(self, error: Exception, n: int, step: int, at: int) -> None:
+    def _raised(self, error: Exception, n: int, step: int, at: int) -> Promise | None:
         if not self._waits_for(n, step, at):
-            return
-        if isinstance(error, Forked) and self._is_fork():
-            raise error  # the turn is over with this
-        id = self._calls()[at]["id"]
+            return None
+        if isinstance(error, Forked) and self._is_fork():  # the turn is over with this
+            self._stop(n, error, failure=failure_of(error))
+            return None
+        call = self._calls()[at]
+        if isinstance(error, ApprovalWanted):
+            return self._ask_for(at, False, self.approvals.ask(call, n), self._approved, n, step)
+        id = call["id"]
         if isinstance(error, OutcomeUnknown):
             state_own(self, "tool-unknown", n, self.session_id, id)
             self._tell(at, id, UNKNOWN)
-            return
+            return None
         failure = named(error)
         text = f"This call failed: {failure['error']}: {failure['message']}"
         state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=failure)
         self._tell(at, id, text)
+        return None
 
     def _waits_for(self, n: int, step: int, at: int) -> bool:
         return n == self._running_now() and step == self._step and at in self._open
@@ -107,10 +119,11 @@ class Calls(Actor):
     def _drop_calls(self, n: int, error: Exception) -> None:
         """Give up what runs, and start no more: the model will hear of each."""
         calls = self._calls()
-        for at, (asked, _) in list(self._open.items()):
+        for at, (runs, asked, _) in list(self._open.items()):
             id = calls[at]["id"]
-            state_own(self, "tool-unknown", n, self.session_id, id)
-            self._tell(at, id, UNKNOWN)
+            if runs:
+                state_own(self, "tool-unknown", n, self.session_id, id)
+            self._tell(at, id, UNKNOWN if runs else NOT_RUN)
             cancel(Promise(asked), error)
         for call in calls[self._started :]:
             self._tell_of_none(call["id"])
@@ -123,6 +136,10 @@ class Calls(Actor):
 
     def _running_now(self) -> int:
         """The number of the turn that has begun and is not over; 0 for none."""
+        raise NotImplementedError
+
+    def _stop(self, n: int, error: Exception, **why: Any) -> None:
+        """End the running turn early."""
         raise NotImplementedError
 
     def _is_fork(self) -> bool:

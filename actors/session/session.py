@@ -11,8 +11,8 @@ Each arrow is a reaction to a promise, and what it needs stands in its arguments
 data: it goes on after a restart, and in a newer version of this code.
 
 To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_answered`,
-`_unanswered`, `_next`, `_returned`, `_raised`, `_failed`, `_timed`, `_untimed` and `_steered`, with their arguments.
-These stay callable as they are; what is to be different gets another name, and the old method goes when no
+`_unanswered`, `_next`, `_returned`, `_raised`, `_approved`, `_failed`, `_timed`, `_untimed` and `_steered`, with their
+arguments. These stay callable as they are; what is to be different gets another name, and the old method goes when no
 store can have it any more. A change of the fields takes a higher `version` and a step of `upgrade`.
 
 The one rule: a turn waits for one thing, the model or the calls of one answer, and all that was said is in `messages`.
@@ -163,6 +163,7 @@ class Session(Settings, Calls, Steering, Usage):
 
     def _accept(self, said: Mapping[str, Any]) -> Promise:
         self._check_settings()
+        self._part()
         free = self._unfinished() is None
         self.history.append(said["input"])
         n = len(self.history)
@@ -241,6 +242,7 @@ class Session(Settings, Calls, Steering, Usage):
         """One of the calls is over, or none is started yet: on with the others, or with the model."""
         if self._stopped is not None:
             return self._ended_early(n)
+        self._part()
         heard = self._start(n, step)
         return self._ask(n, step + 1) if heard is None else heard.then(self._next, n, step)
 
@@ -301,11 +303,20 @@ class Session(Settings, Calls, Steering, Usage):
             state_own(self, "turn-interrupted", n, self.session_id, by=stopped["by"], step=self._step)
         else:
             state_own(self, "turn-failed", n, self.session_id, error=named(error))
-        forked = isinstance(error, Forked) and self._is_fork()
+        self._part(error if isinstance(error, Forked) else None)
         if self._steers:
-            self._break_steers(error, every=forked)
+            self._break_steers(error)
         self._close(n)
-        if forked:  # the inputs that wait were given to the parent
+
+    def _part(self, error: Exception | None = None) -> None:
+        """In a fork: the inputs that wait were given to the parent. A turn that waits for a person goes on in both."""
+        n = self._running_now()
+        if n and self._is_fork():
+            error = error or Forked(
+                f"this was asked by {self.session_id!r}'s parent before the fork; ask again from here"
+            )
+            self._within = self.session_id
+            self._break_steers(error, waiting=True)
             for waiting in range(n + 1, len(self.history) + 1):
                 if waiting not in self._dropped:
                     self._drop(waiting, str(error), "turn-failed", error=named(error))

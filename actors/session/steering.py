@@ -44,6 +44,7 @@ class Steering(Actor):
         Raises `BadInput` or `BadSetting`.
         """
         check_input(input)
+        self._part()
         asker = self.asker
         said = {"input": marked(input), "request": asker.request, "by": asker.by, "via": asker.via}
         n = self._running_now()
@@ -63,10 +64,10 @@ class Steering(Actor):
                 self.messages.append({"role": "user", "content": about["input"]})
                 state_own(self, "steered", n, self.session_id, step, **about)
 
-    def _break_steers(self, error: Exception, every: bool) -> None:
-        """The running turn has failed: those who steered it will hear of that; with `every`, those who wait as well."""
+    def _break_steers(self, error: Exception, waiting: bool = False) -> None:
+        """The running turn has failed, and who steered it will hear of that; or who waits to will never do so."""
         for number, said in list(self._steers.items()):
-            if every or not said:
+            if bool(said) == waiting:
                 del self._steers[number]
                 self._broken = failure_of(error)
 
@@ -81,6 +82,10 @@ class Steering(Actor):
 
     def _accept(self, said: Mapping[str, Any]) -> Promise:
         """Accept an input as a turn."""
+        raise NotImplementedError
+
+    def _part(self) -> None:
+        """In a fork: let go of what was given to the parent."""
         raise NotImplementedError
 
     def _running_now(self) -> int:

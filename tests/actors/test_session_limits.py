@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from actors.session import NOT_RUN, UNKNOWN, BadSetting, Session
 from dataspace.facts import fact
+from dataspace.log.memory import MemoryLog
 from dataspace.values import freeze
 from keeve.testing.hosts import memory_host
 from tests.actors.driving import Driven
@@ -193,3 +195,27 @@ async def test_a_time_that_cannot_be_meant_is_refused(value: Any) -> None:
     async with memory_host() as host:
         with pytest.raises(BadSetting, match="max_seconds"):
             await host.spawn(Session, "s1", max_seconds=value)
+
+
+class Slow:
+    """A model that does not answer."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
+        await trio.sleep_forever()
+
+
+async def test_a_turn_ends_when_the_hosts_clock_says_so_after_a_restart_as_well() -> None:
+    log = MemoryLog()
+    async with memory_host(log, devices={"model": Slow()}) as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Session, "s1", max_seconds=0.05)
+        assert await s.turn("hello") is None
+        await s.configure(max_seconds=0.2)
+        nursery.start_soon(s.turn, "again")
+        async for _ in host.observe('(turn 2 "s1" . _)'):
+            break
+        nursery.cancel_scope.cancel()
+    async with memory_host(log, devices={"model": Slow()}) as host:
+        async for event in host.observe('(turn-done 2 "s1" . _)'):
+            assert event.value.keywords["limit"] == "time"
+            break
