@@ -1,20 +1,25 @@
 """What runs in vats: `Session`, a conversation with a model that calls tools; the models that it is given as devices
-(`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`); and the `Directory`, which
-spawns, finds, lists and deletes sessions by message.
+(`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`, `McpTools`); what a
+conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the messages `user(...)` and `tool(...)`);
+and the `Directory`, which spawns, finds, lists and deletes sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """
 
-from actors.approvals import NothingWaits
+from actors.approvals import Approvals, NothingWaits
+from actors.calls import user
 from actors.chat import BadAnswer, BadInput
 from actors.directory import Directory, NoHost
-from actors.mcp import NotFetched, NotInstalled, ServerGone, ServerUnavailable
+from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
 from actors.models import ChatModel, EchoModel, ScriptedModel
 from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
-from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed, Tools
+from actors.talking import Model
+from actors.toolbox import Toolbox
+from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed, Tools, tool
 
 __all__ = [
     "ApprovalWanted",
+    "Approvals",
     "BadAnswer",
     "BadArguments",
     "BadInput",
@@ -24,6 +29,8 @@ __all__ = [
     "ChatModel",
     "Directory",
     "EchoModel",
+    "McpTools",
+    "Model",
     "NoHost",
     "NoSuchTool",
     "NotFetched",
@@ -34,7 +41,10 @@ __all__ = [
     "ServerUnavailable",
     "Session",
     "ToolFailed",
+    "Toolbox",
     "Tools",
     "TurnInterrupted",
     "TurnOver",
+    "tool",
+    "user",
 ]

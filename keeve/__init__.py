@@ -2,7 +2,8 @@
 
     open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
     SessionRow, EffectStatus                                what a host lists
-    Session, Tools, TurnInterrupted                         a conversation with a model, and its tools
+    Session, Tools, McpTools, tool, TurnInterrupted         a conversation with a model, and its tools
+    Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
     model_from_environment                                  the one that the environment names
     Actor, actor, read, near, Ref, Promise                  what actors are written with
@@ -24,9 +25,14 @@ from keeve import _ours
 
 _ours.check()
 
+from actors.approvals import Approvals
+from actors.calls import user
+from actors.mcp import McpTools
 from actors.models import ChatModel, EchoModel, ScriptedModel, model_from_environment
 from actors.session import Session, TurnInterrupted
-from actors.tools import Tools
+from actors.talking import Model
+from actors.toolbox import Toolbox
+from actors.tools import Tools, tool
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact, fact
@@ -53,6 +59,7 @@ __all__ = [
     "ANY",
     "ERASED",
     "Actor",
+    "Approvals",
     "Blob",
     "CaughtUp",
     "ChatModel",
@@ -71,6 +78,8 @@ __all__ = [
     "KeeveError",
     "List",
     "Map",
+    "McpTools",
+    "Model",
     "NotAValue",
     "Pattern",
     "Policy",
@@ -85,6 +94,7 @@ __all__ = [
     "Symbol",
     "Text",
     "TimeLimit",
+    "Toolbox",
     "Tools",
     "TurnInterrupted",
     "Vault",
@@ -101,5 +111,7 @@ __all__ = [
     "parse",
     "pattern",
     "read",
+    "tool",
+    "user",
     "within",
 ]

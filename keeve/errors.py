@@ -81,6 +81,7 @@ from vat.errors import (
     ReadOnly,
     Refused,
     Revoked,
+    Unpaid,
 )
 from vat.heap.memory import BadSnapshotPage
 from vat.heap.messages import BadRequestId
@@ -205,6 +206,7 @@ __all__ = [
     "TurnOver",
     "UnknownActorType",
     "UnknownDevice",
+    "Unpaid",
     "UpgradeFailed",
     "WriteFailed",
     "WrongCursor",

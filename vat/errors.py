@@ -45,6 +45,10 @@ class Forked(Broken):
     """What a fork waited for belongs to its parent: ask again from here."""
 
 
+class Unpaid(Broken):
+    """The actor that owed this is gone: nothing referred to it any more, so nobody could have it settled."""
+
+
 class Deleted(Broken):
     """The session that was asked has been deleted; its id and uid never come back."""
 

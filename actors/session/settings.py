@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from actors.chat import marked
-from actors.tools import Tools
+from actors.tools import Source, Tools
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import Actor, Device
@@ -70,11 +70,11 @@ class Settings(Actor):
 
     @classmethod
     def given(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Raises `BadSetting`. `tools` may be a `Tools`, whose schemas it stands for."""
+        """Raises `BadSetting`. `tools` may be a `Tools` or a `McpTools`, whose schemas it stands for."""
         for name, value in fields.items():
             check(name, value)
         tools = fields.get("tools")
-        return {**fields, "tools": tools.schemas} if isinstance(tools, Tools) else fields
+        return {**fields, "tools": tools.schemas} if isinstance(tools, Tools | Source) else fields
 
     def configure(
         self,

@@ -6,7 +6,7 @@ own policy; `@tool`, with which a function declares it; and what can be wrong wi
 
 from actors.tools.answers import LONGEST
 from actors.tools.declaring import tool
-from actors.tools.device import Tools
+from actors.tools.device import Source, Tools
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "BadTool",
     "CallRefused",
     "NoSuchTool",
+    "Source",
     "ToolFailed",
     "Tools",
     "tool",

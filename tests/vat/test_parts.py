@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from vatmaker import World, assert_restores
 
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
@@ -167,6 +168,15 @@ class Debtor(Actor):
     def open(self) -> bool:
         return owes(self, self.owed)
 
+    def lend(self) -> None:
+        near(self.spawn(Debtor)).ask().then(self.note, broken=self.note)
+
+    def note(self, outcome: Any) -> None:
+        self.owed = self.lost(outcome)
+
+    def heard(self) -> Any:
+        return self.owed
+
     def steal(self) -> None:
         pay(self, near(self.spawn(Debtor)).ask(), "mine")
 
@@ -203,6 +213,16 @@ async def test_what_is_owed_survives_and_a_fork_owes_its_own() -> None:
         assert await debtor.open()
         await debtor.answer("mine")
         assert [await debtor.when(), await twin.when()] == [["seen", "mine"], ["seen", "twin's"]]
+
+
+def test_what_is_owed_by_an_actor_that_nothing_reaches_breaks() -> None:
+    """Invariant 15."""
+    world = World(Debtor)
+    debtor = world.spawn(Debtor)
+    world.tell(debtor, "lend")
+    debtor.keep(debtor.vat.collect())
+    assert world.ask(debtor, "heard")[0] == "Unpaid"
+    assert_restores(world, debtor)
 
 
 async def test_only_who_owes_a_promise_settles_it() -> None:

@@ -59,6 +59,16 @@ def unreached(heap: Heap, held: Held = Held()) -> tuple[list[int], list[int]]:  
     return actors, promises
 
 
+def owed_by(heap: Heap, actors: Iterable[int]) -> list[int]:
+    """The promises that these actors were to settle, in order."""
+    gone = set(actors)
+    return [
+        promise
+        for promise, (state, _, _, settler, _) in heap.entries("promises")
+        if state < KEPT and settler[0] == "actor" and settler[1] in gone
+    ]
+
+
 class _Walk:
     def __init__(self, heap: Heap) -> None:
         self.heap = heap

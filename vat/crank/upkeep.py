@@ -12,12 +12,12 @@ from dataspace.errors import KeeveError
 from dataspace.records import ZERO_HASH, Kind
 from dataspace.values import FrozenDict, FrozenList
 from vat.crank.chain import Chain, Step
-from vat.crank.collecting import Held, unreached, worthwhile
+from vat.crank.collecting import Held, owed_by, unreached, worthwhile
 from vat.crank.crank import Crank
 from vat.crank.powers import Powers
 from vat.crank.transaction import CrankDraft
 from vat.crank.upgrading import NotUpgraded, break_fibers, outdated, upgrade_all
-from vat.errors import Reentered, gone
+from vat.errors import Reentered, Unpaid, gone
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome
 from vat.heap.opcodes import Op
@@ -99,6 +99,12 @@ class Upkeep(Chain):
         try:
             self._begin(Asker("runtime", "collect")).message = FrozenDict({"collect": True})
             crank.note(Op.COLLECTED, FrozenList(actors), FrozenList(promises))
+            owed = owed_by(self.heap, actors)
+            if owed:
+                unpaid = crank.failed(
+                    Unpaid("who was to settle this is gone: nothing referred to it any more; ask again")
+                )
+                crank.settle_and_run(dict.fromkeys(owed, unpaid))
             return self._seal()
         except BaseException:
             crank.abandon()
