@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -161,6 +162,22 @@ async def test_a_tool_that_hangs_comes_to_its_timeout(hanging: str) -> None:
         end.set()
     assert isinstance(error, EffectTimeout)
     assert str(error).startswith("d.hang did not answer in its 0.05 s; it may have happened all the same")
+
+
+async def test_a_thread_can_find_out_that_nobody_waits_any_more() -> None:
+    ended = threading.Event()
+
+    @tool(timeout=0.05)
+    def work() -> None:
+        try:
+            while True:
+                trio.from_thread.check_cancelled()
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    assert isinstance((await outcome_of(Tools(work), "work")).error, EffectTimeout)
+    assert await trio.to_thread.run_sync(ended.wait, 30)
 
 
 async def test_threads_that_hang_leave_the_hosts_own_alone() -> None:
