@@ -381,6 +381,33 @@ def test_a_crank_that_is_abandoned_takes_back_what_its_fibers_did(world):
     assert world.waiting == 1
 
 
+def test_one_that_went_on_in_a_crank_that_was_abandoned_goes_on_from_before_it(world):
+    """Invariant 5."""
+    interrupt = [KeyboardInterrupt()]
+
+    @script
+    async def first_of_two(me: Agent) -> None:
+        me.value = me.want("shared")
+        me.log.append(["first", await me.value])
+        me.log.append(["second", await me.want("mine")])
+
+    @script
+    async def interrupting(me: Agent) -> None:
+        await me.value
+        if interrupt:
+            raise interrupt.pop()
+
+    world.go("first_of_two")
+    world.go("interrupting")
+    with pytest.raises(KeyboardInterrupt):
+        world.give("a")
+    assert (world.seen(), world.waiting) == ([], 2)
+    world.give("b")
+    world.give("c")
+    assert world.seen() == [["first", "b"], ["second", "c"]]
+    world.sound()
+
+
 def test_what_cannot_be_read_abandons_the_crank_and_not_the_fiber(world):
     """Invariant 22."""
     world.go("adding", 2)
