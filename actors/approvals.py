@@ -48,27 +48,6 @@ class Approver(Actor):
     _wanted: Map[int, Any]
     """In the order in which they were asked for: id, turn, call, since, and the promise that is owed."""
 
-    def ask(self, call: Mapping[str, Any], turn: int = 0) -> Promise:
-        """Have a person approve of a tool call: fulfilled when somebody does, broken with `CallRefused`.
-
-        `turn` is the number that its facts name, 0 where there are no turns.
-        """
-        self._asked += 1
-        waiting = {entry["id"] for _, entry in self._waiting()}
-        id = call["id"] if call["id"] not in waiting else f"{call['id']}.{self._asked}"
-        promise = owe(self)
-        kept = marked_call(call)
-        entry = {"id": id, "turn": turn, "call": kept, "since": self.now(), "promise": promise}
-        self._wanted[self._asked] = entry
-        function = kept["function"]
-        said = {"name": function["name"], "arguments": function.get("arguments")}
-        state_own(self, "approval-wanted", turn, self.session_id, id, **said)
-        return promise
-
-    def run(self, device: str, call: Mapping[str, Any], turn: int = 0) -> Promise:
-        """Have a device carry out a tool call, when a person has approved of it where that is needed."""
-        return self.device(device).run(marked_call(call)).then(self._came, device, call, turn, broken=self._stopped)
-
     def approve(self, id: str) -> None:
         """Let a call be made. Raises `NothingWaits`."""
         entry = self._take(id)
@@ -97,13 +76,31 @@ class Approver(Actor):
             for _, entry in self._waiting()
         ]
 
+    # What only its owner may ask.
+
+    def _ask(self, call: Mapping[str, Any], turn: int) -> Promise:
+        self._asked += 1
+        waiting = {entry["id"] for _, entry in self._waiting()}
+        id = call["id"] if call["id"] not in waiting else f"{call['id']}.{self._asked}"
+        promise = owe(self)
+        kept = marked_call(call)
+        entry = {"id": id, "turn": turn, "call": kept, "since": self.now(), "promise": promise}
+        self._wanted[self._asked] = entry
+        function = kept["function"]
+        said = {"name": function["name"], "arguments": function.get("arguments")}
+        state_own(self, "approval-wanted", turn, self.session_id, id, **said)
+        return promise
+
+    def _run(self, device: str, call: Mapping[str, Any], turn: int) -> Promise:
+        return self.device(device).run(marked_call(call)).then(self._came, device, call, turn, broken=self._stopped)
+
     def _came(self, output: Content, device: str, call: Mapping[str, Any], turn: int) -> Content:
         return output
 
     def _stopped(self, error: Exception, device: str, call: Mapping[str, Any], turn: int) -> Promise:
         if not isinstance(error, ApprovalWanted):
             raise error
-        return self.ask(call, turn).then(self._approved, device, call)
+        return self._ask(call, turn).then(self._approved, device, call)
 
     def _approved(self, said: bool, device: str, call: Mapping[str, Any]) -> Promise:
         return self.device(device).run(marked_call(call), approved=True).then(self._came, device, call, 0)
@@ -131,11 +128,14 @@ class Approvals(Part):
     __keeve_part__ = Approver
 
     def ask(self, call: Mapping[str, Any], turn: int = 0) -> Promise:
-        """As `Approver.ask`."""
-        promise: Promise = self.__getattr__("ask")(call, turn)
+        """Have a person approve of a tool call: fulfilled when somebody does, broken with `CallRefused`.
+
+        `turn` is the number that its facts name, 0 where there are no turns.
+        """
+        promise: Promise = self.inner("_ask", call, turn)
         return promise
 
     def run(self, device: str, call: Mapping[str, Any], turn: int = 0) -> Promise:
-        """As `Approver.run`."""
-        promise: Promise = self.__getattr__("run")(device, call, turn)
+        """Have a device carry out a tool call, when a person has approved of it where that is needed."""
+        promise: Promise = self.inner("_run", device, call, turn)
         return promise

@@ -32,14 +32,12 @@ class Toolkeeper(Approver):
     tool_device: Device = "tools"  # type: ignore[assignment]  # a field of that kind is given a name
     schemas: List[Mapping[str, Any]]
 
-    def replace(self, schemas: list[Mapping[str, Any]]) -> None:
-        """Offer these from now on."""
+    def _replace(self, schemas: list[Mapping[str, Any]]) -> None:
         self.schemas.clear()
         self.schemas.extend(schemas)
 
-    def call(self, call: Mapping[str, Any]) -> Promise:
-        """Have a tool call carried out; approved of by a person first where the tool wants that."""
-        return self.run(str(self.tool_device), call)
+    def _call(self, call: Mapping[str, Any]) -> Promise:
+        return self._run(str(self.tool_device), call, 0)
 
 
 class Toolbox(Part):
@@ -66,7 +64,7 @@ class Toolbox(Part):
 
     def call(self, call: Mapping[str, Any]) -> Promise:
         """Have one tool call carried out; approved of by a person first where the tool wants that."""
-        promise: Promise = self.__getattr__("call")(call)
+        promise: Promise = self.inner("_call", call)
         return promise
 
     async def run_all(self, calls: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Any]]:
@@ -80,4 +78,4 @@ class Toolbox(Part):
 
     def replace(self, tools: Any) -> None:
         """Offer these from now on: schemas, or a `Tools`."""
-        self.__getattr__("replace")(list(getattr(tools, "schemas", tools)))
+        self.inner("_replace", list(getattr(tools, "schemas", tools)))

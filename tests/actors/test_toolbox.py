@@ -169,6 +169,25 @@ async def test_after_a_crash_each_call_comes_to_what_its_tool_has_declared() -> 
     assert sorted(slow.ran) == ["look", "look", "pay"]
 
 
+async def test_a_fork_in_the_middle_of_calls_is_told_that_they_are_its_parents() -> None:
+    slow = Slow()
+    model = Plays(says(None, calls("a", "pay"), calls("b", "look")), says("done"))
+    devices = {"model": model, "tools": slow.tools}
+    quick = Settings(grace=0)
+    async with memory_host(actors=[Agent], devices=devices, settings=quick) as host, trio.open_nursery() as nursery:
+        agent = await host.spawn(Agent, "agent", tools=slow.tools)
+        nursery.start_soon(agent.turn, "go")
+        await slow.began.wait()
+        twin = await agent.fork(into="twin")
+        with trio.fail_after(30):
+            while len(messages := await twin.messages) < 5:  # noqa: ASYNC110 - the host has no event for it
+                await trio.sleep(0.01)
+        assert len(await agent.messages) == 2
+        nursery.cancel_scope.cancel()
+    assert all(content.startswith("This call failed: Forked: ") for content in heard(messages))
+    assert slow.ran == ["pay", "look"] or slow.ran == ["look", "pay"]
+
+
 async def test_an_agent_asks_a_person_before_a_call_that_wants_approval() -> None:
     done: list[str] = []
 

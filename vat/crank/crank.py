@@ -177,12 +177,17 @@ class Crank(Acting):
             outcome = self.fail(error)
         self.resolve(outcome, delivery.result)
 
-    def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's."""
+    def call(
+        self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any], *, inner: bool = False
+    ) -> Any:
+        """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's.
+
+        `inner` methods are only for an actor that this one is a part of.
+        """
         savepoint, doing, torn = self.savepoint(), self.at, self.torn
         read = self.heap.read
         try:
-            found, actor = self.find(to.actor, method)
+            found, actor = self.find(to.actor, method, inner=inner)
             kept, named = self.arguments(found, args, keywords)
             if type(found) is Method and found.waits:
                 return self._call_async(found, actor, to.actor, kept, named)

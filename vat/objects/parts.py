@@ -32,6 +32,10 @@ class Part(Near):
         super().__init__(ref)
         self._crank = crank
 
+    def inner(self, method: str, *args: Any) -> Any:
+        """Call a method that only its owner may, with an underscore before its name."""
+        return self._crank.call(self._ref, method, args, {}, inner=True)
+
     @property
     def ref(self) -> Ref:
         """The ref to it."""
