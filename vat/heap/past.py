@@ -6,7 +6,7 @@ The one rule: what is not durable has no past. Who asks for it is told `NotYet`,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dataspace.drafts import read_deeds
 from dataspace.records import Kind
@@ -17,6 +17,9 @@ from vat.heap.memory import VatMemory
 from vat.heap.operations import apply
 from vat.heap.refs import Promise, Ref
 from vat.heap.restore import Index, Lineage, checked_body, restore
+
+NEAR: Final = 16
+"""So many records are applied to a heap without looking for a snapshot."""
 
 
 class NotYet(Exception):
@@ -62,7 +65,7 @@ class StoredPast:
 
     def __init__(
         self,
-        lineage: Callable[[], Lineage],
+        make_lineage: Callable[[], Lineage],
         index: Index,
         cache: PageCache,
         memory: VatMemory,
@@ -71,7 +74,9 @@ class StoredPast:
         without: Callable[[], int | None],
         name: Callable[[bytes], str],
     ) -> None:
-        self._lineage = lineage
+        self._make_lineage = make_lineage
+        self._made: Lineage | None = None
+        self._names: dict[bytes, str] = {}
         self._index = index
         self._cache = cache
         self._memory = memory
@@ -83,16 +88,25 @@ class StoredPast:
         """The record of a seq, its body checked against its header."""
         if seq > self._durable():
             raise NotYet
-        return self._read(self._lineage(), seq)
+        return self._read(seq)
 
-    def _read(self, lineage: Lineage, seq: int) -> Recorded:
-        stored = lineage.at(seq)
+    @property
+    def _lineage(self) -> Lineage:
+        if self._made is None:
+            self._made = self._make_lineage()
+        return self._made
+
+    def _read(self, seq: int) -> Recorded:
+        stored = self._lineage.at(seq)
         header, body = stored.header, checked_body(stored)
         deeds = read_deeds(body.deeds, ref=Ref, promise=Promise, tree=decode_tree)
         uid = header.uid
+        id = self._names.get(uid)
+        if id is None:
+            id = self._names[uid] = self._name(uid)
         return Recorded(
             uid,
-            self._name(uid),
+            id,
             seq,
             header.kind,
             header.time,
@@ -107,12 +121,13 @@ class StoredPast:
         upto = seq - 1
         if upto > self._durable():
             raise NotYet
-        lineage, without = self._lineage(), self._without()
-        if heap is not None:
-            limit = upto if without is None else min(upto, without - 1)
-            nearest = next(iter(self._index.snapshots(lineage.uid, limit)), None)
-            if nearest is None or nearest.seq <= at:
-                for between in range(at + 1, seq):
-                    pass_on(heap, self._read(lineage, between))
-                return heap
+        lineage, without = self._lineage, self._without()
+        if heap is not None and (upto - at <= NEAR or not self._snapshot_since(at, upto, without)):
+            for between in range(at + 1, seq):
+                pass_on(heap, self._read(between))
+            return heap
         return restore(lineage, self._index, self._cache, upto, without=without, memory=self._memory).heap
+
+    def _snapshot_since(self, at: int, upto: int, without: int | None) -> bool:
+        newest = self._index.snapshots(self._lineage.uid, upto if without is None else min(upto, without - 1))
+        return bool(newest) and newest[0].seq > at
