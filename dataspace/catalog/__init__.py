@@ -1,8 +1,9 @@
 """How it is found: which sessions there are and where in the log their records and facts lie, derived from the log.
 
 `catalog` is all of it, put together, and made again when it is missing or bad; `recent` and `lookups` have the rows
-that it gives. `checking` holds it against the log. `tables`, `connections` and `packing` are its SQLite file, `writing`
-says who may write it; `recall` reads back what records said.
+that it gives, and `checked` holds each record that it leads to against what was asked. `checking` holds all of it
+against the log. `tables`, `questions`, `schema`, `connections` and `packing` are its SQLite file, `writing` says who
+may write it; `recall` reads back what records said, and `tree` is the Merkle tree over them.
 
 `catalog`, `checking`, `lookups` and `recent` are public, the others are private to the package.
 """

@@ -28,6 +28,7 @@ LATEST: Final = (1 << 63) - 1
 
 _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
+_Asked = TypeVar("_Asked", bound="Lookups")
 
 
 class Leg(NamedTuple):
@@ -45,13 +46,13 @@ class Snapshot(NamedTuple):
     covers: int
 
 
-def _steady(
-    ask: Callable[Concatenate[Lookups, _P], _Answer],
-) -> Callable[Concatenate[Lookups, _P], _Answer]:
+def steady(
+    ask: Callable[Concatenate[_Asked, _P], _Answer],
+) -> Callable[Concatenate[_Asked, _P], _Answer]:
     """A question that, when SQLite fails, is asked again of a catalog made anew: of a file, then of one in memory."""
 
     @wraps(ask)
-    def asked(self: Lookups, /, *arguments: _P.args, **options: _P.kwargs) -> _Answer:
+    def asked(self: _Asked, /, *arguments: _P.args, **options: _P.kwargs) -> _Answer:
         try:
             return ask(self, *arguments, **options)
         except KeeveError:
@@ -111,7 +112,7 @@ class Lookups:
 
     # Sessions.
 
-    @_steady
+    @steady
     def by_uid(self, uid: bytes) -> SessionRow | None:
         """The session with that uid, deleted ones included."""
         thread = self._recent.threads.get(uid)
@@ -124,7 +125,7 @@ class Lookups:
                 found = thread.over(found)
         return found
 
-    @_steady
+    @steady
     def session(self, id: str) -> SessionRow | None:
         """The session with that id, deleted ones included: an id that was ever used is never free again."""
         for recent in self._layers():
@@ -151,7 +152,7 @@ class Lookups:
             after = page[-1].id
         return found[:limit]
 
-    @_steady
+    @steady
     def _page(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
         rows = self._tables.listed(prefix, after, limit)
         uids = {row.id: row.uid for row in rows}
@@ -165,7 +166,7 @@ class Lookups:
         page = [known[id] if uids[id] not in changed else self.by_uid(uids[id]) for id in sorted(uids)]
         return [row for row in page if row is not None]
 
-    @_steady
+    @steady
     def with_pending(self) -> list[bytes]:
         """The uids of the sessions that must be woken at a start. O(their number)."""
         uids = dict.fromkeys(self._tables.pending())
@@ -189,7 +190,7 @@ class Lookups:
 
     # Places.
 
-    @_steady
+    @steady
     def at(self, position: int) -> int | None:
         """The address of the record at `position`; None when it has not been noted."""
         for recent in self._layers():
@@ -197,9 +198,14 @@ class Lookups:
                 return recent.address(position)
         return self._tables.address(position) if 0 < position <= self._stored else None
 
-    @_steady
     def position(self, uid: bytes, seq: int) -> int | None:
         """The position of the record at `seq` in a session's lineage: at or below a fork it is an ancestor's."""
+        place = self.place(uid, seq)
+        return None if place is None else place[1]
+
+    @steady
+    def place(self, uid: bytes, seq: int) -> tuple[bytes, int] | None:
+        """Whose record is at `seq` in a session's lineage, and its position."""
         passed: set[bytes] = set()
         at: bytes | None = uid if seq < LATEST else None
         while at is not None and at not in passed:
@@ -207,10 +213,10 @@ class Lookups:
             for recent in self._layers():
                 found = recent.position(at, seq)
                 if found is not None:
-                    return found
+                    return at, found
             found = self._tables.position(at, seq)
             if found is not None:
-                return found
+                return at, found
             row = self.by_uid(at)
             at = row.parent if row is not None and seq <= row.parent_seq else None
         return None
@@ -230,7 +236,7 @@ class Lookups:
                 break
         return found
 
-    @_steady
+    @steady
     def _snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, int]]:
         found = dict(self._tables.snapshots(uid, upto, limit))
         for recent in self._layers():
@@ -256,7 +262,7 @@ class Lookups:
             yield from page
             after = page[-1]
 
-    @_steady
+    @steady
     def some_positions(self, uid: bytes | None, label: str | None, after: int, upto: int) -> list[int]:
         """The first of those positions; none when there are no more. `upto` is not beyond the head."""
         stored = min(upto, self._stored)
@@ -284,7 +290,7 @@ class Lookups:
             after, page = self._some_standing(label, after, at)
             yield from page
 
-    @_steady
+    @steady
     def _some_standing(self, label: str, after: int, at: int) -> tuple[int, list[int]]:
         last, postings = self._mentions(label, after, at, held=at >= self.head.position)
         asserted = Counter([posting >> 1 for posting in postings if not posting & 1])
@@ -318,7 +324,7 @@ class Lookups:
                 return found[-1] >> 1, found
         return upto, []
 
-    @_steady
+    @steady
     def taken(self, first: int, last: int, at: int) -> set[Taken]:
         """The assertions of the positions `first` to `last` that had been taken back at position `at`."""
         found = set(self._tables.taken(first, last, at))

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from dataspace.drafts import Assertion, Handle, Load, Statement, read_deeds, read_statements
 from dataspace.facts import Fact
 from dataspace.log.marks import Damage
-from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
+from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, Store, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Header, Kind
 from dataspace.values import ERASED, Cell, Erased, FrozenDict, thaw
@@ -34,8 +34,12 @@ ANYTHING: Final = (Assertion(0, Fact(UNREADABLE, (), FrozenDict({}))),)
 
 _TELLING: Final = (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE)
 
-Locate = Callable[[bytes, int], "int | None"]
-"""The address of the record of a chain at a seq; None when there is none."""
+Locate = Callable[[bytes, int], "tuple[bytes, int] | None"]
+"""Whose record is at a seq of a lineage, and its address; None when there is none."""
+
+
+class Mistaken(LookupError):
+    """A record is not the one that the catalog led to. Does not leave this package: the catalog is made anew."""
 
 
 class Notable(Protocol):
@@ -128,7 +132,11 @@ class Recall:
         """
         found = self._kept.get(address)
         if found is None:
-            found, size = self._read(self.store.read(address))
+            try:
+                stored = self.store.read(address)
+            except NoSuchRecord as error:
+                raise Mistaken from error
+            found, size = self._read(stored)
             if size <= LARGE:
                 while len(self._kept) >= KEPT:
                     del self._kept[next(iter(self._kept))]
@@ -141,10 +149,13 @@ class Recall:
 
     def asserted(self, uid: bytes, handle: Handle) -> tuple[Said, Fact] | None:
         """The record and the fact that `handle` names in the lineage of `uid`; None when there is none."""
-        address = self._locate(uid, handle.seq)
-        if address is None:
+        located = self._locate(uid, handle.seq)
+        if located is None:
             return None
+        owner, address = located
         said = self.said(address)
+        if (said.header.uid, said.header.seq) != (owner, handle.seq):
+            raise Mistaken
         for statement in said.statements:
             if statement.at == handle.operation and isinstance(statement, Assertion):
                 return said, statement.fact
@@ -173,10 +184,17 @@ class Recall:
         return Said(header, header.hash, stored.address, statements), size
 
     def _far(self, uid: bytes, cell: Cell) -> str | bytes | Erased:
-        address = self._locate(uid, cell.seq)
-        if address is None:
+        located = self._locate(uid, cell.seq)
+        if located is None:
             raise BadEncoding(f"a fact refers to cell {cell.number} of seq {cell.seq}, which is not there")
-        return self.store.read(address).cell(cell.number)
+        owner, address = located
+        try:
+            stored = self.store.read(address)
+        except NoSuchRecord as error:
+            raise Mistaken from error
+        if (stored.header.uid, stored.header.seq) != (owner, cell.seq):
+            raise Mistaken
+        return stored.cell(cell.number)
 
 
 def _reading(stored: Stored) -> Load:

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, overload
 import trio
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.catalog.recall import Notable, noted
+from dataspace.catalog.recall import Mistaken, Notable, noted
 from dataspace.errors import KeeveError, is_interrupt
 from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
@@ -178,7 +178,7 @@ class Reader:
         """What matches and holds at position `at` (now): asserted there or before and not taken back."""
         head = self._space.catalog.head.position
         last = head if at is None else min(head, self._space.places.end(at))
-        return list(self._search(pattern, session, lineage).held(last))
+        return self._search(pattern, session, lineage).held(last)
 
     def proof(self, event: Event) -> Proof:
         """What ties `event`, which this reader has seen, to its record's hash.
@@ -187,10 +187,11 @@ class Reader:
         """
         space = self._space
         legs = self._view.legs
-        address = space.catalog.at(event.position)
-        if address is None or (legs is not None and event.uid not in {leg.uid for leg in legs}):
+        if not 0 < event.position <= space.catalog.head.position or (
+            legs is not None and event.uid not in {leg.uid for leg in legs}
+        ):
             raise NotProven(event.position, "this reader has no such record")
-        stored = space.store.read(address)
+        stored = space.catalog.stored(event.position)
         body = stored.body()
         salt = body.salts[SALT:]
         opened = None
@@ -226,7 +227,7 @@ class Dataspace(Reader):
         self.store = store
         self.catalog = catalog
         self.places = Places(store, catalog)
-        self.waiting = Waiting(catalog.recall)
+        self.waiting = Waiting(catalog.asserted)
         self._due: trio.Event | None = None
 
     @property
@@ -278,10 +279,18 @@ class Dataspace(Reader):
 
 
 def _query(search: Search, cursor: Cursor, upto: int) -> Iterator[Event]:
-    inside = cursor.operation is not None
-    for position in search.places(cursor.position - inside, upto):
-        said = search.said(position)
-        yield from search.events(said, cursor.operation if position == cursor.position else None)
+    after, inside = cursor.position, cursor.operation
+    while True:
+        try:
+            for position in search.places(after - (inside is not None), upto):
+                events = search.events(search.said(position), inside if position == after else None)
+                yield from events
+                after, inside = position, None
+        except Mistaken:
+            if not search.catalog.doubt():
+                raise
+        else:
+            return
 
 
 def _pattern(pattern: str | Pattern) -> Pattern:

@@ -13,6 +13,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import trio
 
+from dataspace.catalog.recall import Mistaken
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
@@ -114,6 +115,7 @@ class Observation(Generic[Wanted]):
         while True:
             head = places.head
             last = head.position if until is None else min(until, head.position)
+            mistaken = False
             for position in search.places(after - (inside is not None), last):
                 try:
                     said = search.said(position)
@@ -124,11 +126,20 @@ class Observation(Generic[Wanted]):
                         raise
                     yield search.unreadable(position, error)
                     continue
+                except Mistaken:
+                    if not search.catalog.doubt():
+                        raise
+                    mistaken = True
+                    break
                 yield from events
                 self._cursor = Cursor(head.log_id, position, said.hash)
                 considered += 1
                 if considered % TURN == 0:
                     yield "more"
+            if mistaken:
+                if self._cursor.position >= after:
+                    after, inside = self._cursor.position, self._cursor.operation
+                continue
             if last > self._cursor.position:
                 self._cursor = head if last == head.position else places.at(last)
             after, inside = max(after, last), None

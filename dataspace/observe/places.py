@@ -94,6 +94,4 @@ class Places:
             for stored in self.store.scan(self.catalog.at(self.catalog.head.position)):
                 if stored.header.position == position:
                     return stored.header.hash
-        address = self.catalog.at(position)
-        assert address is not None
-        return self.store.read(address).header.hash
+        return self.catalog.stored(position).header.hash

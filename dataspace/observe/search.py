@@ -15,7 +15,7 @@ from typing import Final
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.lookups import LATEST
-from dataspace.catalog.recall import Said
+from dataspace.catalog.recall import Mistaken, Said
 from dataspace.catalog.recent import Taken
 from dataspace.drafts import Assertion, Handle, Statement
 from dataspace.facts import Fact
@@ -61,15 +61,35 @@ class Search:
             yield from self.catalog.positions(leg.uid, self._label, after, last)
 
     def said(self, position: int) -> Said:
-        """The record at `position`. Raises `SessionDamaged`, which names the session by its id."""
-        address = self.catalog.at(position)
-        if address is None:
-            raise LookupError(f"position {position} has not been noted")
+        """The record at one of those places. Raises `SessionDamaged`, which names the session by its id; `Mistaken`
+        where the catalog has led to a record of another session or of other words."""
         try:
-            return self.catalog.recall.said(address)
+            said = self.catalog.said(position)
         except SessionDamaged as error:
-            uid = self.catalog.recall.store.read(address).header.uid
+            uid = self.catalog.stored(position).header.uid
             raise SessionDamaged(self._name(uid), error.seq, error.position, error.what) from error
+        if not self._belongs(said):
+            raise Mistaken
+        return said
+
+    def _belongs(self, said: Said) -> bool:
+        """Whether a record is one of those that were looked for, as far as it says anything."""
+        header = said.header
+        if self._upto is not None and not (
+            header.seq <= self._upto.get(header.uid, -1)
+            and self.catalog.position(header.uid, header.seq) == header.position
+        ):
+            return False
+        if self._label is None or not said.statements:
+            return True
+        return any(self._tells(header.uid, statement) for statement in said.statements)
+
+    def _tells(self, uid: bytes, statement: Statement) -> bool:
+        """Whether a statement may be about the label that is looked for."""
+        if isinstance(statement, Assertion):
+            return statement.fact.label == self._label
+        found = self.catalog.asserted(uid, statement.handle)
+        return found is None or found[1].label == self._label
 
     def events(self, said: Said, after: int | None = None) -> list[Event]:
         """The events of a record, those after operation `after` if it is given."""
@@ -104,13 +124,20 @@ class Search:
 
     def unreadable(self, position: int, error: SessionDamaged) -> Unreadable:
         """What is said in the place of a record that cannot be read."""
-        address = self.catalog.at(position) or 0
-        header = self.catalog.recall.store.read(address).header
+        header = self.catalog.stored(position).header
         cursor = Cursor(self._log_id, position, header.hash)
         return Unreadable(position, self._name(header.uid), header.uid, header.seq, error.what, cursor)
 
-    def held(self, at: int) -> Iterator[Held]:
+    def held(self, at: int) -> list[Held]:
         """What matches and holds at position `at`, in the order of assertion."""
+        while True:
+            try:
+                return list(self._all_held(at))
+            except Mistaken:
+                if not self.catalog.doubt():
+                    raise
+
+    def _all_held(self, at: int) -> Iterator[Held]:
         if self.view.legs is None and self._label is not None:
             places = self.catalog.standing(self._label, at)
         else:
@@ -140,7 +167,7 @@ class Search:
         if isinstance(statement, Assertion):
             fact: Fact | None = statement.fact
         else:
-            found = self.catalog.recall.asserted(said.header.uid, statement.handle)
+            found = self.catalog.asserted(said.header.uid, statement.handle)
             fact = None if found is None else found[1]
         seen = None if fact is None else self.view.of(fact)
         captures = None if seen is None else self.pattern.match(seen)

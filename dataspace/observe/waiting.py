@@ -9,13 +9,13 @@ The one rule: this file wakes and never reads for anybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import trio
 from sortedcontainers import SortedDict
 
-from dataspace.catalog.recall import ANYTHING, Notable, Recall
-from dataspace.drafts import Assertion, Statement
+from dataspace.catalog.recall import ANYTHING, Notable, Said
+from dataspace.drafts import Assertion, Handle, Statement
 from dataspace.facts import Fact
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.interest import Interest
@@ -35,10 +35,10 @@ class Parked:
 
 
 class Waiting:
-    """Those who wait. `recall` finds the facts that are retracted."""
+    """Those who wait. `asserted` finds the facts that are retracted."""
 
-    def __init__(self, recall: Recall) -> None:
-        self._recall = recall
+    def __init__(self, asserted: Callable[[bytes, Handle], tuple[Said, Fact] | None]) -> None:
+        self._asserted = asserted
         self._everywhere: Interest[Parked] = Interest()
         self._by_session: dict[bytes, Interest[Parked]] = {}
         self._by_position: SortedDict[tuple[int, int], Parked] = SortedDict()
@@ -119,7 +119,7 @@ class Waiting:
         if isinstance(statement, Assertion):
             return statement.fact
         try:
-            found = self._recall.asserted(uid, statement.handle)
+            found = self._asserted(uid, statement.handle)
         except SessionDamaged:
             return None  # nobody can be shown what cannot be read
         return None if found is None else found[1]

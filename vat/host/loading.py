@@ -15,7 +15,7 @@ from typing import Any
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
-from dataspace.log.store import Store
+from dataspace.log.store import NoSuchRecord, Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.dataspace import NoSuchSession
 from snapshots.cache import PageCache
@@ -24,7 +24,7 @@ from vat.crank.vat import Powers, Vat
 from vat.errors import gone
 from vat.heap.memory import BadSnapshotPage, VatMemory
 from vat.heap.past import StoredPast
-from vat.heap.restore import Lineage, Restored, restore
+from vat.heap.restore import BrokenChain, Lineage, Restored, restore
 from vat.host.residents import Resident
 from vat.objects.types import Types
 
@@ -95,7 +95,7 @@ class Loader:
 
     def row(self, uid: bytes) -> Row:
         """What the catalog says of a session. Raises `NoSuchSession` or `Deleted`."""
-        row = self._catalog.by_uid(uid)
+        row = self._catalog.headed(uid)
         if row is None:
             raise NoSuchSession(uid.hex())
         if row.deleted:
@@ -145,6 +145,12 @@ class Loader:
     def restored(self, uid: bytes, upto: int) -> Restored:
         """A session's heap as of a seq, from what is stored."""
         without = self._bad_from.get(uid)
+        try:
+            return restore(self.lineage(uid), self._catalog, self.cache, upto, without=without)
+        except (BrokenChain, NoSuchRecord):
+            # Either the log is broken, or the catalog, which has led here.
+            if not self._catalog.doubt():
+                raise
         return restore(self.lineage(uid), self._catalog, self.cache, upto, without=without)
 
     def _damage(self, row: Row) -> SessionDamaged | None:

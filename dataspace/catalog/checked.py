@@ -1,0 +1,95 @@
+"""Records that the catalog leads to, each held against what was asked for.
+
+A row of the catalog may be wrong and look sound. Whoever follows it comes to another record than the one that was
+asked for, and the record's header says so: then the catalog is made anew from the log, and asked again.
+
+The one rule: what comes out of here is what the log has at that place. (What a row leaves out, nobody misses here;
+`checking` finds it.)
+"""
+
+from __future__ import annotations
+
+from dataspace.catalog.lookups import Lookups, steady
+from dataspace.catalog.recall import Mistaken, Recall, Said
+from dataspace.catalog.recent import SessionRow
+from dataspace.catalog.tables import Tables
+from dataspace.drafts import Handle
+from dataspace.facts import Fact
+from dataspace.log.store import NoSuchRecord, Store, Stored
+from dataspace.records import Kind
+
+
+class Checked(Lookups):
+    """The records of a `Catalog`'s `store`, by position, by seq, and by handle."""
+
+    def __init__(self, tables: Tables, store: Store) -> None:
+        super().__init__(tables)
+        self._store = store
+        self._doubts = 0
+        self.recall = Recall(store, self._locate)
+
+    @steady
+    def stored(self, position: int) -> Stored:
+        """The record at `position`, which has been noted."""
+        try:
+            stored = self._store.read(self._address(position))
+        except NoSuchRecord as error:
+            raise Mistaken from error
+        if stored.header.position != position:
+            raise Mistaken
+        return stored
+
+    @steady
+    def said(self, position: int) -> Said:
+        """What the record at `position`, which has been noted, said. Raises `SessionDamaged`."""
+        said = self.recall.said(self._address(position))
+        if said.header.position != position:
+            raise Mistaken
+        return said
+
+    @steady
+    def asserted(self, uid: bytes, handle: Handle) -> tuple[Said, Fact] | None:
+        """The record and the fact that `handle` names in the lineage of `uid`; None when there is none."""
+        return self.recall.asserted(uid, handle)
+
+    @steady
+    def headed(self, uid: bytes) -> SessionRow | None:
+        """The session with that uid, deleted ones included, and its head as the log has it. Costs a read."""
+        row = self.by_uid(uid)
+        if row is not None:
+            header = self.stored(row.position).header
+            if (header.uid, header.seq, header.hash) != (uid, row.seq, row.hash):
+                raise Mistaken
+            if row.position <= self._stored and self._tables.position(uid, row.seq + 1) is not None:
+                raise Mistaken  # it was the head once
+            tombstone = self.stored(row.deleted).header if row.deleted else None
+            if (
+                (header.kind == Kind.DELETE)
+                if tombstone is None
+                else (tombstone.uid, tombstone.kind) != (uid, Kind.DELETE)
+            ):
+                raise Mistaken
+        return row
+
+    def doubt(self) -> bool:
+        """Make the catalog anew: it has led to a record of another session, or of other words, than was asked for.
+
+        Once in its file and once in memory; after that it is right, and this gives False.
+        """
+        self._doubts += 1
+        if self._doubts == 1:
+            self.rebuild()
+        elif self._doubts == 2:
+            self.leave_file()
+        return self._doubts <= 2
+
+    def _address(self, position: int) -> int:
+        address = self.at(position)
+        if address is None:
+            raise Mistaken
+        return address
+
+    def _locate(self, uid: bytes, seq: int) -> tuple[bytes, int] | None:
+        """Whose record is at `seq` of a lineage, and its address."""
+        place = self.place(uid, seq)
+        return None if place is None else (place[0], self._address(place[1]))
