@@ -1,7 +1,7 @@
 """The front door: what users import. `docs/` says how each is used; `keeve.errors` has what can be raised.
 
     open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
-    SessionRow, EffectStatus                                what a host lists
+    SessionRow, EffectStatus, Piece                         what a host lists, and what watching gives
     Session, Tools, McpTools, tool, TurnInterrupted         a conversation with a model, and its tools
     Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
@@ -48,6 +48,7 @@ from vat.heap.refs import Promise, Ref, cancel, near
 from vat.host.engine import Settings
 from vat.host.host import EffectStatus, Host
 from vat.host.outside import HostRef, Snapshot
+from vat.host.watching import Piece
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set
 from vat.objects.types import read
@@ -82,6 +83,7 @@ __all__ = [
     "Model",
     "NotAValue",
     "Pattern",
+    "Piece",
     "Policy",
     "Promise",
     "Ref",
