@@ -1,7 +1,7 @@
 """Named points at which a process ends itself, so that each can be hit on purpose.
 
 A `Killer` is told which point, and which time of reaching it; `PointFiles` tells it of every step of a commit, by what
-the batch holds; devices, and what else is passed through, tell it themselves.
+the batch holds; devices tell it themselves, and `tell_of_the_rest` and `tell_of_fibers` have parts of the host do so.
 
 The one rule: a process that dies here has said so first, in a file that is synced.
 """
@@ -9,12 +9,18 @@ The one rule: a process that dies here has said so first, in a file that is sync
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
+from dataspace.catalog import catalog, tables
 from dataspace.log.files import Files
 from dataspace.log.frames import Type, parse, record_head
 from dataspace.records import Kind
+from vat.crank.fibers import Fibers
+from vat.crank.rerun import Rerun
+from vat.heap import restore
+from vat.host.errands import Errands
 
 EXIT: Final = 137
 
@@ -30,14 +36,25 @@ POINTS: Final = (
     "segment: before it is made",
     "segment: made, and empty",
     "catalog: in a transaction",
+    "restoring: between two records",
     "model: asked",
     "model: answered, not recorded",
     "tool: started, not called",
     "tool: called, no outcome",
+    "tool: answered, not recorded",
     "resolving: before",
     "resolving: after",
 )
 """The points, by name."""
+
+FIBERS: Final = (
+    "fiber: to go on",
+    "fiber: has gone on, not recorded",
+    "fiber: run again, at its beginning",
+    "fiber: run again, between two parts",
+    "fiber: run again, to go on",
+)
+"""Those that only a fiber comes to."""
 
 _SPECIAL: Final = {
     Kind.CREATED: "created",
@@ -156,3 +173,69 @@ class PointFiles(Files):
         if not kinds:
             return "settling" if commits else ""
         return next((name for kind, name in _SPECIAL.items() if kind in kinds), "crank")
+
+
+def tell_of_the_rest(killer: Killer) -> None:
+    """Have catalog, restore and errands tell of the points in them. This process is only a test, and stays so."""
+    _around(tables.Tables, "_write", after=lambda: killer.reached("catalog: in a transaction"))
+    catalog.RUN = 40  # type: ignore[misc]  # so that there are transactions on the way
+    _around(restore, "apply", before=lambda: killer.reached("restoring: between two records"))
+    settled = Errands._settled
+
+    def come(self: Any, wanted: Any, outcome: Any) -> None:
+        if wanted.device == "tools":
+            killer.reached("tool: answered, not recorded")
+        settled(self, wanted, outcome)
+
+    Errands._settled = come  # type: ignore[method-assign]  # as said above
+
+
+def tell_of_fibers(killer: Killer) -> None:
+    """Have fibers tell of the points that they come to. This process is only a test, and stays so."""
+    advance, again, run = Fibers.advance, Fibers._again, Rerun._run
+    running: list[int] = []
+    """The parts that were run again by the runs that are under way."""
+
+    def advancing(self: Any, *args: Any) -> Any:
+        if running:
+            return advance(self, *args)
+        killer.reached("fiber: to go on")
+        returned = advance(self, *args)
+        killer.reached("fiber: has gone on, not recorded")
+        return returned
+
+    def running_again(self: Any, number: int) -> Any:
+        killer.reached("fiber: run again, at its beginning")
+        running.append(0)
+        try:
+            fiber = again(self, number)
+        finally:
+            running.pop()
+        killer.reached("fiber: run again, to go on")
+        return fiber
+
+    def next_part(self: Any, *args: Any) -> None:
+        running[-1] += 1
+        if running[-1] > 1:
+            killer.reached("fiber: run again, between two parts")
+        run(self, *args)
+
+    Fibers.advance, Fibers._again, Rerun._run = (  # type: ignore[method-assign]  # as said above
+        advancing,
+        running_again,
+        next_part,
+    )
+
+
+def _around(
+    owner: Any, name: str, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
+) -> None:
+    function = getattr(owner, name)
+
+    def told(*args: Any) -> Any:
+        before()
+        returned = function(*args)
+        after()
+        return returned
+
+    setattr(owner, name, told)

@@ -1,4 +1,4 @@
-"""A process that plays a transcript through a `Session`, and may be told to die on the way.
+"""A process that plays a transcript, through a `Session` or an async method, and may be told to die on the way.
 
 Run as a program it is a nursery of such processes (`tests.crash.nursery`).
 
@@ -11,23 +11,29 @@ request ids.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import trio
 
+from actors.calls import UNKNOWN, user
 from actors.models.scripted import ScriptedModel
 from actors.session import Session
-from dataspace.catalog import catalog, tables
+from actors.talking import Message, Model
+from actors.toolbox import Toolbox
+from actors.tools import tool
+from dataspace.values import Text
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
-from tests.crash.kill_points import Killer, PointFiles, append_line
+from tests.crash.conversations import beside_each_other, ended, outputs_in, read_transcript
+from tests.crash.kill_points import Killer, PointFiles, append_line, tell_of_fibers, tell_of_the_rest
 from tests.crash.nursery import serve
 from vat.devices.devices import Effect, effect
 from vat.host.engine import Settings
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
 
 SETTINGS = Settings(first_snapshot=12, snapshot_cranks=30)
 SEGMENT_BYTES = 60_000
@@ -38,6 +44,8 @@ BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": 
 class Life:
     """One process: where it works, what it plays, and how it is to die.
 
+    through: a `Session`, or the loop of `Agent`. beside: the seed by which calls are made beside each other; 0 for
+    one after another. unknown: whether calls of unknown outcome are settled with what is recorded, or left.
     point, nth: the named point, and the time of reaching it. at: the file operation.
     """
 
@@ -45,9 +53,20 @@ class Life:
     transcript: str
     outside: str
     messages: int
+    through: Literal["session", "loop"] = "session"
+    beside: int = 0
+    unknown: Literal["settled", "left"] = "settled"
     point: str = ""
     nth: int = 1
     at: str = ""
+
+    @property
+    def said(self) -> list[dict[str, Any]]:
+        """The transcript as this life plays it."""
+        said = read_transcript(self.transcript, self.messages)
+        if self.beside:
+            said = beside_each_other(said, self.beside)
+        return ended(said) if self.through == "loop" else said
 
 
 class Outside:
@@ -69,25 +88,41 @@ class Outside:
         return path.read_text().splitlines() if path.exists() else []
 
 
-def read_transcript(path: str | Path, messages: int) -> list[dict[str, Any]]:
-    """The first `messages` messages of a transcript, ended by an answer that calls a tool."""
-    said: list[dict[str, Any]] = [json.loads(line) for line in Path(path).read_text().splitlines()[:messages]]
-    while said[-1]["role"] != "assistant":
-        said.pop()
-    return said
+@actor("transcripts.agent", version=1)
+class Agent(Actor):
+    """The loop that people write."""
+
+    model: Model
+    tools: Toolbox
+    messages: List[Message]
+
+    async def turn(self, text: Text) -> Text:
+        self.messages.append(user(text))
+        while True:
+            reply = await self.model.complete(self.messages.view(), tools=self.tools.view())
+            self.messages.append(reply)
+            if not reply.get("tool_calls"):
+                return reply["content"]
+            for call, outcome in await self.tools.run_all(reply["tool_calls"]):
+                self.messages.append(tool(call, outcome))
 
 
-class Model(ScriptedModel):
-    """The scripted model, with points around its answer."""
+class Teller(ScriptedModel):
+    """The scripted model, with points around its answer. A call of unknown outcome may have any answer."""
 
     def __init__(self, transcript: Sequence[Mapping[str, Any]], killer: Killer) -> None:
         super().__init__(transcript)
+        self._outputs = outputs_in(transcript)  # type: ignore[arg-type]  # they are dicts
         self._killer = killer
 
     @effect(on_crash="retry")
     async def complete(self, effect: Effect, messages: Any, *, tools: Any = None, **options: Any) -> dict[str, Any]:
         self._killer.reached("model: asked")
-        answer = await super().complete(effect, messages, tools=tools, **options)
+        heard = [
+            {**said, "content": self._outputs[said["tool_call_id"]]} if said["content"] == UNKNOWN else said
+            for said in messages
+        ]
+        answer = await super().complete(effect, heard, tools=tools, **options)
         self._killer.reached("model: answered, not recorded")
         return answer
 
@@ -114,41 +149,38 @@ async def play(life: Life) -> None:
     killer = Killer(life.point, life.nth, outside.died)
     points = PointFiles(killer)
     files = crash_files_from({CRASH_AT: life.at}) if life.at else points
-    transcript = read_transcript(life.transcript, life.messages)
-    outputs = {said["tool_call_id"]: said["content"] for said in transcript if said["role"] == "tool"}
-    write = tables.Tables._write
-
-    def interrupted(self: Any, db: Any, recent: Any) -> None:
-        write(self, db, recent)
-        killer.reached("catalog: in a transaction")
-
-    tables.Tables._write = interrupted  # type: ignore[method-assign]  # this process is only a test
-    catalog.RUN = 40  # type: ignore[misc]  # as above: so that there are transactions on the way
+    transcript = life.said
+    outputs = outputs_in(transcript)
+    tell_of_the_rest(killer)
+    tell_of_fibers(killer)
     async with (
         open_host(
             life.folder,
             files=files,
-            unknown="hold",
-            devices={"model": Model(transcript, killer), "tools": Shell(outputs, killer, outside)},
-            settings=attrs.evolve(SETTINGS, hold_unknown=True),
+            actors=[Agent],
+            devices={"model": Teller(transcript, killer), "tools": Shell(outputs, killer, outside)},
+            settings=attrs.evolve(SETTINGS, hold_unknown=life.unknown == "settled"),
             segment_bytes=SEGMENT_BYTES,
         ) as host,
         trio.open_nursery() as nursery,
     ):
         points.phase = ""
-        nursery.start_soon(settle_unknown, host, outputs, outside, killer)
-        session = await host.spawn(
-            Session,
-            "t",
-            request="spawn",
-            system=transcript[0]["content"],
-            max_steps=sum(said["role"] == "assistant" for said in transcript),
-            tools=[BASH],
-        )
+        if life.unknown == "settled":
+            nursery.start_soon(settle_unknown, host, outputs, outside, killer)
+        session = await begin(life, host, transcript)
         await session.turn(transcript[1]["content"], request="turn")
         nursery.cancel_scope.cancel()
         points.phase = "closing"
     append_line(outside.ended, "over")
+
+
+async def begin(life: Life, host: Any, transcript: list[dict[str, Any]]) -> Any:
+    """The session of the conversation."""
+    if life.through == "loop":
+        return await host.spawn(Agent, "t", request="spawn", messages=transcript[:1], tools=[BASH])
+    answers = sum(said["role"] == "assistant" for said in transcript)
+    system = transcript[0]["content"]
+    return await host.spawn(Session, "t", request="spawn", system=system, max_steps=answers, tools=[BASH])
 
 
 async def settle_unknown(host: Any, outputs: Mapping[str, str], outside: Outside, killer: Killer) -> None:
