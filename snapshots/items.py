@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList
+from dataspace.values import CelledDict, CelledList, FrozenDict, FrozenList, with_items
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from snapshots.nodes import KeyedLeaf, ListLeaf, MapLeaf, Node
@@ -41,19 +41,14 @@ def holders(here: Any) -> list[Any]:
 def with_trees(item: Any, change: Callable[[Any], Any]) -> Any:
     """An item with `change` of each tree in it."""
     kind: Any = type(item)
-    changed: Any
     if kind in _TREES:
         return change(item)
     if kind in _DICTS:
         if _HOLDERS.isdisjoint(map(type, item.values())):
             return item
-        changed = {key: with_trees(inner, change) for key, inner in item.items()}
-        same = all(changed[key] is inner for key, inner in item.items())
     elif kind in _LISTS:
         if _HOLDERS.isdisjoint(map(type, item)):
             return item
-        changed = [with_trees(inner, change) for inner in item]
-        same = all(map(lambda new, old: new is old, changed, item))
     else:
         return item
-    return item if same else kind(changed)
+    return with_items(item, lambda inner: with_trees(inner, change), kind, kind)

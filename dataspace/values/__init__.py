@@ -7,10 +7,11 @@ three.
 This is the front door of five rooms, and the one rule is to import values from here. `kinds` has the types: those
 above; lists and dicts as they are when they have entered, `FrozenList` and `FrozenDict`, which raise `FrozenValue`;
 `Text`, which declares content that is kept in a cell, the reference to one, `Cell`, and what holds such references:
-`CelledList`, `CelledDict`, `CelledBlob`, and the types of all of them, `CELLED`; `SYMBOL_TEXT`, what a symbol may look
-like. `freezing` goes into a value, `freeze` (up to `MAX_DEPTH` and `MAX_SIZE`; else `NotAValue`; with content from
-`CELL_BYTES` on to a `CellSink`), and out of it, `thaw`. `encoding` gives its bytes, `digest_of` them and the `key_of` a
-value in an index; `ordering` the order of the keys of maps and sets, `scalar_key`; `rendering` its text, `render`.
+`CelledList`, `CelledDict`, `CelledBlob`, and the types of all of them, `CELLED`; `with_items`, a list or dict made anew
+where it changes; `SYMBOL_TEXT`, what a symbol may look like. `freezing` goes into a value, `freeze` (up to `MAX_DEPTH`
+and `MAX_SIZE`; else `NotAValue`; with content from `CELL_BYTES` on to a `CellSink`), and out of it, `thaw`. `encoding`
+gives its bytes, `digest_of` them and the `key_of` a value in an index; `ordering` the order of the keys of maps and
+sets, `scalar_key`; `rendering` its text, `render`.
 """
 
 from dataspace.values.encoding import digest_of, key_of
@@ -34,6 +35,7 @@ from dataspace.values.kinds import (
     Symbol,
     Text,
     Value,
+    with_items,
 )
 from dataspace.values.ordering import scalar_key
 from dataspace.values.rendering import render
@@ -68,4 +70,5 @@ __all__ = [
     "render",
     "scalar_key",
     "thaw",
+    "with_items",
 ]

@@ -12,6 +12,8 @@ form, which is what users see). `CELLED` is the set of those types.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from operator import is_
 from typing import Any, ClassVar, Final, NoReturn, TypeAlias
 
 import attrs
@@ -252,6 +254,20 @@ class CelledDict(FrozenDict):
 
     __slots__ = ()
     celled: ClassVar[bool] = True
+
+
+def with_items(
+    value: list[Any] | tuple[Any, ...] | dict[str, Any],
+    change: Callable[[Any], Any],
+    listed: Callable[[list[Any]], Any] = FrozenList,
+    mapped: Callable[[dict[str, Any]], Any] = FrozenDict,
+) -> Any:
+    """A list or dict with `change` of each item, made by `listed` or `mapped`; the very same where it changes none."""
+    if isinstance(value, dict):
+        items = {key: change(item) for key, item in value.items()}
+        return value if all(map(is_, items.values(), value.values())) else mapped(items)
+    changed = [change(item) for item in value]
+    return value if all(map(is_, changed, value)) else listed(changed)
 
 
 CELLED: Final[frozenset[type]] = frozenset({Cell, CelledBlob, CelledList, CelledDict})

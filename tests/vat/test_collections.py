@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +14,7 @@ from vatmaker import World, assert_restores, dump, operations
 from dataspace.values import FrozenList, NotAValue, Symbol, scalar_key
 from vat.heap.opcodes import Op
 from vat.objects.actor import Actor, actor
-from vat.objects.collections import List, Map, Set
+from vat.objects.collections import List, Map, Set, plain
 
 script: list[Any] = []
 
@@ -278,3 +279,20 @@ def test_collections_page_out_and_load_what_is_looked_at(world, shelf):
     run(world, again, lambda me: me.items.append("more"))
     assert again.log.loads < 20, "an append does not load the list"
     assert_restores(world, again)
+
+
+def test_what_is_held_twice_is_looked_at_once() -> None:
+    """Invariant 41: what grows with the power of its depth is refused, and not copied to see whether it should be."""
+    looks = 0
+
+    class Looked(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    value: list[Any] = []
+    for _ in range(12):
+        value = Looked([value, value])
+    assert plain(value) is value
+    assert looks < 3 * 12

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Mutable
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
-from dataspace.values import MAX_DEPTH, Value
+from dataspace.values import MAX_DEPTH, Value, with_items
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from vat.heap.heap import Heap
@@ -357,21 +357,21 @@ def view_of(heap: Heap, tree: Any) -> ListView[Any] | MapView[Any, Any] | SetVie
     return view
 
 
-def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
+def plain(value: Any, within: tuple[int, ...] = (), made: dict[int, Any] | None = None) -> Any:
     """A value with the collections and views in it copied, and actors as their refs; the very same without any.
 
-    `within` are the containers that it is in: one which contains itself is left as it is.
+    `within` are the containers that it is in: one which contains itself is left as it is. `made` has what became of
+    those that were met before, each beside itself: what is held twice is looked at once.
     """
     if isinstance(value, _Handle | View):
         return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # one of the kinds
     if hasattr(type(value), "__keeve_root__"):
         return value.ref
-    changed: Any
     if not isinstance(value, dict | list | tuple) or id(value) in within or len(within) > MAX_DEPTH:
         return value
-    inside = (*within, id(value))
-    if isinstance(value, dict):
-        changed = {key: plain(item, inside) for key, item in value.items()}
-        return value if all(changed[key] is item for key, item in value.items()) else changed
-    changed = [plain(item, inside) for item in value]
-    return value if all(map(lambda new, old: new is old, changed, value)) else changed
+    made = {} if made is None else made
+    known = made.get(id(value))
+    if known is None:
+        inside = (*within, id(value))
+        known = made[id(value)] = (value, with_items(value, lambda item: plain(item, inside, made), list, dict))
+    return known[1]
