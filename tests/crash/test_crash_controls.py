@@ -79,13 +79,13 @@ def test_without_the_chain_check_two_owners_make_a_mixture(tmp_path: Path, monke
         self.heads[header.uid] = (header.seq - 1, header.previous)
         return admit(self, header, hash)
 
-    def replay(lineage: Any, heap: Any, snapshot: int, hash: bytes, upto: int, passed_over: Any) -> Any:
+    def replay(lineage: Any, heap: Any, memory: Any, snapshot: int, hash: bytes, upto: int, passed_over: Any) -> Any:
         for seq in range(snapshot + 1, upto + 1):
             stored = lineage.at(seq)
             apply(heap, read_deeds(stored.body().deeds, ref=Ref, promise=Promise, tree=decode_tree).operations)
             if stored.header.kind in (Kind.CRANK, Kind.SPAWN):
                 heap.time = stored.header.time
-        return restore.Restored(heap, upto, hash, snapshot, upto - snapshot, passed_over)
+        return restore.Restored(heap, memory, upto, hash, snapshot, upto - snapshot, passed_over)
 
     monkeypatch.setattr(Trail, "_admit", admits)
     two_owners(tmp_path / "restore alone")
