@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import noted
+from dataspace.catalog.tree import HASH, STEP, WIDTH
 from dataspace.log.store import Store
 
 _PLACES = 1000
@@ -52,10 +53,23 @@ def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:
         yield wrong
         if wrong:
             break
+    yield _tree(catalog, truth)
     for label in right.labels:
         _level(catalog, truth)
         found = set(truth.positions(None, label)) <= set(catalog.positions(None, label))
         yield [] if found else [f"the catalog does not find all facts with the label {label!r}"]
+
+
+def _tree(catalog: Catalog, truth: Catalog) -> list[str]:
+    truth.flush()
+    written = min(catalog.written, truth.written)
+    for level in range(STEP, written.bit_length(), STEP):
+        whole = written >> level
+        for n in range((whole + WIDTH - 1) // WIDTH):
+            size = min(whole - n * WIDTH, WIDTH) * HASH
+            if catalog.nodes(level, n)[:size] != truth.nodes(level, n)[:size]:
+                return [f"the catalog has other nodes of the tree than the log, at level {level}"]
+    return []
 
 
 def _level(catalog: Catalog, truth: Catalog) -> None:

@@ -25,7 +25,8 @@ STEP: Final = 5
 """Levels between two that have rows."""
 WIDTH: Final = 1 << STEP
 """Nodes in a row."""
-_HASH: Final = 32
+HASH: Final = 32
+"""Bytes of a node."""
 _REMEMBERED: Final = 8_192
 
 SCHEMA: Final = "CREATE TABLE tree(level INT, n INT, nodes BLOB, PRIMARY KEY(level, n)) WITHOUT ROWID;\n"
@@ -86,10 +87,11 @@ class LogTree:
 
     def _make(self, level: int, index: int) -> bytes:
         if level and level % STEP == 0 and index + 1 << level <= self._ground.written:
-            n, at = divmod(index, WIDTH)
-            found = self._ground.nodes(level, n)[_HASH * at : _HASH * (at + 1)]
-            if len(found) == _HASH:
-                return found
+            first = index // WIDTH * WIDTH
+            row = _parts(self._ground.nodes(level, index // WIDTH))
+            self._made.update({(level, first + at): node for at, node in enumerate(row)})
+            if index - first < len(row):
+                return row[index - first]
         if level:
             return node_hash(self._node(level - 1, 2 * index), self._node(level - 1, 2 * index + 1))
         first = index // WIDTH * WIDTH
@@ -107,12 +109,12 @@ def grow(db: apsw.Connection, size: int, hashes: Sequence[bytes]) -> None:
     while new:
         size, inside = divmod(size, WIDTH)
         row = size if level else 0  # of the leaves only those are kept that no row of the next level stands for
-        before = nodes(db, level, row)[: _HASH * inside] if inside else b""
-        if len(before) != _HASH * inside:
+        before = nodes(db, level, row)[: HASH * inside] if inside else b""
+        if len(before) != HASH * inside:
             raise LookupError(f"the rows of level {level} end before number {size}")
         all = before + b"".join(new)
-        parts = [all[at : at + _HASH * WIDTH] for at in range(0, len(all), _HASH * WIDTH)]
-        whole = [part for part in parts if len(part) == _HASH * WIDTH]
+        parts = [all[at : at + HASH * WIDTH] for at in range(0, len(all), HASH * WIDTH)]
+        whole = [part for part in parts if len(part) == HASH * WIDTH]
         if level:
             kept = [(level, row + at, part) for at, part in enumerate(parts)]
         else:
@@ -128,9 +130,13 @@ def nodes(db: apsw.Connection, level: int, n: int) -> bytes:
     return bytes(found[0][0]) if found else b""
 
 
+def _parts(row: bytes) -> list[bytes]:
+    return [row[at : at + HASH] for at in range(0, len(row) // HASH * HASH, HASH)]
+
+
 def _over(row: bytes) -> bytes:
     """The node over a row that is full."""
-    level = [row[at : at + _HASH] for at in range(0, len(row), _HASH)]
+    level = _parts(row)
     while len(level) > 1:
         level = [node_hash(level[at], level[at + 1]) for at in range(0, len(level), 2)]
     return level[0]
