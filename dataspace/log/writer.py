@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -129,6 +130,15 @@ class Writer:
         """Settle the log after a while without work, although nothing may have been written: to keep a certificate."""
         self._unsettled = True
         self.wake()
+
+    def keep_now(self) -> None:
+        """Keep what the certifier has, in line: at the end, when nothing else is to be done."""
+        certifier = self._certifier
+        certificate = None if certifier is None else certifier.pending()
+        if certifier is not None and certificate is not None and self.stopped is None:
+            with suppress(KeeveError):  # it is signed again when the store opens the next time
+                self._store.settle(certificate)
+                certifier.kept(certificate)
 
     @trio.lowlevel.enable_ki_protection  # between a batch that is durable and who hears of it nothing may come
     async def run(self) -> None:

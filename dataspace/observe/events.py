@@ -6,7 +6,7 @@ The one rule: plain data. An event can be checked by whoever holds it, with its 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 import attrs
@@ -14,10 +14,13 @@ import attrs
 from dataspace.drafts import Assertion, Handle, read_statements, read_used
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
+from dataspace.log.notes import BadSignature, NotSigned
+from dataspace.log.proofs import BadReceipt, Receipt
+from dataspace.log.verifiers import Verifier
 from dataspace.observe.cursor import Cursor
 from dataspace.patterns import Captures
 from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
-from dataspace.values import ERASED, Cell, Erased
+from dataspace.values import ERASED, CellRef, Erased
 from dataspace.values.encoding import decode_strict
 
 _NO_PROOF: Final = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -114,15 +117,23 @@ class Proof:
     facts: bytes
     opened: Opened | None
 
-    def verify(self, event: Event) -> None:
+    def verify(self, event: Event, receipt: Receipt | None = None, keys: Iterable[Verifier] = ()) -> None:
         """Check `event` against this proof, which may come from anybody. Raises `NotProven`.
 
+        With the `receipt` of its record, it is proven up to a checkpoint that the log has signed with one of `keys`.
         Costs a few hashes and a decoding: time and memory in proportion to the size of the proof.
         """
         try:
             self._verify(event)
+            if receipt is not None:
+                proven = Receipt.parse(str(receipt))
+                if proven.header.hash != self.header.hash:
+                    raise NotProven(event.position, "the receipt is another record's")
+                proven.verify(keys)
         except NotProven:
             raise
+        except (BadReceipt, BadSignature, NotSigned) as error:
+            raise NotProven(event.position, str(error)) from error
         except (*_NO_PROOF, KeeveError) as error:
             raise NotProven(event.position, f"the proof is malformed ({error})") from error
 
@@ -152,7 +163,7 @@ class Proof:
         raise NotProven(event.position, "its record says something else")
 
 
-def _content(cell: Cell, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:
+def _content(cell: CellRef, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:
     data = cells.get(cell.number)
     if data is None:
         return ERASED

@@ -1,0 +1,292 @@
+"""Checkpoints of a log: signed for what is durable, and held against what others have seen.
+
+The newest one is found again at a start, and the log must extend it. One checkpoint serves the receipts of all records
+that it covers, so that a batch with many receipts costs one signature.
+
+The one rule: **no checkpoint is signed but of records that are durable, and none that does not extend the last.** The
+tree that it is made of is derived; where it does not fit what was signed it is made again from the log, and only then
+does the log count as another.
+"""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.checkpoints.keys import LogKey, WrongKey, introduction, log_keys, origin_of
+from dataspace.errors import KeeveError
+from dataspace.log.marks import Certificate, Head
+from dataspace.log.merkle import includes, leaf_hash
+from dataspace.log.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
+from dataspace.log.proofs import BadReceipt, Receipt
+from dataspace.log.signing import SigningKey
+from dataspace.log.store import Store
+from dataspace.log.verdicts import LogTampered, LogTruncated
+from dataspace.log.verifiers import Algorithm, Verifier
+from dataspace.records import STORE_UID, ZERO_HASH, Salts
+
+log = logging.getLogger("keeve")
+
+
+class NotSigning(KeeveError):
+    """A checkpoint or a receipt was asked for where there is no key to sign it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing signs here, and no checkpoint is in the store: open the host with signer=..., the file of an "
+            "Ed25519 key or a SigningKey"
+        )
+
+
+class NotCovered(KeeveError):
+    """A checkpoint was taken before the record that it is to prove."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, position: int, size: int) -> None:
+        self.position = position
+        self.size = size
+        super().__init__(
+            f"the checkpoint is of {size} records, and this one is number {position}: use a newer checkpoint"
+        )
+
+
+class Seen(NamedTuple):
+    """What somebody has kept: a checkpoint with its signatures, and the record that a receipt is about."""
+
+    checkpoint: Checkpoint
+    note: Note
+    head: Head | None
+
+    @classmethod
+    def of(cls, kept: str | bytes | Receipt) -> Seen:
+        """What a receipt, or a checkpoint as it was given out, says. Raises `BadReceipt` or `BadNote`."""
+        if isinstance(kept, Receipt):
+            header = kept.header
+            return cls(kept.checkpoint, kept.proof.note, Head(header.position, header.hash))
+        if not isinstance(kept, str | bytes):
+            raise BadReceipt(
+                f"it is a {type(kept).__name__}, and neither a Receipt nor the text of a receipt or checkpoint"
+            )
+        if kept[:9] in ("c2sp.org/", b"c2sp.org/"):
+            return cls.of(Receipt.parse(kept))
+        note = Note.parse(kept)
+        return cls(Checkpoint.parse(note.text), note, None)
+
+
+class Checkpoints:
+    """Signs checkpoints of a store, and checks those that others have kept. All of it is for one thread.
+
+    `key` signs; without it nothing is signed, and what was seen can still be held against the log. A key that the log
+    does not know yet is put into it when there is none, or when `former` is the one that signed until now.
+
+    Raises `WrongKey`, `LogTruncated` or `LogTampered` when the log does not extend what was signed last, or what
+    `append` raises.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        key: SigningKey | None = None,
+        *,
+        former: SigningKey | None = None,
+        now: Callable[[], int] = int,
+        salts: Salts = bytes,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._key = key
+        self.origin = origin_of(store.log_id)
+        self._keys: list[LogKey] | None = None
+        if key is not None:
+            self._take_up(key, former, now, salts)
+        self._newest: tuple[Checkpoint, Note] | None = None
+        self._to_keep: list[Certificate] = []
+        self._kept = 0
+        if key is not None:
+            self._newest = self._found()
+            self._kept = 0 if self._newest is None else self._newest[0].size
+
+    @property
+    def keys(self) -> list[LogKey]:
+        """The keys of the log, the one that signs now last. Raises what `log_keys` does."""
+        if self._keys is None or self._store.readonly:
+            self._keys = log_keys(self._store, self._catalog)
+        return self._keys
+
+    @property
+    def verifiers(self) -> list[Verifier]:
+        """The same, as what others check with."""
+        return [each.verifier for each in self.keys]
+
+    @property
+    def signs(self) -> bool:
+        """Whether there is a key."""
+        return self._key is not None
+
+    def _take_up(self, key: SigningKey, former: SigningKey | None, now: Callable[[], int], salts: Salts) -> None:
+        verifier = key.verifier(self.origin)
+        newest = self.verifiers[-1] if self.keys else None
+        if newest == verifier:
+            return
+        if newest is not None and (former is None or former.verifier(self.origin) != newest):
+            raise WrongKey(str(newest), str(verifier))
+        row = self._catalog.by_uid(STORE_UID)
+        chain = (0, ZERO_HASH) if row is None else (row.seq, row.hash)
+        record = introduction(chain, self.origin, key, None if newest is None else former, now(), salts)
+        self._store.append([record])
+        self._catalog.note([record])
+        self.keys.append(LogKey(verifier, record.position))
+
+    def _found(self) -> tuple[Checkpoint, Note] | None:
+        """The newest checkpoint that was kept: the log has to extend it."""
+        keys = self.verifiers
+        for data in self._store.notes() if keys else ():
+            try:
+                note = Note.parse(data)
+                checkpoint, _ = checked_checkpoint(note, keys)
+            except (BadNote, BadSignature, NotSigned):
+                continue
+            self._hold(checkpoint, "was signed")
+            return checkpoint, note
+        return None
+
+    # Signing.
+
+    def newest(self) -> Note:
+        """The signed checkpoint of all that is durable and noted; without a key, the newest one that is in the store.
+
+        Raises `NotSigning` when there is none, or `LogTampered` when the log does not extend the last one. Costs some
+        200 µs when there is more than at the last time.
+        """
+        key = self._key
+        if key is None:
+            found = self._found()
+            if found is None:
+                raise NotSigning
+            return found[1]
+        size = min(self._catalog.head.position, self._store.head.position)
+        if self._newest is not None:
+            newest, note = self._newest
+            if newest.size == size:
+                return note
+            self._hold(newest, "was signed")
+        checkpoint = Checkpoint(self.origin, size, self._catalog.tree.root(size))
+        note = Note(checkpoint.text)
+        note = note.signed(key.signature(self.origin, note.text))
+        self._newest = checkpoint, note
+        return note
+
+    def receipt(self, position: int, note: Note | None = None) -> Receipt:
+        """What proves that the record at `position` is in the log: with the newest checkpoint, or with `note`.
+
+        Raises `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond.
+        """
+        if note is None:
+            note = self.newest()
+        else:
+            self.expect(str(note))
+        checkpoint = Checkpoint.parse(note.text)
+        if not 0 < position <= checkpoint.size:
+            raise NotCovered(position, checkpoint.size)
+        address = self._catalog.at(position)
+        assert address is not None
+        header = self._store.read(address).header
+        hashes = self._catalog.tree.inclusion(position, checkpoint.size)
+        if not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), position - 1, hashes):
+            self._catalog.rebuild()
+            hashes = self._catalog.tree.inclusion(position, checkpoint.size)
+        return Receipt.of(header, hashes, note)
+
+    def extension(self, old: int) -> str:
+        """The newest checkpoint, with the proof that it extends the one of `old` records, which a witness has seen.
+
+        It is what C2SP's `tlog-witness` takes: the old size, the hashes, an empty line, the note. Raises `NotCovered`.
+        """
+        note = self.newest()
+        size = Checkpoint.parse(note.text).size
+        if not 0 <= old <= size:
+            raise NotCovered(old, size)
+        hashes = self._catalog.tree.consistency(old, size) if old else []
+        lines = [f"old {old}", *(b64encode(each).decode() for each in hashes), "", str(note)]
+        return "\n".join(lines)
+
+    def cosigned(self, text: str, witnesses: Sequence[Verifier]) -> list[Verifier]:
+        """Keep a checkpoint of this log with the signatures of witnesses; gives those who have signed.
+
+        Raises `BadNote`, `BadSignature`, `NotSigned` (by the log, or by none of them), or what `expect` does.
+        """
+        note = Note.parse(text)
+        checkpoint, signers = checked_checkpoint(note, [*self.verifiers, *witnesses])
+        found = [each for each in signers if each.algorithm is Algorithm.WITNESS]
+        if not found:
+            raise NotSigned(checkpoint.origin, [str(each) for each in witnesses])
+        self._hold(checkpoint, "was witnessed")
+        if self._newest is not None and self._newest[0] == checkpoint:
+            note = self._newest[1].signed(*note.signatures)
+            self._newest = checkpoint, note
+        self._to_keep.append(Certificate(checkpoint.size, checkpoint.root, str(note).encode()))
+        return found
+
+    # Keeping.
+
+    def pending(self) -> Certificate | None:
+        """What is to be kept in the log now: what a witness has signed, or the newest checkpoint if records came."""
+        if self._to_keep:
+            return self._to_keep[0]
+        if self._key is None or self._store.head.position == self._kept:
+            return None
+        try:
+            note = self.newest()
+        except KeeveError as error:
+            log.error("no checkpoint is signed: %s", error)
+            return None
+        checkpoint = Checkpoint.parse(note.text)
+        return Certificate(checkpoint.size, checkpoint.root, str(note).encode())
+
+    def kept(self, certificate: Certificate) -> None:
+        """It is in the log."""
+        if certificate in self._to_keep:
+            self._to_keep.remove(certificate)
+        self._kept = max(self._kept, certificate.size)
+
+    # Holding what was seen against the log.
+
+    def expect(self, kept: str | bytes | Receipt) -> Checkpoint:
+        """Raise unless the log has all that somebody has seen of it: a receipt or a checkpoint.
+
+        `LogTruncated` when it is shorter; `LogTampered` when it is another log, has other records, or was signed by
+        another key than its own; `BadReceipt` or `BadNote` for what proves nothing.
+        """
+        seen = Seen.of(kept)
+        self._reaches(seen.checkpoint, "was seen")
+        try:
+            checked_checkpoint(seen.note, self.verifiers)
+        except (BadSignature, NotSigned) as error:
+            raise LogTampered(*self._store.mark.place, str(error)) from error
+        self._hold(seen.checkpoint, "was seen")
+        return seen.checkpoint
+
+    def _reaches(self, checkpoint: Checkpoint, how: str) -> None:
+        place = self._store.mark.place
+        size = self._catalog.head.position
+        if checkpoint.origin != self.origin:
+            raise LogTampered(*place, f"it is {self.origin}, and a checkpoint of {checkpoint.origin} {how}")
+        if checkpoint.size > size:
+            what = f"it ends at position {size}, and a checkpoint of {checkpoint.size} records {how}"
+            raise LogTruncated(*place, what)
+
+    def _hold(self, checkpoint: Checkpoint, how: str) -> None:
+        """Raise unless the log goes on from a checkpoint."""
+        self._reaches(checkpoint, how)
+        if self._catalog.tree.root(checkpoint.size) != checkpoint.root:
+            self._catalog.rebuild()
+            if self._catalog.tree.root(checkpoint.size) != checkpoint.root:
+                what = f"its first {checkpoint.size} records are not those of which a checkpoint {how}"
+                raise LogTampered(*self._store.mark.place, what)
