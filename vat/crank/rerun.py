@@ -36,9 +36,6 @@ from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
 from vat.objects.types import Method
 
-REMEMBERED = 4096
-"""Records that are kept at hand from following a fiber back until its parts have been run again."""
-
 
 class Runs(Protocol):
     """What runs the parts of fibers (`vat.crank.fibers.Fibers`), apart from the crank's own."""
@@ -72,29 +69,23 @@ class Rerun:
             raise self._diverged("did what was erased since", "cannot be told of it") from None
         crank = self._crank
         heap: Heap | None = None
-        seq = done = 0
-        asker = crank.asker
+        here: Recorded | None = None
+        done, asker = 0, crank.asker
         with crank.aside():
             crank.fibers = self._scratch  # type: ignore[attr-defined]  # a crank has them
             for self._part, (recorded, at) in enumerate(parts, 1):
-                if heap is None or recorded.seq != seq:
-                    if heap is not None:
-                        self._finish(heap, seq, done)
-                    heap = self._past.before(recorded.seq, heap, seq)
-                    asker, done = asker_of(recorded.message, heap), 0
-                    seq, self._here = recorded.seq, recorded
-                operations = recorded.operations
-                for operation in operations[done:at]:
+                if heap is None or here is None or recorded.seq != here.seq:
+                    if heap is not None and here is not None:
+                        pass_on(heap, here, done)
+                    heap = self._past.before(recorded.seq, heap, 0 if here is None else here.seq)
+                    here, done = recorded, 0
+                    asker = asker_of(recorded.message, heap)
+                for operation in recorded.operations[done:at]:
                     APPLY[operation[0]](heap, *operation[1:])
                 draft = self._scene(heap, recorded, at, asker)
                 self._run(heap, recorded, at)
                 self._hold(draft, recorded, at)
                 done = len(draft.operations)
-
-    _here: Recorded
-
-    def _finish(self, heap: Heap, seq: int, done: int) -> None:
-        pass_on(heap, self._here, done)
 
     def _parts(self) -> list[tuple[Recorded, int]]:
         """The records and the operations with which its parts begin, in order."""
@@ -119,13 +110,19 @@ class Rerun:
         draft.crank = crank
         draft.operations = list(operations[:at])
 
+        def next_one(kind: int, place: int, instead: Any) -> Any:
+            """What the operation says that was recorded next, if it is of that kind."""
+            number = len(draft.operations)
+            here = operations[number] if number < len(operations) else (None,)
+            return here[place] if here[0] == kind else instead
+
         def entropy(count: int) -> bytes:
-            here = operations[len(draft.operations)] if len(draft.operations) < len(operations) else ()
-            return here[1] if here and here[0] == Op.SEEDED else bytes(count)
+            said: bytes = next_one(Op.SEEDED, 1, bytes(count))
+            return said
 
         def cursor() -> str:
-            here = operations[len(draft.operations)] if len(draft.operations) < len(operations) else ()
-            return here[5] if here and here[0] == Op.SUBSCRIBED else "start"
+            said: str = next_one(Op.SUBSCRIBED, 5, "start")
+            return said
 
         crank._clear()
         crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
