@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.facts import Fact, is_word
 from dataspace.records import DIGEST, MOST, SALT, Cell, Kind, Record, Salts, content_digest, split_digests
-from dataspace.values import CELLED, CelledBlob, Erased, FrozenDict, Promise, Ref, Value, thaw
-from dataspace.values import Cell as CellRef
+from dataspace.values import CELLED, CelledBlob, CellRef, Erased, FrozenDict, Promise, Ref, Value, thaw
 from dataspace.values.encoding import BadEncoding, decode, encode
 
 Load: TypeAlias = Callable[[CellRef], "str | bytes | Erased"]

@@ -18,7 +18,7 @@ from dataspace.log.marks import Damage
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, Store, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Header, Kind
-from dataspace.values import ERASED, Cell, Erased, FrozenDict, thaw
+from dataspace.values import ERASED, CellRef, Erased, FrozenDict, thaw
 from dataspace.values.encoding import BadEncoding
 
 KEPT: Final = 64
@@ -166,7 +166,7 @@ class Recall:
         statements: Sequence[Statement] = ()
         size = 0
 
-        def load(cell: Cell) -> str | bytes | Erased:
+        def load(cell: CellRef) -> str | bytes | Erased:
             nonlocal size
             content = stored.cell(cell.number) if cell.seq == header.seq else self._far(header.uid, cell)
             size += 0 if isinstance(content, Erased) else len(content)
@@ -183,7 +183,7 @@ class Recall:
             raise SessionDamaged.of(header.uid, damage) from error
         return Said(header, header.hash, stored.address, statements), size
 
-    def _far(self, uid: bytes, cell: Cell) -> str | bytes | Erased:
+    def _far(self, uid: bytes, cell: CellRef) -> str | bytes | Erased:
         located = self._locate(uid, cell.seq)
         if located is None:
             raise BadEncoding(f"a fact refers to cell {cell.number} of seq {cell.seq}, which is not there")
@@ -198,11 +198,11 @@ class Recall:
 
 
 def _reading(stored: Stored) -> Load:
-    def load(cell: Cell) -> str | bytes | Erased:
+    def load(cell: CellRef) -> str | bytes | Erased:
         return stored.cell(cell.number) if cell.seq == stored.header.seq else ERASED
 
     return load
 
 
-def _unread(_: Cell) -> Erased:
+def _unread(_: CellRef) -> Erased:
     return ERASED

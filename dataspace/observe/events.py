@@ -20,7 +20,7 @@ from dataspace.log.verifiers import Verifier
 from dataspace.observe.cursor import Cursor
 from dataspace.patterns import Captures
 from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
-from dataspace.values import ERASED, Cell, Erased
+from dataspace.values import ERASED, CellRef, Erased
 from dataspace.values.encoding import decode_strict
 
 _NO_PROOF: Final = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -163,7 +163,7 @@ class Proof:
         raise NotProven(event.position, "its record says something else")
 
 
-def _content(cell: Cell, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:
+def _content(cell: CellRef, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:
     data = cells.get(cell.number)
     if data is None:
         return ERASED

@@ -6,7 +6,7 @@ three.
 
 This is the front door of five rooms, and the one rule is to import values from here. `kinds` has the types: those
 above; lists and dicts as they are when they have entered, `FrozenList` and `FrozenDict`, which raise `FrozenValue`;
-`Text`, which declares content that is kept in a cell, the reference to one, `Cell`, and what holds such references:
+`Text`, which declares content that is kept in a cell, the reference to one, `CellRef`, and what holds such references:
 `CelledList`, `CelledDict`, `CelledBlob`, and the types of all of them, `CELLED`; `with_items`, a list or dict made anew
 where it changes; `SYMBOL_TEXT`, what a symbol may look like. `freezing` goes into a value, `freeze` (up to `MAX_DEPTH`
 and `MAX_SIZE`; else `NotAValue`; with content from `CELL_BYTES` on to a `CellSink`), and out of it, `thaw`. `encoding`
@@ -21,10 +21,10 @@ from dataspace.values.kinds import (
     ERASED,
     SYMBOL_TEXT,
     Blob,
-    Cell,
     CelledBlob,
     CelledDict,
     CelledList,
+    CellRef,
     Erased,
     FrozenDict,
     FrozenList,
@@ -48,7 +48,7 @@ __all__ = [
     "MAX_SIZE",
     "SYMBOL_TEXT",
     "Blob",
-    "Cell",
+    "CellRef",
     "CellSink",
     "CelledBlob",
     "CelledDict",

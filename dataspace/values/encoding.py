@@ -21,10 +21,10 @@ from dataspace.values.kinds import (
     CELLED,
     ERASED,
     Blob,
-    Cell,
     CelledBlob,
     CelledDict,
     CelledList,
+    CellRef,
     Erased,
     FrozenDict,
     FrozenList,
@@ -72,7 +72,7 @@ _ext: Final[Callable[[tuple[int, bytes]], Any]] = partial(tuple.__new__, msgpack
 
 def _extension(value: Any) -> Any:
     kind = type(value)
-    if kind is Cell:
+    if kind is CellRef:
         return _ext((_CELL, _varint(value.seq) + _varint(value.number)))
     if kind is Symbol:
         return _ext((_SYMBOL, value.name.encode()))
@@ -164,7 +164,7 @@ def _restore(
         seq, at = _read_varint(data, 0)
         number, at = _read_varint(data, at)
         if at == len(data):
-            return Cell(seq, number)
+            return CellRef(seq, number)
     elif code == _SYMBOL:
         return Symbol(data.decode())
     elif code == _REF:
@@ -200,7 +200,7 @@ def _restore_blob(data: bytes) -> Blob | CelledBlob:
     number, end = _read_varint(data, end)
     if data[at] != 1 or end != len(data):
         raise BadEncoding("a blob that is neither content nor a cell")
-    return CelledBlob(media_type, Cell(seq, number))
+    return CelledBlob(media_type, CellRef(seq, number))
 
 
 def decode(

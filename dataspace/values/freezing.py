@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias
 from dataspace.values.kinds import (
     CELLED,
     Blob,
-    Cell,
     CelledBlob,
     CelledDict,
     CelledList,
+    CellRef,
     Erased,
     FrozenDict,
     FrozenList,
@@ -60,7 +60,7 @@ _AS_IT_IS: Final[frozenset[type]] = frozenset({NoneType, bool, int, float, Symbo
 class CellSink(Protocol):
     """Where new content goes (gives the cell that it is now kept in), and who sees the refs and promises."""
 
-    def cell(self, content: str | bytes) -> Cell: ...
+    def cell(self, content: str | bytes) -> CellRef: ...
 
     def reference(self, value: Ref | Promise) -> Value:
         """How a ref or a promise is kept: as it is, or as another that means the same there."""
@@ -71,7 +71,7 @@ def freeze(value: Any, cells: CellSink | None = None, path: str = "value") -> Va
 
     Tuples become lists; subclasses of `str`, `int`, `float` and `bytes` (enums, say) their plain value; a
     lone surrogate U+FFFD, in keys too (of two keys that become one, the last stays). With `cells`, every
-    `Text`, and every other string or bytes over 256 bytes, becomes a `Cell` (keys never do), and refs and
+    `Text`, and every other string or bytes over 256 bytes, becomes a `CellRef` (keys never do), and refs and
     promises become what `cells.reference` gives for them.
 
     Raises `NotAValue` naming the place, from `path` on, for any other type, for a key that is not a `str`,
@@ -157,7 +157,7 @@ def _list(value: list[Any] | tuple[Any, ...], cells: CellSink | None, depth: int
     return CelledList(frozen)
 
 
-def _string(value: str, cells: CellSink | None, left: _Left) -> str | Cell:
+def _string(value: str, cells: CellSink | None, left: _Left) -> str | CellRef:
     text = value if value.isascii() else _valid(value)
     length = len(text)
     if length <= _SURELY_SHORT:
@@ -172,14 +172,14 @@ def _string(value: str, cells: CellSink | None, left: _Left) -> str | Cell:
     return text
 
 
-def _text(value: str, cells: CellSink, left: _Left) -> Cell:
+def _text(value: str, cells: CellSink, left: _Left) -> CellRef:
     text = str.__str__(value)
     if left is not None:
         _take(len(text), left)
     return cells.cell(text if text.isascii() else _valid(text))
 
 
-def _bytes(value: bytes, cells: CellSink | None, left: _Left) -> bytes | Cell:
+def _bytes(value: bytes, cells: CellSink | None, left: _Left) -> bytes | CellRef:
     if left is not None:
         _take(len(value), left)
     return value if cells is None or len(value) <= CELL_BYTES else cells.cell(value)
@@ -251,7 +251,7 @@ def _blob(value: Blob, cells: CellSink | None, left: _Left) -> Blob | CelledBlob
     if left is not None:
         _take(len(media_type), left)
     content = _bytes(value.content, cells, left)
-    return CelledBlob(media_type, content) if isinstance(content, Cell) else Blob(media_type, content)
+    return CelledBlob(media_type, content) if isinstance(content, CellRef) else Blob(media_type, content)
 
 
 class _TooLarge(Exception):
@@ -288,7 +288,7 @@ def _found_under(container: Any, step: str, error: NotAValue) -> None:
         error.path = step + error.path
 
 
-def thaw(stored: Value, load: Callable[[Cell], str | bytes | Erased]) -> Value:
+def thaw(stored: Value, load: Callable[[CellRef], str | bytes | Erased]) -> Value:
     """What is stored as users read it: content in the place of cells, `load`ed if the cell does not have it.
 
     A value without cells comes back as it is. A blob whose content is erased reads as `ERASED`.
@@ -296,7 +296,7 @@ def thaw(stored: Value, load: Callable[[Cell], str | bytes | Erased]) -> Value:
     kind = type(stored)
     if kind not in CELLED:
         return stored
-    if kind is Cell:
+    if kind is CellRef:
         content = stored.content
         return load(stored) if content is None else content
     if kind is CelledDict:

@@ -4,7 +4,7 @@ A value never changes once it is one, so it can be shared, compared and kept wit
 dicts are subclasses of `list` and `dict` whose mutators raise, so that `json.dumps`, `isinstance` and every
 library work on them. (What goes round its methods is not stopped: `list.append(value, x)`, `heapq`.)
 
-The one rule: **the type says whether a cell is inside.** What holds a `Cell` at any depth is a `CelledList`,
+The one rule: **the type says whether a cell is inside.** What holds a `CellRef` at any depth is a `CelledList`,
 `CelledDict` or `CelledBlob` (the *stored* form, which only the runtime sees); nothing else does (the *read*
 form, which is what users see). `CELLED` is the set of those types.
 """
@@ -161,7 +161,7 @@ ERASED: Final = Erased()
 
 
 @attrs.define(eq=False)
-class Cell:
+class CellRef:
     """The place of a piece of content: number `number` of the record `seq`. Equal by place, never by content.
 
     `content` is the string or bytes, `ERASED`, or `None` while it is not loaded.
@@ -172,7 +172,7 @@ class Cell:
     content: str | bytes | Erased | None = None
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not Cell:
+        if type(other) is not CellRef:
             return NotImplemented
         return self.number == other.number and self.seq == other.seq
 
@@ -185,7 +185,7 @@ class CelledBlob:
     """A `Blob` in stored form, whose content is a cell."""
 
     media_type: str
-    content: Cell
+    content: CellRef
 
 
 def _refuse(operation: str, remedy: str) -> Any:
@@ -270,5 +270,5 @@ def with_items(
     return value if all(map(is_, changed, value)) else listed(changed)
 
 
-CELLED: Final[frozenset[type]] = frozenset({Cell, CelledBlob, CelledList, CelledDict})
+CELLED: Final[frozenset[type]] = frozenset({CellRef, CelledBlob, CelledList, CelledDict})
 """The types of what has a cell in it."""

@@ -22,7 +22,7 @@ import math
 from struct import pack
 from typing import Final
 
-from dataspace.values.kinds import Blob, Cell, CelledBlob, Erased, NotAValue, Promise, Ref, Symbol, Value
+from dataspace.values.kinds import Blob, CelledBlob, CellRef, Erased, NotAValue, Promise, Ref, Symbol, Value
 
 _MAX_DECIMAL_BITS: Final = 8192  # Python refuses to write much larger ones in decimal
 
@@ -58,7 +58,7 @@ def render(value: Value) -> str:
         return f"#blob({_quoted(value.media_type)} {render(value.content)})"
     if isinstance(value, Erased):
         return "#erased"
-    if isinstance(value, Cell):
+    if isinstance(value, CellRef):
         return f"#cell({value.seq} {value.number})"
     raise NotAValue("value", type(value))
 

@@ -13,10 +13,10 @@ from dataspace.values import (
     CELLED,
     ERASED,
     Blob,
-    Cell,
     CelledBlob,
     CelledDict,
     CelledList,
+    CellRef,
     FrozenDict,
     FrozenList,
     NotAValue,
@@ -46,16 +46,16 @@ class Cells:
         self.contents: list[str | bytes] = []
         self.references: list[Ref | Promise] = []
 
-    def cell(self, content: str | bytes) -> Cell:
+    def cell(self, content: str | bytes) -> CellRef:
         self.contents.append(content)
-        return Cell(7, len(self.contents) - 1, content)
+        return CellRef(7, len(self.contents) - 1, content)
 
     def reference(self, value: Ref | Promise) -> Ref | Promise:
         self.references.append(value)
         return value
 
 
-def unloaded(cell: Cell) -> str:
+def unloaded(cell: CellRef) -> str:
     raise AssertionError(f"{cell} was to be loaded")
 
 
@@ -113,7 +113,7 @@ def test_the_same_content_twice_is_two_cells() -> None:
 
 def test_a_long_blob_keeps_its_content_in_a_cell() -> None:
     stored = freeze(Blob("a/b", b"x" * 257), Cells())
-    assert stored == CelledBlob("a/b", Cell(7, 0))
+    assert stored == CelledBlob("a/b", CellRef(7, 0))
     assert thaw(stored, unloaded) == Blob("a/b", b"x" * 257)
     assert type(freeze(Blob("a/b", b"x"), Cells())) is Blob
 
@@ -123,7 +123,7 @@ def holds_a_cell(value: Any) -> bool:
         return any(map(holds_a_cell, value))
     if isinstance(value, dict):
         return any(map(holds_a_cell, value.values()))
-    return isinstance(value, Cell | CelledBlob)
+    return isinstance(value, CellRef | CelledBlob)
 
 
 @given(contents)
@@ -156,15 +156,15 @@ def test_thaw_leaves_the_parts_without_cells_as_they_are() -> None:
 
 
 def test_thaw_loads_the_content_that_a_cell_does_not_have() -> None:
-    stored = CelledDict({"a": CelledList([Cell(3, 0), Cell(3, 1, "here")])})
+    stored = CelledDict({"a": CelledList([CellRef(3, 0), CellRef(3, 1, "here")])})
     asked = []
 
-    def load(cell: Cell) -> str:
+    def load(cell: CellRef) -> str:
         asked.append(cell)
         return "loaded"
 
     assert thaw(stored, load) == {"a": ["loaded", "here"]}
-    assert asked == [Cell(3, 0)]
+    assert asked == [CellRef(3, 0)]
 
 
 def test_erased_content_reads_as_erased_in_a_string_and_in_a_blob() -> None:
@@ -188,7 +188,7 @@ def test_the_sink_sees_every_ref_and_promise_and_says_how_it_is_kept() -> None:
 
 def test_stored_forms_are_no_input() -> None:
     stored = freeze({"a": [LONG]}, Cells())
-    with pytest.raises(NotAValue, match=r"^value\.a\[0\]: Cell is not a value"):
+    with pytest.raises(NotAValue, match=r"^value\.a\[0\]: CellRef is not a value"):
         freeze(stored)
 
 

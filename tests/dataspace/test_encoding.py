@@ -17,10 +17,10 @@ from dataspace.values import (
     CELLED,
     ERASED,
     Blob,
-    Cell,
     CelledBlob,
     CelledDict,
     CelledList,
+    CellRef,
     FrozenDict,
     FrozenList,
     NotAValue,
@@ -93,8 +93,8 @@ def test_keys_keep_their_order() -> None:
         (Ref(bytes(range(16)), 1), "c7 11 03 000102030405060708090a0b0c0d0e0f 01"),
         (Promise(127), "d4 04 7f"),
         (Blob("a/b", b"hi"), "c7 07 05 03612f62 00 6869"),
-        (CelledBlob("a/b", Cell(5, 128)), "d7 05 03612f62 01 05 8001"),
-        (Cell(5, 128), "c7 03 06 05 8001"),
+        (CelledBlob("a/b", CellRef(5, 128)), "d7 05 03612f62 01 05 8001"),
+        (CellRef(5, 128), "c7 03 06 05 8001"),
         (ERASED, "c7 00 07"),
     ],
 )
@@ -141,7 +141,7 @@ def root(data: bytes) -> Root:
 
 
 def test_a_tree_stands_in_a_value_as_the_place_of_its_root() -> None:
-    value = {"tree": Root(b"here"), "cell": Cell(1, 1)}
+    value = {"tree": Root(b"here"), "cell": CellRef(1, 1)}
     assert decode(encode(value), tree=root) == value
     assert decode_strict(encode(value), cells=True, tree=root) == value
 

@@ -14,7 +14,7 @@ import pytest
 from dataspace.values import (
     ERASED,
     Blob,
-    Cell,
+    CellRef,
     Erased,
     FrozenDict,
     FrozenList,
@@ -180,8 +180,8 @@ def test_there_is_one_erased() -> None:
 
 
 def test_a_cell_equals_by_its_place() -> None:
-    assert Cell(1, 2, "a") == Cell(1, 2)
-    assert Cell(1, 2, "a") != Cell(1, 3, "a")
-    assert Cell(1, 2, "a") != Cell(2, 2, "a")
-    assert Cell(1, 2) != "a"
-    assert len({Cell(1, 2, "a"), Cell(1, 2)}) == 1
+    assert CellRef(1, 2, "a") == CellRef(1, 2)
+    assert CellRef(1, 2, "a") != CellRef(1, 3, "a")
+    assert CellRef(1, 2, "a") != CellRef(2, 2, "a")
+    assert CellRef(1, 2) != "a"
+    assert len({CellRef(1, 2, "a"), CellRef(1, 2)}) == 1

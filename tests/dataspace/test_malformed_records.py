@@ -18,7 +18,7 @@ from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged
 from dataspace.log.verify import Verification
 from dataspace.observe.dataspace import Dataspace
 from dataspace.records import MOST, SALT, STORE_UID, ZERO_HASH, Kind, Record
-from dataspace.values import Cell, CelledList, Symbol
+from dataspace.values import CelledList, CellRef, Symbol
 from dataspace.values.encoding import BadEncoding, decode, encode
 
 GOOD: Any = [None, [], b"", 0]
@@ -50,8 +50,8 @@ FACTS: list[Any] = [
     [[["x", 1, 2]], [], b""],
     [[[0, 1, -2]], [], b""],
     [[[0, 1, 1 << 63]], [], b""],
-    [[[0, "turn", [Cell(2, 5)], {}]], [], b""],
-    [[[0, "turn", CelledList([Cell((1 << 64) - 1, 0)]), {}]], [], b""],
+    [[[0, "turn", [CellRef(2, 5)], {}]], [], b""],
+    [[[0, "turn", CelledList([CellRef((1 << 64) - 1, 0)]), {}]], [], b""],
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace.values import Cell, FrozenList, NotAValue, Promise, Ref, Symbol, key_of, scalar_key
+from dataspace.values import CellRef, FrozenList, NotAValue, Promise, Ref, Symbol, key_of, scalar_key
 
 scalars = (
     st.none()
@@ -70,7 +70,7 @@ def test_refs_of_this_vat_come_first_then_by_session_and_actor() -> None:
     assert sorted(shuffled(refs), key=scalar_key) == refs
 
 
-@pytest.mark.parametrize("value", [FrozenList([1]), {}, Cell(1, 1), Promise(1), object()])
+@pytest.mark.parametrize("value", [FrozenList([1]), {}, CellRef(1, 1), Promise(1), object()])
 def test_what_is_no_scalar_cannot_be_a_key(value: Any) -> None:
     with pytest.raises(NotAValue, match="cannot be a key"):
         scalar_key(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataspace.values import ERASED, Blob, Cell, CelledBlob, NotAValue, Promise, Ref, Symbol, freeze, render
+from dataspace.values import ERASED, Blob, CelledBlob, CellRef, NotAValue, Promise, Ref, Symbol, freeze, render
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ from dataspace.values import ERASED, Blob, Cell, CelledBlob, NotAValue, Promise,
         (Promise(4), "#promise(4)"),
         (Blob("text/plain", b"hi"), '#blob("text/plain" #"6869")'),
         (ERASED, "#erased"),
-        (Cell(12, 3, "secret"), "#cell(12 3)"),
-        (CelledBlob("a/b", Cell(12, 3)), '#blob("a/b" #cell(12 3))'),
+        (CellRef(12, 3, "secret"), "#cell(12 3)"),
+        (CelledBlob("a/b", CellRef(12, 3)), '#blob("a/b" #cell(12 3))'),
     ],
 )
 def test_each_kind_has_its_text(value: Any, text: str) -> None:

@@ -16,8 +16,8 @@ from value_strategies import celled, containers, same, scalars
 from dataspace.errors import KeeveError
 from dataspace.values import (
     MAX_DEPTH,
-    Cell,
     CelledBlob,
+    CellRef,
     freeze,
 )
 from dataspace.values.encoding import BadEncoding, decode, decode_strict, encode
@@ -152,7 +152,7 @@ def test_a_bad_encoding_is_a_value_error_and_ours() -> None:
     assert issubclass(BadEncoding, KeeveError)
 
 
-@pytest.mark.parametrize("value", [Cell(1, 1), [Cell(1, 1)], {"a": [CelledBlob("a/b", Cell(1, 1))]}])
+@pytest.mark.parametrize("value", [CellRef(1, 1), [CellRef(1, 1)], {"a": [CelledBlob("a/b", CellRef(1, 1))]}])
 def test_a_cell_from_outside_is_refused_unless_cells_are_expected(value: Any) -> None:
     with pytest.raises(BadEncoding, match="a cell"):
         decode_strict(encode(value))

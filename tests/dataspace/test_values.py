@@ -20,7 +20,7 @@ from dataspace.values import (
     ERASED,
     MAX_DEPTH,
     Blob,
-    Cell,
+    CellRef,
     NotAValue,
     Promise,
     Ref,
@@ -154,7 +154,7 @@ def test_a_subclass_of_a_ref_stays_what_it_is_and_equals_the_plain_one() -> None
         ([bytearray(b"a")], "value[0]: bytearray"),
         ((1, 1j), "value[1]: complex"),
         ({"f": len}, "value.f: builtin_function_or_method"),
-        ([Cell(1, 1)], "value[0]: Cell"),
+        ([CellRef(1, 1)], "value[0]: CellRef"),
         ({"k" * 100: 1j}, f"value['{'k' * 60}'…]: complex"),
     ],
 )

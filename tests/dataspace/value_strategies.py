@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dataspace.values import (
     ERASED,
     Blob,
-    Cell,
     CelledBlob,
+    CellRef,
     Promise,
     Ref,
     Symbol,
@@ -34,7 +34,7 @@ scalars = (
     | st.builds(Blob, st.text(), st.binary())
     | st.just(ERASED)
 )
-celled = st.builds(Cell, numbers, numbers) | st.builds(CelledBlob, st.text(), st.builds(Cell, numbers, numbers))
+celled = st.builds(CellRef, numbers, numbers) | st.builds(CelledBlob, st.text(), st.builds(CellRef, numbers, numbers))
 
 
 def containers(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataspace.values import Cell, FrozenDict, FrozenList, Ref, Symbol
+from dataspace.values import CellRef, FrozenDict, FrozenList, Ref, Symbol
 from dataspace.values.encoding import BadEncoding, decode, encode
 from snapshots import ListTree, MapTree, SetTree, Unwritten, write
 from snapshots.memory import MemoryPages
@@ -15,7 +15,7 @@ from snapshots.pages import BadPage, decode_node, decode_tree, encode_node
 
 REFS = [PageRef(1, 2, bytes(32), leads=True), PageRef(300, 4, b"\1" * 32, leads=False)]
 NODES = [
-    ListLeaf([None, 1, FrozenDict({"role": "user", "content": Cell(3, 1)}), ListTree(REFS[0], 40)]),
+    ListLeaf([None, 1, FrozenDict({"role": "user", "content": CellRef(3, 1)}), ListTree(REFS[0], 40)]),
     ListBranch(list(REFS), [32, 40]),
     MapLeaf([(2, 5), (4, "a")], [(5, FrozenList([SetTree()])), ("a", MapTree(REFS[1], 2))]),
     SetLeaf([(2, 1), (6, "go")], [1, Symbol("go")]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataspace.values import Cell, CelledDict, FrozenDict, FrozenList
+from dataspace.values import CelledDict, CellRef, FrozenDict, FrozenList
 from snapshots import Draft, ListTree, MapTree, PageRef, SetTree, walk, write
 from snapshots.memory import MemoryPages, MissingPage
 from snapshots.nodes import ListLeaf
@@ -46,7 +46,7 @@ def test_a_tree_may_stand_anywhere_in_a_value():
 
 def test_a_stored_form_with_cells_keeps_its_type_around_a_written_tree():
     draft = Draft(MemoryPages())
-    draft.write(ListTree().append(CelledDict({"text": Cell(1, 1), "of": ListTree().append(1)})))
+    draft.write(ListTree().append(CelledDict({"text": CellRef(1, 1), "of": ListTree().append(1)})))
     node = draft.pages[-1].node
     assert isinstance(node, ListLeaf)
     assert type(node.items[0]) is CelledDict

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from vatmaker import World, assert_restores, dump, everything, operations, said
 
-from dataspace.values import Blob, Cell, FrozenValue, NotAValue, Symbol, Text
+from dataspace.values import Blob, CellRef, FrozenValue, NotAValue, Symbol, Text
 from vat.errors import OutsideCrank, ReadOnly
 from vat.heap.opcodes import Op
 from vat.objects.actor import Actor, Device, NotDeclared, actor
@@ -153,8 +153,8 @@ def test_a_collection_cannot_be_assigned_but_added_to(world, box):
 def test_text_is_kept_beside_the_record_however_short(world, box):
     assert world.ask(box, "write", "tiny") == "tiny"
     record = box.records[-1]
-    assert type(said(record)["args"][0]) is Cell
-    assert [type(op[3]) for op in operations(record) if op[0] == Op.SET] == [Cell]
+    assert type(said(record)["args"][0]) is CellRef
+    assert [type(op[3]) for op in operations(record) if op[0] == Op.SET] == [CellRef]
     assert len(record.cells) == 1, "said three times, stored once"
     assert b"tiny" not in record.deeds
     assert world.ask(box, "text") == "tiny"

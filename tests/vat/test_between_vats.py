@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, said
 
-from dataspace.values import Cell, Text
+from dataspace.values import CellRef, Text
 from vat.heap.messages import Asker, Call, Outcome, Settled
 from vat.heap.refs import Ref
 from vat.objects.actor import Actor, actor
@@ -207,12 +207,12 @@ def test_content_stays_content_on_its_way(world, pair):
     a, b = pair
     run(world, a, go=lambda me: me.peer.write("tiny"))
     world.carry()
-    assert type(said(b.records[-1])["args"][0]) is Cell
+    assert type(said(b.records[-1])["args"][0]) is CellRef
     _, _, uid, message = world.sent[0]
     assert uid == a.vat.uid
-    assert type(message["payload"]) is Cell, "the result is declared Text"
+    assert type(message["payload"]) is CellRef, "the result is declared Text"
     world.carry()
-    assert type(said(a.records[-1])["payload"]) is Cell
+    assert type(said(a.records[-1])["payload"]) is CellRef
     assert b"tiny" not in a.records[-1].deeds
 
 

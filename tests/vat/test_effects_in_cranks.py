@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
-from dataspace.values import Cell, Text
+from dataspace.values import CellRef, Text
 from vat.devices.devices import effect_id
 from vat.heap.opcodes import Op
 from vat.heap.refs import DIRECTORY, Ref, near
@@ -110,7 +110,7 @@ def test_an_outcome_that_is_no_value_breaks_the_promise(world, user):
 def test_an_outcome_is_kept_as_the_reaction_to_it_says(world, user):
     run(world, user, go=lambda me: me.model.complete().then(me.write))
     world.settle(user, "tiny")
-    assert type(said(user.records[-1])["payload"]) is Cell
+    assert type(said(user.records[-1])["payload"]) is CellRef
     assert b"tiny" not in user.records[-1].deeds
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dataspace.drafts import Assertion, Statement
-from dataspace.values import Blob, Cell, CelledBlob, Erased, render, thaw
+from dataspace.values import Blob, CelledBlob, CellRef, Erased, render, thaw
 from snapshots.handle import Tree
 from vat.heap.opcodes import Op, Verb
 
@@ -19,7 +19,7 @@ _LONGEST: Final = 200
 """Characters of a value in words."""
 
 
-def same(one: Any, other: Any, load: Callable[[Cell], Any]) -> bool:
+def same(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     """Whether two operations say the same. Loads the cells in them."""
     if one[0] != other[0]:
         return False
@@ -28,14 +28,14 @@ def same(one: Any, other: Any, load: Callable[[Cell], Any]) -> bool:
     return alike(one[1:], other[1:], load)
 
 
-def alike(one: Any, other: Any, load: Callable[[Cell], Any]) -> bool:
+def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     """Whether two stored values say the same. Loads the cells in them."""
     kind = type(one)
     if kind in _EXACT and kind is type(other):
         return bool(one == other)
-    if kind is Cell:
+    if kind is CellRef:
         one = load(one) if one.content is None else one.content
-    if type(other) is Cell:
+    if type(other) is CellRef:
         other = load(other) if other.content is None else other.content
     if isinstance(one, Erased) or isinstance(other, Erased):
         return True

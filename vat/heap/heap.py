@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from dataspace.values import Cell, Erased, FrozenDict, FrozenList, Value, thaw
+from dataspace.values import CellRef, Erased, FrozenDict, FrozenList, Value, thaw
 from dataspace.values.encoding import decode, encode
 from snapshots.handle import Tree
 from snapshots.keyed import MapTree, SetTree
@@ -64,7 +64,7 @@ class Memory(Protocol):
     def page(self, ref: PageRef) -> Node:
         """The node of a page, checked against its digest."""
 
-    def cell(self, cell: Cell) -> str | bytes | Erased:
+    def cell(self, cell: CellRef) -> str | bytes | Erased:
         """The content of a cell."""
 
 
@@ -124,7 +124,7 @@ class Heap:
             self.memory.trouble = error
             raise
 
-    def cell(self, cell: Cell) -> str | bytes | Erased:
+    def cell(self, cell: CellRef) -> str | bytes | Erased:
         """The content of a cell."""
         try:
             return self.memory.cell(cell)

@@ -15,7 +15,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import Stored
 from dataspace.records import content_digest
-from dataspace.values import Cell, Erased
+from dataspace.values import CellRef, Erased
 from snapshots.cache import PageCache
 from snapshots.nodes import Node, PageRef
 from snapshots.pages import decode_node
@@ -74,7 +74,7 @@ class VatMemory:
             self.loads += 1
         return node
 
-    def cell(self, cell: Cell) -> str | bytes | Erased:
+    def cell(self, cell: CellRef) -> str | bytes | Erased:
         """The content of a cell. Raises `SessionDamaged`."""
         self.loads += 1
         try:

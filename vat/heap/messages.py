@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.values import CELLED, Blob, Cell, CelledBlob, FrozenDict, FrozenList, Text, Value, freeze
+from dataspace.values import CELLED, Blob, CelledBlob, CellRef, FrozenDict, FrozenList, Text, Value, freeze
 from vat.heap.heap import Heap, Memory
 
 LONGEST_REQUEST: Final = 1000
@@ -133,7 +133,7 @@ Message: TypeAlias = Call | Settled | Ended | Observed | Detach
 def transport(stored: Value, memory: Memory, uid: bytes, ref: type) -> Value:
     """A stored value of vat `uid` in transport form, for another vat or a device."""
     kind = type(stored)
-    if kind is Cell:
+    if kind is CellRef:
         content = memory.cell(stored) if stored.content is None else stored.content
         return Text(content) if isinstance(content, str) else content
     if isinstance(stored, dict):
