@@ -66,7 +66,7 @@ class Deeds(NamedTuple):
     pending: int
 
 
-Mark: TypeAlias = tuple[int, int, int, int]
+Savepoint: TypeAlias = tuple[int, int, int, int]
 """How far a draft had come, in operations, statements, cells, and cells used by facts: what `rollback` goes back to."""
 
 
@@ -156,11 +156,11 @@ class Draft:
         self._encoded.append((at, handle.seq, handle.operation))
         self.statements.append(Retraction(at, handle))
 
-    def mark(self) -> Mark:
+    def mark(self) -> Savepoint:
         """A savepoint."""
         return len(self.operations), len(self.statements), len(self._contents), len(self._used)
 
-    def rollback(self, mark: Mark) -> None:
+    def rollback(self, mark: Savepoint) -> None:
         """Undo all that came after `mark`."""
         operations, statements, cells, used = mark
         del self.operations[operations:]

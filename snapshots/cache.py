@@ -33,8 +33,7 @@ class PageCache:
     """At most `capacity` bytes of pages, counted by their encoded length.
 
     In memory, nodes of many small items take some twelve times the bytes of their pages; choose `capacity`
-    accordingly. A page larger than that is not kept at all. Everything costs O(1), except `forget`, which costs
-    what it drops.
+    accordingly. A page larger than that is not kept at all. Everything costs O(1).
     """
 
     def __init__(self, capacity: int) -> None:
@@ -43,7 +42,6 @@ class PageCache:
         self._hits = 0
         self._misses = 0
         self._entries: OrderedDict[_Key, tuple[bytes, Node, int]] = OrderedDict()
-        self._owned: dict[bytes, set[_Key]] = {}
 
     def get(self, owner: bytes, ref: PageRef) -> Node | None:
         """The node of a page, now the most recently used; None when it is not here."""
@@ -64,15 +62,9 @@ class PageCache:
         if size > self._capacity:
             return
         self._entries[key] = (ref.digest, node, size)
-        self._owned.setdefault(owner, set()).add(key)
         self._size += size
         while self._size > self._capacity:
             self._drop(next(iter(self._entries)))
-
-    def forget(self, owner: bytes) -> None:
-        """Drops all that is kept of `owner`: its session was deleted, or damaged."""
-        for key in list(self._owned.get(owner, ())):
-            self._drop(key)
 
     def statistics(self) -> CacheStatistics:
         """How it stands now."""
@@ -80,7 +72,3 @@ class PageCache:
 
     def _drop(self, key: _Key) -> None:
         self._size -= self._entries.pop(key)[2]
-        owned = self._owned[key[0]]
-        owned.discard(key)
-        if not owned:
-            del self._owned[key[0]]

@@ -29,15 +29,6 @@ def contents(leaf: Node) -> Iterable[Any]:
     return leaf.entries
 
 
-def holders(here: Any) -> list[Any]:
-    """What may hold a tree directly in a leaf, or in a list or dict of an item: trees, lists and dicts."""
-    if isinstance(here, Node):
-        here = contents(here)
-    elif type(here) in _DICTS:
-        here = here.values()
-    return [item for item in here if type(item) in _HOLDERS]
-
-
 def with_trees(item: Any, change: Callable[[Any], Any]) -> Any:
     """An item with `change` of each tree in it."""
     kind: Any = type(item)

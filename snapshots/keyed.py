@@ -15,7 +15,6 @@ from typing import Any, Final, Self
 
 from dataspace.errors import KeeveError
 from dataspace.values import render, scalar_key
-from snapshots.handle import Tree
 from snapshots.nodes import (
     WIDTH,
     Child,
@@ -30,6 +29,7 @@ from snapshots.nodes import (
     nowhere,
 )
 from snapshots.shape import extended, grown, shrunk
+from snapshots.tree import Tree
 
 OPEN: Final[Any] = object()
 """No bound: None is a key."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dataspace.values import Promise, Ref
-from snapshots.handle import Tree
 from snapshots.items import contents
 from snapshots.nodes import Branch, Loader, Node, PageRef, nowhere
+from snapshots.tree import Tree
 
 
 def leads(node: Node) -> bool:

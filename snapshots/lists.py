@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dataspace.errors import KeeveError
-from snapshots.handle import Tree
 from snapshots.nodes import (
     WIDTH,
     Child,
@@ -26,6 +25,7 @@ from snapshots.nodes import (
     nowhere,
 )
 from snapshots.shape import extended, grown, shrunk
+from snapshots.tree import Tree
 
 
 class OutOfRange(KeeveError, IndexError):

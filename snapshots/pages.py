@@ -26,10 +26,10 @@ from typing import Any, Protocol
 from dataspace.errors import KeeveError
 from dataspace.values import NotAValue, Promise, Ref, scalar_key
 from dataspace.values.encoding import BadEncoding, decode, encode
-from snapshots.handle import Tree
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from snapshots.nodes import WIDTH, Child, KeyedBranch, ListBranch, ListLeaf, MapLeaf, Node, PageRef, SetLeaf
+from snapshots.tree import Tree
 
 DIGEST_BYTES = 32
 TREES: dict[int, type[Tree]] = {tree.kind: tree for tree in (ListTree, MapTree, SetTree)}

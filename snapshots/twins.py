@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from snapshots.handle import Tree
 from snapshots.items import with_trees
 from snapshots.nodes import Node
+from snapshots.tree import Tree
 
 _AnyTree = TypeVar("_AnyTree", bound=Tree)
 

@@ -34,7 +34,7 @@ CORE = {
         "dataspace.records",
     ),
     *("dataspace.log.frames", "dataspace.log.recovery"),
-    *("snapshots.pages", "snapshots.trees"),
+    *("snapshots.pages", "snapshots.writing"),
 }
 """The pure core: these, and whatever of ours they import, are functions of their arguments."""
 

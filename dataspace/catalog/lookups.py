@@ -38,7 +38,7 @@ class Leg(NamedTuple):
     upto: int
 
 
-class Snapshot(NamedTuple):
+class SnapshotRow(NamedTuple):
     """A `snapshot` record: of which session, its seq, the seq that it covers."""
 
     uid: bytes
@@ -226,12 +226,12 @@ class Lookups:
         position = self.position(uid, seq)
         return None if position is None else self.at(position)
 
-    def snapshots(self, uid: bytes, upto: int = LATEST, limit: int = 8) -> list[Snapshot]:
+    def snapshots(self, uid: bytes, upto: int = LATEST, limit: int = 8) -> list[SnapshotRow]:
         """The newest snapshots at or before seq `upto` of a session's lineage, newest first."""
-        found: list[Snapshot] = []
+        found: list[SnapshotRow] = []
         for leg in reversed(self.lineage(uid)):
             covered = self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found))
-            found += [Snapshot(leg.uid, seq, covers) for seq, covers in covered]
+            found += [SnapshotRow(leg.uid, seq, covers) for seq, covers in covered]
             if len(found) >= limit:
                 break
         return found

@@ -37,7 +37,7 @@ from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.notices import created
 from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import read as read_head
-from dataspace.log.reading import Reader
+from dataspace.log.reading import SegmentReader
 from dataspace.log.recovery import judge
 from dataspace.log.tail import Tail
 from dataspace.log.verdicts import (
@@ -83,7 +83,7 @@ def looked_at(layout: Layout, end: Mark | None = None, *, alive: bool = False) -
     When an owner may be `alive` the last one is read at once, since that owner may cut zeros off its end; what comes
     before an `end` nobody cuts.
     """
-    reader = Reader(layout, lambda: BEGINNING)
+    reader = SegmentReader(layout, lambda: BEGINNING)
     try:
         numbers = [number for number in layout.segments() if end is None or number <= end.segment]
         segments = []
@@ -230,7 +230,7 @@ def said(layout: Layout, files: Files, debt: Owed) -> None:
     files.sync_folder(layout.cut)
 
 
-def is_settled(reader: Reader, end: Mark) -> bool:
+def is_settled(reader: SegmentReader, end: Mark) -> bool:
     """Whether the last batch before `end` is proved durable: by an empty commit, or by a new segment."""
     if end.offset == SEGMENT_SIZE:
         return True

@@ -47,7 +47,7 @@ _OPEN = 128
 """How many segment files are open at a time."""
 
 
-class Reader:
+class SegmentReader:
     """The records of a log up to where `end` says that it is durable."""
 
     def __init__(self, layout: Layout, end: Callable[[], Mark]) -> None:
@@ -222,7 +222,7 @@ class StoredRecord:
 
     __slots__ = ("_at", "_frame", "_reader", "_segment", "_starts", "_window", "header")
 
-    def __init__(self, reader: Reader, segment: int, found: Frame, window: bytes, at: int) -> None:
+    def __init__(self, reader: SegmentReader, segment: int, found: Frame, window: bytes, at: int) -> None:
         self._reader = reader
         self._segment = segment
         self._frame = found

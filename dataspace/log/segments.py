@@ -37,7 +37,7 @@ from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, 
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
-from dataspace.log.reading import Reader, StoredRecord
+from dataspace.log.reading import SegmentReader, StoredRecord
 from dataspace.log.store import (
     NotAStore,
     StoreClosed,
@@ -88,7 +88,7 @@ class SegmentStore:
         self._salts = salts
         self._segment_bytes = segment_bytes
         self._chains = Chains(known)
-        self._reader = Reader(self._layout, lambda: self._mark)
+        self._reader = SegmentReader(self._layout, lambda: self._mark)
         self._writing = threading.Lock()
         self._owner: Ownership | None = None
         self._tail: Tail | None = None

@@ -11,14 +11,14 @@ from collections.abc import Coroutine, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import Assertion, Draft
 from dataspace.facts import Fact
 from dataspace.log.memory import MemoryStore
 from dataspace.records import Kind, Record
 from dataspace.values import FrozenDict, freeze
 from snapshots.cache import PageCache
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.crank.vat import Powers, Step, Vat, request_digest
 from vat.devices.devices import Effect, methods_of
 from vat.devices.outcomes import OutcomeUnknown
@@ -63,11 +63,11 @@ class World:
                 return self.addresses.get((leg.uid, seq))
         return self.addresses.get((uid, seq))
 
-    def snapshots(self, uid: bytes, upto: int) -> Iterator[Snapshot]:
+    def snapshots(self, uid: bytes, upto: int) -> Iterator[SnapshotRow]:
         for owner, most in [(uid, upto), *((leg.uid, min(leg.upto, upto)) for leg in reversed(self.lineage(uid)))]:
             for seq in reversed(self.snapshot_seqs.get(owner, [])):
                 if seq <= most:
-                    yield Snapshot(owner, seq, seq - 1)
+                    yield SnapshotRow(owner, seq, seq - 1)
 
     def memory(self, uid: bytes) -> VatMemory:
         return VatMemory(Lineage(uid, self, self.store.read), self.cache)

@@ -15,15 +15,15 @@ from typing import Any
 
 import attrs
 
-from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import Assertion, read_deeds, read_statements
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, Stored
 from dataspace.records import STORE_UID, Kind
 from keeve.api import open_store
 from snapshots.cache import PageCache
-from snapshots.handle import Tree
 from snapshots.lists import ListTree
+from snapshots.tree import Tree
 from vat.heap.heap import Heap
 from vat.heap.operations import Op
 from vat.heap.restore import Index, Lineage, restore
@@ -168,7 +168,7 @@ class _WithoutSnapshots:
     def locate(self, uid: bytes, seq: int) -> int | None:
         return self._index.locate(uid, seq)
 
-    def snapshots(self, uid: bytes, upto: int) -> list[Snapshot]:
+    def snapshots(self, uid: bytes, upto: int) -> list[SnapshotRow]:
         return []
 
 

@@ -57,18 +57,6 @@ def test_a_page_is_given_only_for_its_own_digest():
     assert cache.get(ONE, ref(1, b"x" * 32)) is None
 
 
-def test_forgetting_an_owner_leaves_the_others():
-    cache = PageCache(100)
-    cache.put(ONE, ref(1), NODE, 10)
-    cache.put(ONE, ref(2), NODE, 10)
-    cache.put(OTHER, ref(1), NODE, 10)
-    cache.forget(ONE)
-    cache.forget(b"never seen")
-    assert cache.get(ONE, ref(1)) is None
-    assert cache.get(OTHER, ref(1)) is NODE
-    assert cache.statistics().size == 10
-
-
 def test_a_page_is_loaded_once_while_it_is_kept():
     pages = MemoryPages()
     cache = PageCache(100_000)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dataspace.values import CelledDict, CellRef, FrozenDict, FrozenList
-from snapshots import Draft, ListTree, MapTree, PageRef, SetTree, walk, write
-from snapshots.memory import MemoryPages, MissingPage
+from snapshots import ListTree, MapTree, PageDraft, PageRef, SetTree, write
+from snapshots.memory import MemoryPages
 from snapshots.nodes import ListLeaf
-from snapshots.pages import BadPage, encode_node
+from snapshots.pages import encode_node
 
 
 def heap(actors=3, said=50):
@@ -45,7 +45,7 @@ def test_a_tree_may_stand_anywhere_in_a_value():
 
 
 def test_a_stored_form_with_cells_keeps_its_type_around_a_written_tree():
-    draft = Draft(MemoryPages())
+    draft = PageDraft(MemoryPages())
     draft.write(ListTree().append(CelledDict({"text": CellRef(1, 1), "of": ListTree().append(1)})))
     node = draft.pages[-1].node
     assert isinstance(node, ListLeaf)
@@ -54,7 +54,7 @@ def test_a_stored_form_with_cells_keeps_its_type_around_a_written_tree():
 
 def test_an_item_without_new_trees_is_kept_as_it_is():
     item = FrozenDict({"old": write(ListTree().append(1), MemoryPages()), "list": FrozenList([FrozenDict()])})
-    draft = Draft(MemoryPages())
+    draft = PageDraft(MemoryPages())
     draft.write(ListTree().append(item))
     node = draft.pages[0].node
     assert isinstance(node, ListLeaf)
@@ -94,7 +94,7 @@ def test_versions_of_a_tree_share_their_pages():
     pages = MemoryPages()
     old = ListTree().extend(range(10_000))
     new = old.append("more")
-    draft = Draft(pages)
+    draft = PageDraft(pages)
     draft.write(old)
     count = len(pages.data)
     draft.write(new)
@@ -104,7 +104,7 @@ def test_versions_of_a_tree_share_their_pages():
 def test_a_version_made_before_the_draft_settles_writes_only_what_is_new():
     pages = MemoryPages()
     tree = ListTree().extend(range(10_000))
-    draft = Draft(pages)
+    draft = PageDraft(pages)
     draft.write(tree)
     newer = tree.append("more")
     draft.settle()
@@ -118,7 +118,7 @@ def test_a_draft_changes_nothing_until_it_is_settled():
     tree = heap()
     root = tree.root
     seen = tree.get(0)["seen"]
-    draft = Draft(MemoryPages())
+    draft = PageDraft(MemoryPages())
     written = draft.write(tree)
     assert tree.root is root
     assert tree.get(0)["seen"].root is seen.root
@@ -158,7 +158,7 @@ def test_a_settled_tree_lets_go_of_its_nodes():
 
 def test_a_draft_has_the_nodes_that_loading_its_pages_gives():
     pages = MemoryPages()
-    draft = Draft(pages)
+    draft = PageDraft(pages)
     draft.write(heap())
     assert len(draft.pages) == len(pages.data)
     for page in draft.pages:
@@ -174,50 +174,3 @@ def test_the_pages_are_the_same_whatever_was_loaded_meanwhile():
     list(tree.items())
     write(tree, second)
     assert first.data == second.data
-
-
-def test_a_walk_gives_every_page_once_and_parents_first():
-    pages = MemoryPages()
-    tree = write(heap(actors=100, said=1100).put("more", ListTree().append(SetTree().add(1))), pages)
-    walked = list(walk(tree, pages.load))
-    assert sorted(ref[:2] for ref in walked) == sorted(pages.data)
-    assert walked[0] == tree.root
-
-
-def test_a_walk_goes_once_through_what_two_trees_share():
-    pages = MemoryPages()
-    said = ListTree().extend(range(100))
-    tree = write(ListTree().append(said).append(said.append("more")), pages)
-    assert len(pages.data) == 5 + 2 + 1
-    assert len(list(walk(tree, pages.load))) == len(pages.data)
-
-
-def test_a_walk_stops_at_known_pages():
-    pages = MemoryPages()
-    tree = write(heap(actors=100), pages)
-    known = set(walk(tree, pages.load))
-    changed = write(tree.put(5, None, pages.load), pages)
-    pages.loads = 0
-    assert len(list(walk(changed, pages.load, known))) == 2
-    assert pages.loads == 2
-
-
-def test_a_walk_passes_through_what_is_not_written():
-    pages = MemoryPages()
-    tree = write(heap(), pages)
-    changed = tree.put(9, FrozenList([ListTree().append(1)]), pages.load)
-    assert set(walk(changed, pages.load)) == set(walk(tree, pages.load)) - {tree.root}
-
-
-def test_a_walk_says_which_page_is_missing_or_damaged():
-    pages = MemoryPages()
-    tree = write(heap(), pages)
-    assert type(tree.root) is PageRef
-    root, leaf = tree.root, seen_of(tree, 0, pages).root
-    good = pages.data.pop(leaf[:2])
-    with pytest.raises(MissingPage, match=rf"page 1\.{leaf.number} is missing"):
-        list(walk(tree, pages.load))
-    pages.data[leaf[:2]] = good[:-1]
-    with pytest.raises(BadPage, match=rf"page 1\.{leaf.number} does not fit its digest"):
-        list(walk(tree, pages.load))
-    assert root[:2] in pages.data

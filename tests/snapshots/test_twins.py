@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataspace.values import FrozenDict
-from snapshots import Draft, ListTree, MapTree, MemoryPages, SetTree, twin, write
+from snapshots import ListTree, MapTree, MemoryPages, PageDraft, SetTree, twin, write
 
 
 def test_writing_a_tree_leaves_its_twin_alone():
@@ -23,7 +23,7 @@ def test_writing_a_tree_leaves_its_twin_alone():
 def test_a_draft_that_settles_later_does_not_reach_the_twin():
     tree = ListTree().extend(range(40))
     pages = MemoryPages()
-    draft = Draft(pages)
+    draft = PageDraft(pages)
     draft.write(tree)
     copy = twin(tree)
     draft.settle()

@@ -14,6 +14,7 @@ import trio
 
 from actors.models.echo import EchoModel
 from actors.session import Session
+from snapshots.cache import PageCache
 from tests.vat.hosts import Counter, World, settled
 from vat.host.host import Host
 
@@ -92,7 +93,7 @@ def forget(host: Host, s: Any) -> None:
     if resident is not None:
         assert resident.idle
         host._engine.residents.drop(resident)
-    host._engine.loader.cache.forget(s._uid)
+    host._engine.loader.cache = PageCache(host._engine.loader.cache.statistics().capacity)
 
 
 async def operations(turns: int) -> dict[str, Tally[str]]:

@@ -10,8 +10,8 @@ from dataspace.drafts import Draft, read_deeds
 from dataspace.records import Kind, content_digest, split_cell
 from dataspace.values import CELLED, FrozenDict, freeze
 from dataspace.values.encoding import encode
-from snapshots.handle import Tree
 from snapshots.pages import decode_node, decode_tree
+from snapshots.tree import Tree
 from vat.crank.vat import Powers, Vat, request_digest
 from vat.errors import exception_of
 from vat.heap.heap import SYSTEM, Heap

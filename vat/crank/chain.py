@@ -18,7 +18,7 @@ from dataspace.drafts import Draft
 from dataspace.records import Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList, Value
 from snapshots.nodes import PageRef
-from snapshots.trees import Draft as Pages
+from snapshots.writing import PageDraft
 from vat.crank.powers import Powers
 from vat.errors import Reentered, failure_of, gone
 from vat.heap.heap import ROOT_ACTOR, Heap
@@ -98,7 +98,7 @@ class Chain:
         seq = self.seq + 1
         draft = self._draft(Kind.SNAPSHOT)
         pages = _PageWriter(seq, self.powers.entropy)
-        written = Pages(pages)
+        written = PageDraft(pages)
         trees = {name: written.write(tree) for name, tree in self.heap.trees().items()}
         root = pages.put(self.heap.root(trees))
         draft.pages = pages.data

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
-from snapshots.handle import Tree
 from snapshots.leading import leading
+from snapshots.tree import Tree
 from vat.errors import NoSuchActor
 from vat.heap.fibers import ACTOR, WAITING
 from vat.heap.heap import KEPT, ROOT_ACTOR, Heap

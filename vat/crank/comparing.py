@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dataspace.drafts import Assertion, Statement
 from dataspace.values import Blob, CelledBlob, CellRef, Erased, render, thaw
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.heap.opcodes import Op, Verb
 
 _EXACT: Final = frozenset({int, str, bytes, bool, type(None)})

@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 
 from dataspace.errors import is_interrupt
 from dataspace.values import Value
-from snapshots.handle import Tree
 from snapshots.keyed import MapTree
+from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.deliveries import Delivery
 from vat.crank.fibers import Fibers

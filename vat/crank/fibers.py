@@ -23,7 +23,7 @@ from weakref import ref
 from dataspace import values
 from dataspace.errors import is_interrupt
 from dataspace.values import Value
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.deliveries import Resume
 from vat.crank.holding import held

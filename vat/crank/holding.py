@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Method
 from typing import Any
 
 from dataspace import values
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.crank.transaction import Transaction
 from vat.heap.heap import Heap
 from vat.heap.stored import PLAIN

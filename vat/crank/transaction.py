@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from dataspace import values
 from dataspace.drafts import Draft
-from dataspace.drafts import Mark as DraftMark
+from dataspace.drafts import Savepoint as DraftSavepoint
 from dataspace.records import Kind
 from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
 from vat.crank.deliveries import Delivery, Resume
@@ -36,7 +36,7 @@ HERE, OUTWARD, INWARD, STATED = range(4)
 """Where a value goes that is frozen: it stays, it leaves the vat, it has come to it, it is a fact."""
 
 
-Savepoint: TypeAlias = tuple[int, DraftMark, int, int, int, int, int, int, int, "bytes | None"]
+Savepoint: TypeAlias = tuple[int, DraftSavepoint, int, int, int, int, int, int, int, "bytes | None"]
 """How far a crank had come. A plain tuple, since each delivery and each near call makes one."""
 
 

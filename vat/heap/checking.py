@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.values import Value
 from dataspace.values.encoding import encode
 from snapshots.cache import PageCache
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.heap.heap import Heap
 from vat.heap.restore import BrokenChain, Index, Lineage, Restored, restore
 
@@ -53,7 +53,7 @@ def _expanded(item: Value, heap: Heap) -> Value:
 class _Only:
     """An index that knows of these snapshots and no others."""
 
-    def __init__(self, index: Index, snapshots: list[Snapshot]) -> None:
+    def __init__(self, index: Index, snapshots: list[SnapshotRow]) -> None:
         self._index = index
         self._snapshots = snapshots
 
@@ -63,7 +63,7 @@ class _Only:
     def locate(self, uid: bytes, seq: int) -> int | None:
         return self._index.locate(uid, seq)
 
-    def snapshots(self, uid: bytes, upto: int) -> list[Snapshot]:
+    def snapshots(self, uid: bytes, upto: int) -> list[SnapshotRow]:
         return [snapshot for snapshot in self._snapshots if snapshot.seq <= upto]
 
 
@@ -73,7 +73,7 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
     Costs a replay of all its records, and a walk through the heap for each snapshot. What is wrong with the records
     themselves is said once, and ends it.
     """
-    sound: list[Snapshot] = []
+    sound: list[SnapshotRow] = []
     for snapshot in sorted(index.snapshots(lineage.uid, seq), key=lambda each: each.seq):
         try:
             replayed = _restored(lineage, _Only(index, sound), snapshot.seq)

@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol
 
 from dataspace.values import CellRef, Erased, FrozenDict, FrozenList, Value, thaw
 from dataspace.values.encoding import decode, encode
-from snapshots.handle import Tree
 from snapshots.keyed import MapTree, SetTree
 from snapshots.nodes import Node, PageRef
 from snapshots.pages import BadPage, decode_tree
+from snapshots.tree import Tree
 from snapshots.twins import twin
 from vat.errors import NoSuchActor
 from vat.heap.refs import Promise, Ref

@@ -14,7 +14,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.log.store import Stored
 from snapshots.cache import PageCache
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.heap.heap import Heap
 from vat.heap.restore import Index, Lineage, restore
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import attrs
 
-from dataspace.catalog.lookups import Leg, Snapshot
+from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.store import NoSuchPart, Stored
@@ -61,7 +61,7 @@ class Index(Protocol):
 
     def lineage(self, uid: bytes) -> list[Leg]: ...
     def locate(self, uid: bytes, seq: int) -> int | None: ...
-    def snapshots(self, uid: bytes, upto: int) -> list[Snapshot]: ...
+    def snapshots(self, uid: bytes, upto: int) -> list[SnapshotRow]: ...
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ import attrs
 from dataspace.errors import KeeveError, is_interrupt
 from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
-from snapshots.handle import Tree
+from snapshots.tree import Tree
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
 from vat.devices.outcomes import Outcome as EffectOutcome

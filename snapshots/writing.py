@@ -1,4 +1,4 @@
-"""Trees as a whole: writing what changed, and walking what there is.
+"""Writing trees: the pages of what changed.
 
 A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
 the items. Nodes that several trees, or several versions of one, have in common are written once.
@@ -9,14 +9,13 @@ simply forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from snapshots.handle import Tree
-from snapshots.items import holders, with_trees
+from snapshots.items import with_trees
 from snapshots.leading import leads
-from snapshots.nodes import Branch, Child, Loader, Node, PageRef
+from snapshots.nodes import Branch, Child, Node, PageRef
 from snapshots.pages import Writer, encode_node
+from snapshots.tree import Tree
 
 _AnyTree = TypeVar("_AnyTree", bound=Tree)
 
@@ -29,7 +28,7 @@ class Page(NamedTuple):
     size: int
 
 
-class Draft:
+class PageDraft:
     """The pages that some trees need beyond those that are written already.
 
     `pages` has them in the order in which they were put.
@@ -91,33 +90,7 @@ class Draft:
 
 def write(tree: _AnyTree, writer: Writer) -> _AnyTree:
     """The tree with its root a written page, settled at once: for writers whose `put` is final."""
-    draft = Draft(writer)
+    draft = PageDraft(writer)
     written = draft.write(tree)
     draft.settle()
     return written
-
-
-def walk(tree: Tree, loader: Loader, known: Container[PageRef] = ()) -> Iterator[PageRef]:
-    """The pages that a tree and the trees in its items stand on, each once, parents before their children.
-
-    A `known` page is not given, nor is what lies under it looked at. Every page that is given is loaded after
-    it was, so that what the loader raises for a bad one comes out here.
-    """
-    seen: set[PageRef] = set()
-    todo: list[Any] = [tree]
-    while todo:
-        here = todo.pop()
-        if isinstance(here, Tree):
-            here = here.root
-        ref = here.ref if isinstance(here, Node) else here
-        if type(ref) is PageRef:
-            if ref in seen or ref in known:
-                continue
-            seen.add(ref)
-            yield ref
-            if here is ref:
-                here = loader(ref)
-        if isinstance(here, Branch):
-            todo.extend(reversed(here.children))
-        elif here is not None:
-            todo.extend(holders(here))
