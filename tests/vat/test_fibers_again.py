@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from vatmaker import assert_restores, operations
-from waits import Agent, Fiberworld, gather, near, script, value_of
+from vatmaker import assert_restores
+from waits import Agent, Fiberworld, near, script, value_of
 
-from vat.heap.opcodes import Op
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -267,6 +262,21 @@ def test_one_begun_by_a_reaction_or_an_event_comes_back(world):
         world.sound()
 
 
+def test_where_an_observation_began_is_taken_from_the_record(world):
+    @script
+    async def observing(me: Agent) -> None:
+        me.observe("(waits.said . _)", me.plain, after="head")
+        await me.want()
+        me.log.append("on")
+
+    world.go("observing")
+    world.powers.cursor = lambda: "further on"
+    world.restart()
+    world.give()
+    assert world.seen() == ["on"]
+    world.sound()
+
+
 def test_who_asked_is_the_same_after_a_restart(world):
     @script
     async def asking(me: Agent) -> None:
@@ -313,183 +323,3 @@ def test_a_long_string_that_it_was_given_is_read_from_where_it_lies(world):
     world.give()
     assert world.ask(world.agent, "value") == [text, answer]
     assert_restores(world, world.agent)
-
-
-def test_coming_back_reads_its_own_parts_and_not_the_past(world):
-    """Invariant 36: however much happened before, between and since."""
-
-    def reads(between: int) -> int:
-        world = Fiberworld()
-        for _ in range(between):
-            world.ask(world.agent, "plain", 0)
-            if world.agent.vat.seq % 32 == 0:
-                world.agent.snapshot()
-        world.go("adding", 4)
-        for number in range(3):
-            for _ in range(between):
-                world.ask(world.agent, "plain", 0)
-                if world.agent.vat.seq % 32 == 0:
-                    world.agent.snapshot()
-            world.give(number)
-        world.restart()
-        world.agent.log.read.clear()
-        world.give(3)
-        return len(world.agent.log.read)
-
-    for between in (64, 512):
-        assert reads(between) <= 4 + 4 * 33  # its parts, and at most what lies between two snapshots for each
-
-
-def test_a_thousand_waits_cost_a_thousand_records_once(world):
-    world.go("adding", 300)
-    for number in range(299):
-        world.give(number)
-    world.restart()
-    world.agent.log.read.clear()
-    world.give(299)
-    assert world.waiting == 0
-    assert len(world.agent.log.read) <= 310
-
-
-def test_it_is_run_again_once_and_then_stays_in_memory(world):
-    world.go("adding", 5)
-    world.give(0)
-    world.restart()
-    world.give(1)
-    world.agent.log.read.clear()
-    world.give(2)
-    assert world.agent.log.read == []
-
-
-def test_a_crank_that_is_abandoned_takes_back_what_its_fibers_did(world):
-    """Invariant 5."""
-    world.go("adding", 2)
-    broken = KeyboardInterrupt()
-
-    @script
-    async def interrupted(me: Agent) -> None:
-        await me.want("other")
-        raise broken
-
-    world.go("interrupted")
-    with pytest.raises(KeyboardInterrupt):
-        world.give("never", effect=2)
-    assert world.agent.heap.mark() == 0
-    world.give("a", effect=1)
-    world.give("b", effect=3)
-    assert world.seen() == [["a"], ["a", "b"]]
-    assert world.waiting == 1
-
-
-def test_one_that_went_on_in_a_crank_that_was_abandoned_goes_on_from_before_it(world):
-    """Invariant 5."""
-    interrupt = [KeyboardInterrupt()]
-
-    @script
-    async def first_of_two(me: Agent) -> None:
-        me.value = me.want("shared")
-        me.log.append(["first", await me.value])
-        me.log.append(["second", await me.want("mine")])
-
-    @script
-    async def interrupting(me: Agent) -> None:
-        await me.value
-        if interrupt:
-            raise interrupt.pop()
-
-    world.go("first_of_two")
-    world.go("interrupting")
-    with pytest.raises(KeyboardInterrupt):
-        world.give("a")
-    assert (world.seen(), world.waiting) == ([], 2)
-    world.give("b")
-    world.give("c")
-    assert world.seen() == [["first", "b"], ["second", "c"]]
-    world.sound()
-
-
-def test_what_cannot_be_read_abandons_the_crank_and_not_the_fiber(world):
-    """Invariant 22."""
-    world.go("adding", 2)
-    world.give("a")
-    world.restart()
-    past = world.agent.vat.crank.fibers.past
-    record, past.record = past.record, lambda seq: (_ for _ in ()).throw(OSError("no disk"))
-    seq = world.agent.vat.seq
-    with pytest.raises(OSError, match="no disk"):
-        world.give("b")
-    assert (world.agent.vat.seq, world.waiting) == (seq, 1)
-    past.record = record
-    world.give("b")
-    assert (world.seen()[-1], world.waiting) == (["a", "b"], 0)
-    world.sound()
-
-
-def test_an_actor_that_only_a_local_refers_to_is_not_collected(world):
-    @script
-    async def keeping(me: Agent) -> Any:
-        refs = {"deep": [me.made()]}
-
-        def inner() -> Any:
-            return refs["deep"][0]
-
-        await me.want()
-        near(inner()).plain("there")
-        me.log.append(list(near(inner()).seen()))
-
-    for again in (False, True):
-        world = Fiberworld()
-        world.go("keeping")
-        world.ask(world.agent, "made")
-        garbage = Fiberworld.spawn_garbage(world)
-        if again:
-            world.restart()
-        step = world.agent.keep(world.agent.vat.collect())
-        assert step is not None
-        collected = next(op for op in operations(step.record) if op[0] == Op.COLLECTED)[1]
-        assert garbage in collected
-        world.give()
-        assert world.seen() == [["there"]]
-        world.sound()
-
-
-HASHED = """
-import sys
-sys.path[:0] = {paths!r}
-from waits import Fiberworld, script
-
-@script
-async def setting(me):
-    names = {{"a", "b", "c", "d", "e", "f"}}
-    await me.want(sorted(names))
-    me.value = sorted(names)
-
-world = Fiberworld()
-world.go("setting")
-world.restart()
-world.give()
-print(world.ask(world.agent, "value"), world.agent.records[-1].hash.hex())
-"""
-
-
-def test_another_hash_seed_changes_nothing_that_is_sorted():
-    here = Path(__file__).parent
-    code = HASHED.format(paths=[str(here), str(here.parent.parent)])
-    told = set()
-    for seed in ("1", "2", "77"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        told.add(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
-    assert len(told) == 1
-
-
-def test_all_of_several_comes_back_with_what_is_settled_already(world):
-    @script
-    async def both(me: Agent) -> None:
-        me.value = await gather(me.want(1), me.want(2))
-
-    world.go("both")
-    world.give("one", effect=1)
-    world.restart()
-    world.give("two", effect=2)
-    assert world.ask(world.agent, "value") == ["one", "two"]
-    world.sound()

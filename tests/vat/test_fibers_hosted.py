@@ -47,6 +47,10 @@ class Agent(Actor):
         for promise in promises:
             self.log.append(await promise)
 
+    async def nap(self, first: Any, last: Any) -> None:
+        await self.sleep(3600)
+        self.log.append(f"slept from {first} to {last}")
+
     async def started(self, how: str = "work") -> str:
         getattr(near(self.ref), how)(1, 2)
         return "begun"
@@ -307,6 +311,19 @@ async def test_cancelling_stops_the_device(world):
         assert got == [True]
         assert (await s.describe())["fibers"] == 0
         open(world)
+
+
+async def test_it_sleeps_until_the_time_is_over_whatever_restarts_lie_between(world):
+    """A deadline that passed while no host ran is over at once."""
+    async with world.host(dies=True) as host:
+        s = await host.spawn(Agent, "s")
+        await s.started("nap")
+        await settled(host)
+        assert await s.seen() == []
+    world.clock.move(3600)
+    async with world.host() as host:
+        await settled(host)
+        assert await (await host.get("s")).seen() == ["slept from 1 to 2"]
 
 
 async def test_snapshots_are_not_far_apart_while_one_waits(world):
