@@ -7,7 +7,7 @@ with the error, and the record says so. A crank that does not come to an end is 
 deliveries breaks.
 
 Beneath this file, each with one idea: `transaction` (what was done, and undoing it), `promises`, `sending`, `acting`,
-and beside these `fibers`, for async methods.
+`finding`, and beside these `fibers`, for async methods.
 
 The one rule: nothing here waits, and nothing leaves. What goes to other vats, devices and callers is only noted
 (`sent`, `wanted`, `answer`), for the vat to pass on when the record is durable.
@@ -15,22 +15,22 @@ The one rule: nothing here waits, and nothing leaves. What goes to other vats, d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from snapshots.keyed import MapTree
 from snapshots.tree import Tree
-from vat.crank.acting import Acting
 from vat.crank.deliveries import Delivery
 from vat.crank.fibers import Fibers
+from vat.crank.finding import BUILT_IN, BuiltIn, Finding
 from vat.crank.powers import Powers
 from vat.crank.sending import UNIVERSAL
-from vat.errors import CrankOverrun, NoSuchMethod, Refused, Revoked, exception_of, no_such_method
+from vat.errors import CrankOverrun, exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
-from vat.heap.opcodes import Op, To
+from vat.heap.opcodes import Op
 from vat.heap.refs import Promise, Ref, running
 from vat.heap.stored import listed, mapped
 from vat.objects.actor import facade
@@ -43,14 +43,6 @@ DELIVERIES: Final = 10_000
 _BEGIN: Final = Op.BEGIN
 
 
-class BuiltIn(NamedTuple):
-    """What every actor understands and the runtime carries out; given the crank and the actor that was addressed."""
-
-    name: str
-    function: Callable[..., Any]
-    read: bool
-
-
 class Doing(NamedTuple):
     """What a crank is at: an actor's type, its id, and the method that runs."""
 
@@ -59,7 +51,7 @@ class Doing(NamedTuple):
     method: str
 
 
-class Crank(Acting):
+class Crank(Finding):
     """The cranks of a vat. `begin`, one of the two ways to run it, and `end`."""
 
     __slots__ = ("fibers",)
@@ -274,99 +266,6 @@ class Crank(Acting):
             return Outcome(True, mapped(entries))
         return Outcome(True, listed(held.walked(page)) if isinstance(held, Tree) else held)
 
-    # Finding.
-
-    def find(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | Field | BuiltIn, int]:
-        """What a name of an actor is: a method or a public field, and whose. Goes through narrowed refs.
-
-        `inner` methods, with an underscore before their name, are found only for what this vat asks of itself.
-        Raises `NoSuchActor`, `NoSuchMethod`, `Refused` or `Revoked`.
-        """
-        target, read_only = self.reach(actor, name)
-        state = self.heap.state(target)
-        described = self.types.fit(state.type, state.version)
-        found: Method | Field | BuiltIn | None = described.methods.get(name)
-        if found is None:
-            found = BUILT_IN.get(name)
-        if found is None and inner:
-            found = described.inner.get(name)
-        if found is None:
-            found = described.fields.get(name)
-            if isinstance(found, Field) and not found.public:
-                found = None
-        if found is None:
-            if name in UNIVERSAL:
-                raise NoSuchMethod(f"{name} is carried out between cranks: send it, ref.{name}(...)")
-            raise no_such_method(described.name, name, described.public)
-        if read_only and not (isinstance(found, Field) or found.read or name in BUILT_IN):
-            raise Refused(
-                f"this ref to {self.id!r} is read only, and {name!r} is not marked @read: ask for a wider one"
-            )
-        return found, target
-
-    def reach(self, actor: int, name: str) -> tuple[int, bool]:
-        """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""
-        read_only = False
-        if self.heap.system["facets"].count:
-            while (facet := self.heap.find("facets", actor)) is not None:
-                target, methods, only_read, revoked = facet
-                if revoked:
-                    raise Revoked(f"the ref to {self.id!r} was revoked by who handed it on: ask them for another")
-                if methods is not None and name not in methods and name not in BUILT_IN:
-                    raise Refused(
-                        f"this ref to {self.id!r} does not reach {name!r}: it was narrowed to {list(methods)}; "
-                        "ask who gave it for a wider one"
-                    )
-                actor, read_only = target, read_only or only_read
-        return actor, read_only
-
-    def known(self, actor: int | None, name: str | None) -> Method | Field | None:
-        found = None if actor is None or name is None else self.sought(actor, name, inner=True)
-        return None if found is None or isinstance(found[0], BuiltIn) else found[0]
-
-    def sought(self, actor: int, name: str, *, inner: bool = False) -> tuple[Method | Field | BuiltIn, int] | None:
-        """As `find`, but None for what cannot be found: the delivery itself will say what is wrong."""
-        try:
-            return self.find(actor, name, inner=inner)
-        except (LookupError, PermissionError, AttributeError, Revoked):
-            return None
-
-    def marked(self, promise: int, outcome: Outcome) -> Value:
-        """What an effect gave, marked as the reaction to its promise says that it takes it."""
-        entry = self.heap.find("promises", promise)
-        if outcome.succeeded and entry is not None:
-            for reaction in entry[2]:
-                if reaction[0] == To.THEN and reaction[2] is not None:
-                    found = self.known(reaction[1], reaction[2])
-                    if isinstance(found, Method) and 0 in found.marks:
-                        return found.marks[0](outcome.payload)
-        return outcome.payload
-
-    # What every actor understands.
-
-    def describe(self, actor: int) -> dict[str, Any]:
-        """What `describe()` answers: an actor, and its session as it was when this crank began."""
-        heap = self.heap
-        state = heap.state(self.reach(actor, "describe")[0])
-        described = self.types[state.type]
-        system = heap.system
-        return {
-            "id": self.id,
-            "uid": self.uid.hex(),
-            "type": state.type,
-            "version": state.version,
-            "methods": sorted(described.methods),
-            "fields": [field.name for field in described.fields.values() if field.public],
-            "seq": self.record.seq - 1,
-            "hash": self.previous.hex(),
-            "time": heap.time / 1_000_000,
-            "actors": heap.size,
-            "effects": system["effects"].count,
-            "messages": system["outbox"].count,
-            "subscriptions": system["subscriptions"].count,
-            "fibers": system["fibers"].count,
-        }
-
 
 def _begun(delivery: Delivery) -> Sequence[Any]:
     """The operation with which a delivery begins: it changes nothing."""
@@ -379,25 +278,6 @@ def _begun(delivery: Delivery) -> Sequence[Any]:
         said.append(delivery.failure)
     return said
 
-
-def _describe(crank: Crank, addressed: int) -> dict[str, Any]:
-    return crank.describe(addressed)
-
-
-def _narrow(crank: Crank, addressed: int, *methods: str, read_only: bool = False) -> Ref:
-    return crank.narrow(addressed, methods, read_only)
-
-
-def _revoke(crank: Crank, addressed: int, ref: Ref) -> None:
-    crank.revoke(addressed, ref)
-
-
-BUILT_IN: Final = {
-    "describe": BuiltIn("describe", _describe, True),
-    "narrow": BuiltIn("narrow", _narrow, False),
-    "revoke": BuiltIn("revoke", _revoke, False),
-}
-"""What can be asked through every ref that is not revoked: it only tells who is there, or gives less away."""
 
 EVERY_REF: Final = UNIVERSAL | BUILT_IN.keys()
 """What every ref to an actor has besides the actor's own."""
