@@ -142,7 +142,10 @@ BEFORE = {"recovered": "crank: torn", "resolving": "tool: started, not called"}
 """What must have been the death before, for a point of this kind to be reached."""
 
 OFTEN = ("crank", "started", "model", "tool", "fiber", "restoring")
-"""Kinds of points that a process comes to many times."""
+"""Kinds of points that a process comes to many times,"""
+
+ONCE = ("fiber: run again, at its beginning", "fiber: run again, to go on")
+"""but for these: there is one fiber."""
 
 
 def next_kill(play: Play, wanted: list[str], points: Sequence[str], chance: random.Random) -> tuple[str, int]:
@@ -156,7 +159,7 @@ def next_kill(play: Play, wanted: list[str], points: Sequence[str], chance: rand
             return BEFORE[kind], 1
         if kind in ("created", "spawn") and died:
             continue
-        return point, chance.randrange(1, 6) if kind in OFTEN else 1
+        return point, chance.randrange(1, 6) if kind in OFTEN and point not in ONCE else 1
     return chance.choice([*OUTSIDE, *points]), chance.randrange(1, 30)
 
 
