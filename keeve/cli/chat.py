@@ -98,8 +98,10 @@ class Conversation:
         self._wanted = id
         self._model = model
         self._session: Any = None
-        self._request = ""
-        """The id of the request for the turn that is waited for."""
+        self._request: str | None = None
+        """The id of the request for the turn that is waited for, if it was steered."""
+        self._before = -1
+        """How many turns were accepted before it; -1 before the first."""
         self._steers: list[tuple[str, str, Asked]] = []
         """What was typed while a turn ran: the line, the id of its request, and its answer to come."""
         self._hears = False
@@ -180,8 +182,8 @@ class Conversation:
     def _show(self, line: str) -> None:
         """Have a line answered, and show the answer; with --json as one line for each turn."""
         session = self._there()
-        self._request = request = secrets.token_hex(8)
-        self._show_answer(line, lambda: _answer(session.turn, line, request))
+        self._request, self._before = None, session.status()["accepted"]
+        self._show_answer(line, lambda: _answer(session.turn, line))
 
     def _show_steered(self) -> None:
         """What was typed while a turn ran, and was too late for it, is a turn of its own: show its answer."""
@@ -215,20 +217,22 @@ class Conversation:
             if not line:
                 self._left = True
             else:
-                request = secrets.token_hex(8)
+                request, self._before = secrets.token_hex(8), max(self._before, 0)
                 self._steers.append((line, request, Asked(partial(_answer, self._session.steer, line, request))))
                 self._output.note("(this joins at the next step)")
         return asked.future.result()
 
     def _number(self, asked: Asked | None = None) -> int | None:
-        """The number of the turn that `_request` is for, once it is accepted; None if it joined another turn."""
-        if self._session is None or not self._request:
+        """The number of the turn that is waited for, once it is accepted; None if it joined another turn."""
+        if self._before < 0:
             return None
-        pattern = f'(_ ?n _ #:request "{self._request}" . _)'
         said: dict[str, Any] = {}
         for _ in range(100):
-            events = self._host.query(pattern, session=self.id, after=self._head)
-            said = {event.value.label: event.captures["n"] for event in events}
+            for event in self._host.query("(_ ?n _ #:input _ . _)", session=self.id, after=self._head):
+                about = event.value.keywords
+                ours = (about.get("via"), about.get("request")) == ("cli", self._request)
+                if ours and event.captures["n"] > self._before:
+                    said.setdefault(event.value.label, event.captures["n"])
             if said or (asked is not None and asked.future.done()):
                 break
             time.sleep(0.02)  # it is on its way
@@ -328,7 +332,7 @@ class Conversation:
             self._output.note(f"({last.state})")
 
 
-def _answer(take: Callable[..., Any], line: str, request: str) -> Any:
+def _answer(take: Callable[..., Any], line: str, request: str | None = None) -> Any:
     """What a turn comes to. Raises a `KeeveError`, whatever a device has raised."""
     try:
         return take(line, request=request)
