@@ -11,6 +11,14 @@ ROOT = Path(__file__).parent.parent
 
 def test_what_users_call_has_the_types_that_the_docs_say() -> None:
     """Strict also means: an expected mistake that is none fails."""
-    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "tests/typed_use.py"]
+    check("tests/typed_use.py")
+
+
+def test_the_examples_have_no_mistake_of_types() -> None:
+    check(*sorted((ROOT / "examples").glob("*.py")))
+
+
+def check(*files: str | Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", *files]
     done = run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,211 @@
+"""An agent that is killed and goes on: a loop, three tools, and a person who is asked before one of them is called.
+
+    python examples/agent.py ./trip           # the show: it is killed twice, and ends what it began
+    python examples/agent.py ./trip serve     # the agent alone: kill it yourself, as often as you like; answer with yes
+
+The show starts the agent as a process of its own, ends it with SIGKILL while a tool runs, ends it again while it waits
+for the person, and then lets it finish. The model plays a script, so that this runs anywhere. With `KEEVE_MODEL`,
+`KEEVE_MODEL_URL` and `KEEVE_MODEL_KEY` in the environment, as `keeve chat` takes them, it is a real one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import trio
+from trio.to_thread import run_sync
+
+from keeve import (
+    Actor,
+    Effect,
+    Host,
+    HostRef,
+    List,
+    Model,
+    Text,
+    Toolbox,
+    Tools,
+    Vault,
+    actor,
+    blocking,
+    effect,
+    model_from_environment,
+    open_host,
+    tool,
+    user,
+)
+
+# The agent. Nothing in it is about crashes.
+
+
+@actor("example.agent", version=1)
+class Agent(Actor):
+    """Asks the model, calls the tools that it asks for, and asks again, until it answers."""
+
+    model: Model
+    tools: Toolbox
+    messages: List[dict[str, Any]]
+
+    async def turn(self, text: Text) -> Text:
+        """One input, and what the model answers in the end."""
+        self.messages.append(user(text))
+        while True:
+            reply = await self.model.complete(self.messages.view(), tools=self.tools.view())
+            self.messages.append(reply)
+            if not reply.get("tool_calls"):
+                answer: Text = reply["content"]
+                return answer
+            for call, outcome in await self.tools.run_all(reply["tool_calls"]):
+                message = tool(call, outcome)
+                self.messages.append(message)
+                self.assert_fact("example.told", call["function"]["name"], message["content"])
+
+
+# Its tools. What they do to the world is a line in a file, which is on the disk before they go on.
+
+CALLS = Path("calls.txt")
+
+
+def done(what: str) -> None:
+    """Put down what a tool has done."""
+    with CALLS.open("a") as file:
+        file.write(f"{what}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    print(f"  tool: {what}", flush=True)
+
+
+@tool(on_crash="retry")
+def find_trains(to: str) -> str:
+    """Find the trains to a city. Tells which of them have a seat that is reserved already."""
+    reserved = "reserve R20" in CALLS.read_text().splitlines() if CALLS.exists() else False
+    done(f"find_trains {to}")
+    return f"R20 leaves at 8:05{', a seat is reserved for you' if reserved else ''}; R22 leaves at 10:10"
+
+
+@tool
+async def reserve(train: str) -> str:
+    """Reserve a seat in a train."""
+    done(f"reserve {train}")
+    await trio.sleep(10)  # the seat is taken, and the railway takes its time to say so
+    return f"a seat in {train} is reserved"
+
+
+@tool(approval=True)
+def pay(train: str, amount: int) -> str:
+    """Pay for a seat that is reserved. A person has to approve."""
+    done(f"pay {train} {amount}")
+    return "paid"
+
+
+# The model, where the environment names none: what it says next follows from how often it has spoken.
+
+
+def calls(name: str, arguments: str) -> dict[str, Any]:
+    """A message of a model that calls a tool."""
+    function = {"name": name, "arguments": arguments}
+    call = {"id": f"call_{name}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+class Script:
+    """A model that plays a part."""
+
+    says = (
+        calls("find_trains", '{"to": "Oslo"}'),
+        calls("reserve", '{"train": "R20"}'),
+        calls("find_trains", '{"to": "Oslo"}'),  # it was told that the outcome is unknown, and finds out
+        calls("pay", '{"train": "R20", "amount": 40}'),
+        {"role": "assistant", "content": "You leave at 8:05 with R20. The seat is reserved and paid."},
+    )
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> dict[str, Any]:
+        """The next message."""
+        spoken = sum(message["role"] == "assistant" for message in messages)
+        return {"message": self.says[spoken], "usage": None}
+
+
+# The process of the agent. It does the same at every start, whatever happened to the one before.
+
+
+async def serve() -> None:
+    """Give the agent its input, once, and print what it answers."""
+    chosen = model_from_environment(os.environ)
+    model = chosen.device if os.environ.get("KEEVE_MODEL") else Script()
+    tools = Tools(find_trains, reserve, pay)
+    devices, vault = {"model": model, "tools": tools}, Vault(chosen.credentials)
+    async with open_host("data", actors=[Agent], devices=devices, vault=vault) as host, trio.open_nursery() as nursery:
+        agent = await host.spawn(Agent, "trip", request="trip", tools=tools)  # with one request id: once
+        nursery.start_soon(person, host, agent)
+        answer = await agent.turn("Get me to Oslo on Friday morning.", request="friday")
+        print(f"  answer: {answer}", flush=True)
+        nursery.cancel_scope.cancel()
+
+
+async def person(host: Host, agent: HostRef[Agent]) -> None:
+    """Ask the person at the terminal about every call that waits for approval, also since before this process."""
+    approvals = await agent.tools
+    async for _ in host.observe("(approval-wanted . _)", after="start"):
+        for call in await approvals.waiting():
+            print(f"  approve of {call['name']} {call['arguments']}?", flush=True)
+            read = sys.stdin.readline
+            said = await run_sync(read, abandon_on_cancel=True)  # type: ignore[call-arg]  # mypy loses it behind *args
+            if said.strip() == "yes":
+                await approvals.approve(call["id"])
+            elif said:
+                await approvals.refuse(call["id"], said.strip())
+
+
+# The show.
+
+
+def show() -> None:
+    """Start the agent, kill it, and look at what happened."""
+    run(kill_at="  tool: reserve")
+    run(kill_at="  approve of pay")
+    run()
+    print("What the tools have done, by the file that is outside of the store:")
+    lines = CALLS.read_text().splitlines()
+    for line in dict.fromkeys(lines):
+        print(f"  {lines.count(line)} time(s): {line}")
+    print("What the log says:")
+    with blocking.open_host("data", readonly=True) as host:
+        for event in host.observe("(_ . _)"):
+            print(f"{event.position:4}  {event.value}")
+
+
+def run(kill_at: str | None = None) -> None:
+    """Run the agent, up to a line that begins so; say yes when it asks."""
+    print("The agent starts.")
+    command = [sys.executable, str(PROGRAM), ".", "serve"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="")
+            if kill_at is not None and line.startswith(kill_at):
+                process.kill()
+                print("It is killed.")
+                return
+            if line.startswith("  approve of"):
+                print("  yes")
+                print("yes", file=process.stdin, flush=True)
+
+
+PROGRAM = Path(__file__).resolve()
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "trip")
+    folder.mkdir(exist_ok=True)
+    os.chdir(folder)
+    if "serve" in sys.argv[2:]:
+        trio.run(serve)
+    elif any(Path().iterdir()):
+        sys.exit(f"{folder} is not empty: name another folder")
+    else:
+        show()
