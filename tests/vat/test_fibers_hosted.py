@@ -224,11 +224,13 @@ async def test_one_that_is_needed_again_while_its_records_are_on_their_way_waits
         await s.started("pair")
         await settled(host)
         with held(host):
-            open(world)
+            for wanted in sorted(host._engine.errands.running(), key=lambda one: one.key):  # in that order
+                host._engine.errands._settled(wanted, Outcome(value=f"again {wanted.args[0]}"))
             await trio.testing.wait_all_tasks_blocked()
             assert asked, "the second outcome came when the first one's record was on its way"
         await settled(host)
         assert await s.seen() == ["again 1", "again 2"]
+        open(world)
 
 
 async def test_in_a_fork_it_is_told_and_the_parent_goes_on(either):
