@@ -14,6 +14,7 @@
     Vault, Environment, File                                where its credentials are
     pattern, parse, Pattern, ANY, capture, fact             what observers ask for
     Event, Fact, Cursor, CaughtUp                           and what they are given
+    Receipt, Verifier, SigningKey, signing_key              what proves to others that a record is in the log
     KeeveError                                              the root of every error
 
 `keeve.blocking` has the same names without `await`, `keeve.testing` what tests of your own need.
@@ -36,11 +37,15 @@ from actors.tools import Tools, tool
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact, fact
+from dataspace.log.proofs import Receipt
+from dataspace.log.signing import SigningKey
+from dataspace.log.verifiers import Verifier
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event
 from dataspace.patterns import ANY, Pattern, capture, parse, pattern
 from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
+from keeve.signing import signing_key
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
 from vat.errors import FiberDiverged
@@ -86,12 +91,14 @@ __all__ = [
     "Piece",
     "Policy",
     "Promise",
+    "Receipt",
     "Ref",
     "ScriptedModel",
     "Session",
     "SessionRow",
     "Set",
     "Settings",
+    "SigningKey",
     "Snapshot",
     "Symbol",
     "Text",
@@ -100,6 +107,7 @@ __all__ = [
     "Tools",
     "TurnInterrupted",
     "Vault",
+    "Verifier",
     "actor",
     "cancel",
     "capture",
@@ -113,6 +121,7 @@ __all__ = [
     "parse",
     "pattern",
     "read",
+    "signing_key",
     "tool",
     "user",
     "within",

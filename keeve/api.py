@@ -20,13 +20,19 @@ from actors.directory import Directory
 from actors.models.echo import EchoModel
 from actors.session import Session
 from dataspace.catalog.catalog import Catalog, peek
+from dataspace.checkpoints.keys import origin_of
+from dataspace.checkpoints.signing import Checkpoints, Seen
 from dataspace.log.files import Files
+from dataspace.log.layout import Layout, State
+from dataspace.log.marks import Head
+from dataspace.log.proofs import Receipt
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
-from dataspace.log.store import Store
-from dataspace.log.verdicts import Evidence
+from dataspace.log.store import NotAStore, Store
+from dataspace.log.verdicts import Evidence, LogTampered, LogTruncated
 from dataspace.observe.dataspace import Dataspace
 from keeve.entropy import Entropy
 from keeve.guard import guard
+from keeve.signing import Signer, as_key
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings
@@ -52,6 +58,9 @@ async def open_host(
     vault: Vault | None = None,
     readonly: bool = False,
     unknown: str = "break",
+    signer: Signer | None = None,
+    former: Signer | None = None,
+    expect: str | bytes | Receipt | None = None,
     by: str = "local",
     via: str = "python",
     settings: Settings | None = None,
@@ -68,10 +77,15 @@ async def open_host(
     readonly: read a store that another process may own.
     unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
       `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`), as `Settings.hold_unknown` says as well.
+    signer: what signs checkpoints and receipts: the path of a file with an Ed25519 key, or a `SigningKey`. The first
+      one is put into the log; another one only with `former`, the one until then, which signs that.
+    expect: a receipt or a checkpoint: the log has to have all that was seen in it.
     by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
     Raises `NotAStore`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what the disk
-    refuses. At the end of the block everything that was accepted is durable.
+    refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not extend
+    what was signed before; these two with `expect` as well. At the end of the block everything that was accepted is
+    durable.
     """
     folder = Path(path)
     guard(folder)
@@ -80,13 +94,32 @@ async def open_host(
     if not isinstance(settings, Settings | None):
         raise TypeError(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
     _check(actors, devices or {})
+    key, before = as_key(signer), as_key(former)
+    if readonly and key is not None:
+        raise ValueError("a host that only reads signs nothing: leave out the signer, or readonly=True")
+    seen = None if expect is None else Seen.of(expect)
+    if seen is not None:
+        _check_seen(Layout(folder), seen)
     given = settings or Settings()
     if unknown == "hold":
         given = attrs.evolve(given, hold_unknown=True)
     store, catalog = open_store(
-        folder, readonly=readonly, clock=clock, entropy=entropy, files=files, segment_bytes=segment_bytes
+        folder,
+        readonly=readonly,
+        clock=clock,
+        entropy=entropy,
+        files=files,
+        segment_bytes=segment_bytes,
+        seen=None if seen is None else seen.head,
     )
     try:
+        if expect is not None:
+            if isinstance(store.fault, LogTruncated | LogTampered):
+                raise store.fault
+            Checkpoints(store, catalog).expect(expect)
+        if store.readonly:
+            key = None
+        checkpoints = Checkpoints(store, catalog, key, former=before, now=clock, salts=entropy or os.urandom)
         async with run_host(
             store,
             catalog,
@@ -96,6 +129,7 @@ async def open_host(
             settings=given,
             clock=clock,
             entropy=entropy,
+            checkpoints=checkpoints,
         ) as host:
             yield host.asking(by, via)
     finally:
@@ -110,6 +144,16 @@ def _check(actors: Sequence[type], devices: Mapping[str, object]) -> None:
         methods_of(device)
 
 
+def _check_seen(layout: Layout, seen: Seen) -> None:
+    """Raise for what was seen of another log, before anything is opened or made."""
+    if layout.state() is State.NEW:
+        what = f"nothing is there, and a checkpoint of {seen.checkpoint.size} records was seen"
+        raise NotAStore(str(layout.folder), what)
+    log_id = layout.log_id()
+    if log_id is not None and origin_of(log_id) != seen.checkpoint.origin:
+        raise LogTampered(1, 0, f"it is {origin_of(log_id)}, and a checkpoint of {seen.checkpoint.origin} was seen")
+
+
 def open_store(
     folder: Path,
     *,
@@ -118,13 +162,14 @@ def open_store(
     entropy: Callable[[int], bytes] | None = None,
     files: Files | None = None,
     segment_bytes: int = SEGMENT_BYTES,
+    seen: Head | None = None,
 ) -> tuple[SegmentStore, Catalog]:
-    """The store in a folder and its catalog, recovered."""
+    """The store in a folder and its catalog, recovered. A head that somebody has `seen` is held against the log."""
     path = folder / CATALOG
-    seen = peek(path)
-    evidence = Evidence()
-    if seen is not None:
-        evidence = Evidence(start=seen.mark, heads=seen.heads)
+    peeked = peek(path)
+    evidence = Evidence(seen=() if seen is None else (seen,))
+    if peeked is not None:
+        evidence = attrs.evolve(evidence, start=peeked.mark, heads=peeked.heads)
     try:
         store = SegmentStore(
             folder,
@@ -136,8 +181,8 @@ def open_store(
             segment_bytes=segment_bytes,
         )
     finally:
-        if seen is not None:
-            seen.close()
+        if peeked is not None:
+            peeked.close()
     try:
         return store, Catalog(path, store)
     except BaseException:
@@ -156,6 +201,7 @@ async def run_host(
     settings: Settings | None = None,
     clock: Callable[[], int] = now,
     entropy: Callable[[int], bytes] | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> AsyncIterator[Host]:
     """Run the host of a store that is open; see `open_host`."""
     directory = Directory()
@@ -169,6 +215,7 @@ async def run_host(
         clock=clock,
         entropy=entropy or Entropy(),
         settings=settings or Settings(),
+        checkpoints=checkpoints,
     )
     host = Host(engine, directory)
     directory.sessions = Sessions(engine)

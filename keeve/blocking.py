@@ -13,10 +13,11 @@ The one rule: nothing is done here. Each call is carried to the trio host and it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.log.proofs import Receipt
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
@@ -25,7 +26,7 @@ from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
-from vat.host.host import EVERY_REF, EffectStatus
+from vat.host.host import EVERY_REF, EffectStatus, Receipted
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.resolving import ABSENT
@@ -101,6 +102,8 @@ class Host:
     def _bound(self, value: Any) -> Any:
         if isinstance(value, HostRef):
             return BlockingRef(self, value, self._host._calling.described(*place(value)))
+        if isinstance(value, Receipted):
+            return Receipted(self._bound(value.value), value.receipt)
         if type(value) is FrozenDict:
             items = {key: self._bound(item) for key, item in value.items()}
             return value if all(items[key] is value[key] for key in items) else FrozenDict(items)
@@ -133,14 +136,16 @@ class Host:
         found: BlockingRef[Any] = self._do(self._host.get, id)
         return found
 
-    def restore(self, snapshot: Snapshot | Mapping[str, Any]) -> BlockingRef[Any]:
+    def restore(
+        self, snapshot: Snapshot | Mapping[str, Any], *, expect: str | bytes | Receipt | None = None
+    ) -> BlockingRef[Any]:
         """The session of a snapshot, brought to its head."""
-        restored: BlockingRef[Any] = self._do(self._host.restore, snapshot)
+        restored: BlockingRef[Any] = self._do(self._host.restore, snapshot, expect=expect)
         return restored
 
-    def restore_latest(self, id: str) -> BlockingRef[Any]:
+    def restore_latest(self, id: str, *, expect: str | bytes | Receipt | None = None) -> BlockingRef[Any]:
         """The session of that id, loaded again from what is stored."""
-        restored: BlockingRef[Any] = self._do(self._host.restore_latest, id)
+        restored: BlockingRef[Any] = self._do(self._host.restore_latest, id, expect=expect)
         return restored
 
     def delete(self, id: str, *, force: bool = False) -> None:
@@ -156,6 +161,28 @@ class Host:
     def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot, and how many records were read after it."""
         return self._thread.now(self._host.loaded, id)
+
+    # What can be proven.
+
+    def checkpoint(self, *, since: int | None = None) -> str:
+        """The newest signed checkpoint of the log."""
+        return self._thread.now(self._host.checkpoint, since=since)
+
+    def receipt(self, session: str, seq: int, *, checkpoint: str | None = None) -> Receipt:
+        """What proves that a record is in the log."""
+        return self._thread.now(self._host.receipt, session, seq, checkpoint=checkpoint)
+
+    def cosigned(self, checkpoint: str, witnesses: Sequence[str]) -> list[str]:
+        """Keep a checkpoint that witnesses have signed."""
+        return self._thread.now(self._host.cosigned, checkpoint, witnesses)
+
+    def log_keys(self) -> list[str]:
+        """The verifier keys with which the log was signed."""
+        return self._thread.now(self._host.log_keys)
+
+    def expect(self, seen: str | bytes | Receipt) -> None:
+        """Raise unless the log has all that was seen of it."""
+        self._thread.now(self._host.expect, seen)
 
     # The dataspace.
 
@@ -202,9 +229,11 @@ class Host:
         """All of the dataspace, as something to narrow and hand on."""
         return Reader(self._thread, self._host.reader())
 
-    def verify(self, progress: Progress = silent) -> Report:
+    def verify(
+        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: str | bytes | Receipt | None = None
+    ) -> Report:
         """Look at all that the store holds. `progress` is called in the host's thread."""
-        return self._thread.do(self._host.verify, progress)
+        return self._thread.do(self._host.verify, progress, keys=keys, expect=expect)
 
     # Effects.
 

@@ -26,6 +26,8 @@ from actors.models import (
 )
 from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
+from dataspace.checkpoints.keys import WrongKey
+from dataspace.checkpoints.signing import NotCovered, NotSigning
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.files import DiskFull, NotWritable, ReadFailed, SyncFailed, WriteFailed
@@ -52,6 +54,7 @@ from dataspace.values import FrozenValue, NotAValue
 from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
+from keeve.signing import BadKeyFile
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice
@@ -103,6 +106,7 @@ __all__ = [
     "BadEncoding",
     "BadInput",
     "BadKey",
+    "BadKeyFile",
     "BadModelSetting",
     "BadModelURL",
     "BadName",
@@ -163,6 +167,7 @@ __all__ = [
     "NotAValue",
     "NotAssignable",
     "NotAwaitable",
+    "NotCovered",
     "NotDeclared",
     "NotFetched",
     "NotInstalled",
@@ -171,6 +176,7 @@ __all__ = [
     "NotProven",
     "NotRunning",
     "NotSigned",
+    "NotSigning",
     "NotWritable",
     "NothingWaits",
     "ObserverFailed",
@@ -210,4 +216,5 @@ __all__ = [
     "UpgradeFailed",
     "WriteFailed",
     "WrongCursor",
+    "WrongKey",
 ]

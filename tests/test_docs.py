@@ -18,7 +18,7 @@ from tests.test_architecture import BELOW, modules, texts
 from vat.objects.actor import RESERVED
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-PROGRAMS = ["actors.md", "hosts.md"]
+PROGRAMS = ["actors.md", "checkpoints.md", "fibers.md", "hosts.md"]
 """Pages whose Python blocks are one program, like those of the README."""
 
 
@@ -101,7 +101,7 @@ PAGES_FOR_USERS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("actors", "command-line", "devices", "hosts", "observers", "patterns", "sessions", "testing")
+        for name in ("actors", "checkpoints", "command-line", "devices", "hosts", "observers", "patterns", "sessions", "testing")
     ),
 ]
 """Pages of which a reader may copy every line into a program."""

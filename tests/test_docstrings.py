@@ -18,7 +18,8 @@ import pytest
 from tests.test_architecture import BELOW, imports, modules, texts
 
 PACKAGES = [
-    *("dataspace", "dataspace.values", "dataspace.patterns", "dataspace.log", "dataspace.catalog", "dataspace.observe"),
+    *("dataspace", "dataspace.values", "dataspace.patterns", "dataspace.log", "dataspace.catalog"),
+    *("dataspace.checkpoints", "dataspace.observe"),
     *("snapshots", "vat", "vat.heap", "vat.objects", "vat.crank", "vat.devices", "vat.host"),
     *("actors", "actors.models", "keeve", "keeve.testing"),
 ]

@@ -27,6 +27,12 @@ COMMANDS: Final = (
         r"close it there, or open it here with readonly=True",
         "close it there first; keeve ls, show, log, effects, verify and doctor read it meanwhile",
     ),
+    (
+        r"open the host with signer=\.\.\., the file of an Ed25519 key or a SigningKey",
+        "keeve checkpoint --signer FILE signs one",
+    ),
+    (r"or name it as the former one, which signs", "or name that one with --former: it signs"),
+    (r"signing_key\(path, make=True\) makes one", "--make makes one"),
     (r"use a folder of its own, or only read the store \(readonly=True\)", "name a folder of your own with --store"),
 )
 """What is said to who writes Python, and what to who types commands."""

@@ -318,16 +318,29 @@ def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Own
 
 
 @app.command
-def verify(*, common: Options = OPTIONS) -> int:
-    """Check everything: frames and chains, snapshots against the log, the catalog against the log.
+def verify(
+    *,
+    key: Annotated[list[str] | None, Parameter(negative="")] = None,
+    expect: str | None = None,
+    common: Options = OPTIONS,
+) -> int:
+    """Check everything: frames, chains and checkpoints, snapshots against the log, the catalog against the log.
 
     Ends with 1 when something is not as it was written. Changes nothing.
 
     ```
     keeve verify
+    keeve verify --expect yesterday --key keys.txt
     ```
+
+    Parameters
+    ----------
+    key
+        A verifier key that the log has to have signed with, or a file of them; may be given several times.
+    expect
+        The file of a receipt or a checkpoint: the log has to have all that was seen in it.
     """
-    return check_all(common.store, common.output)
+    return check_all(common.store, common.output, key or [], expect)
 
 
 @app.command

@@ -1,60 +1,23 @@
-"""Checkpoints and receipts of a log: what is signed, what is refused, and what they say of a log that was changed."""
+"""Checkpoints and receipts of a log: what is signed, what is refused, what they say of a log that was changed."""
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from test_notes import cosignature, verifier
+from signed_worlds import KEY, OTHER, changed, kept, signing, size_of, tree, world
 from worlds import World
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.checkpoints.keys import WrongKey, introduction, log_keys
 from dataspace.checkpoints.signing import Checkpoints, NotCovered, NotSigning
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryLog
-from dataspace.log.merkle import Tree, extends, leaf_hash
-from dataspace.log.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned
+from dataspace.log.notes import BadNote, Checkpoint, Note
 from dataspace.log.proofs import BadReceipt, Receipt
 from dataspace.log.signing import SigningKey
 from dataspace.log.verdicts import LogTampered, LogTruncated
-from dataspace.log.verifiers import Algorithm
-from dataspace.records import Kind
-
-KEY = SigningKey.of_seed(bytes(32))
-OTHER = SigningKey.of_seed(bytes([1]) * 32)
-
-
-def world(turns: int = 3, log: MemoryLog | None = None) -> World:
-    made = World(log=log)
-    made.spawn("ada")
-    for turn in range(turns):
-        made.say("ada", fact("turn", turn))
-    return made
-
-
-def signing(world: World, key: SigningKey | None = KEY, former: SigningKey | None = None) -> Checkpoints:
-    return Checkpoints(world.store, world.catalog, key, former=former, now=int, salts=world.random.randbytes)
-
-
-def kept(checkpoints: Checkpoints, world: World) -> None:
-    """Let what is pending be kept, as it is when the log is settled."""
-    while (certificate := checkpoints.pending()) is not None:
-        world.store.settle(certificate)
-        checkpoints.kept(certificate)
-
-
-def size_of(note: Note) -> int:
-    return Checkpoint.parse(note.text).size
-
-
-def tree(world: World) -> Tree:
-    return Tree(leaf_hash(stored.header.hash) for stored in world.store.scan())
-
 
 # Signing
 
@@ -112,19 +75,6 @@ def test_without_a_key_the_newest_is_the_one_that_was_kept():
     assert reader.receipt(2) == owner.receipt(2, note)
     with pytest.raises(NotCovered):
         reader.receipt(here.store.head.position)
-
-
-def changed(before: World, at: int) -> World:
-    """Another history with the same beginning: the records up to position `at`, and others after them."""
-    log = MemoryLog(before.log.log_id)
-    log.records = before.log.records[:at]
-    log.marks = before.log.marks[: at + 1]
-    other = World(log=log)
-    other.uids, other.random = dict(before.uids), before.random
-    other.random.random()
-    for stored in other.store.scan():
-        other.heads[stored.header.uid] = (stored.header.seq, stored.header.hash)
-    return other
 
 
 def test_nothing_is_signed_that_does_not_extend_the_last():
@@ -188,84 +138,6 @@ def test_a_wrong_tree_is_made_again_and_the_log_is_not_blamed(tmp_path: Path):
     here.catalog.close()
 
 
-# Keys
-
-
-def test_the_first_key_is_put_into_the_log_by_itself():
-    here = world()
-    checkpoints = signing(here)
-    (only,) = log_keys(here.store, here.catalog)
-    assert only.verifier == KEY.verifier(checkpoints.origin)
-    assert here.store.read(only.position).header.kind == Kind.KEY
-    assert [str(held.fact) for held in here.space.facts("(log-key . _)")] == [f'(log-key "{only.verifier}")']
-    head = here.store.head
-    assert signing(here.reopen()).keys == [only]
-    assert here.store.head == head
-
-
-def test_another_key_is_refused_and_nothing_is_written():
-    """Invariant 43."""
-    here = world()
-    signing(here)
-    head = here.store.head
-    for former in (None, OTHER):
-        with pytest.raises(WrongKey):
-            signing(here, OTHER, former)
-    assert here.store.head == head
-
-
-def test_a_key_takes_the_place_of_another_when_that_one_signs():
-    here = world()
-    first = signing(here)
-    old = first.newest()
-    receipt = first.receipt(2)
-    kept(first, here)
-    here = here.reopen()
-    second = signing(here, OTHER, KEY)
-    assert second.verifiers == [KEY.verifier(first.origin), OTHER.verifier(first.origin)]
-    assert second.newest().checked([second.verifiers[1]])
-    assert second.expect(str(old)).size == size_of(old)
-    second.expect(receipt)
-    kept(second, here)
-    here = here.reopen()
-    assert signing(here, OTHER).verifiers == second.verifiers
-    with pytest.raises(WrongKey):
-        signing(here, KEY)
-
-
-def test_a_key_that_nobody_vouches_for_is_no_key_of_the_log():
-    """A `key` record that somebody else has written, with a signature of its own alone."""
-    here = world()
-    signing(here)
-    row = here.catalog.by_uid(bytes(16))
-    assert row is not None
-    origin = f"keeve/{here.store.log_id.hex()}"
-    here.append(introduction((row.seq, row.hash), origin, OTHER, None, 0, here.random.randbytes))
-    with pytest.raises(LogTampered, match="nobody vouches"):
-        signing(here.reopen(), OTHER)
-
-
-def test_a_key_may_be_anything_that_signs():
-    private = Ed25519PrivateKey.from_private_bytes(bytes(32))
-    asked: list[bytes] = []
-
-    def sign(text: bytes) -> bytes:
-        asked.append(text)
-        return private.sign(text)
-
-    here = world()
-    checkpoints = signing(here, SigningKey(KEY.public, sign))
-    assert checkpoints.newest().checked(checkpoints.verifiers)
-    assert len(asked) == 2
-
-
-def test_one_that_signs_wrongly_is_found_out():
-    here = world()
-    with pytest.raises(BadSignature):
-        signing(here, SigningKey(KEY.public, lambda text: bytes(64)))
-    assert not log_keys(here.store, here.catalog)
-
-
 # Receipts
 
 
@@ -290,6 +162,39 @@ def test_a_receipt_can_lead_to_an_earlier_checkpoint():
     assert receipt.proof.note == note
     with pytest.raises(NotCovered):
         checkpoints.receipt(here.store.head.position, note)
+
+
+def test_many_receipts_of_one_batch_cost_one_signature():
+    here = world(turns=30)
+    count = 0
+    private = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+    def sign(text: bytes) -> bytes:
+        nonlocal count
+        count += 1
+        return private.sign(text)
+
+    checkpoints = signing(here, SigningKey(KEY.public, sign))
+    count = 0
+    for position in range(1, 30):
+        checkpoints.receipt(position)
+    assert count == 1
+
+
+READERS: list[Callable[[Checkpoints], object]] = [
+    lambda c: c.newest(),
+    lambda c: c.receipt(2),
+    lambda c: c.extension(1),
+]
+
+
+@pytest.mark.parametrize("ask", READERS)
+def test_the_same_is_told_with_a_catalog_made_anew(ask: Callable[[Checkpoints], object]):
+    """Invariant 21."""
+    here = world(turns=50)
+    first = ask(signing(here))
+    anew = Checkpoints(here.store, Catalog(None, here.store), KEY, now=int, salts=here.random.randbytes)
+    assert ask(anew) == first
 
 
 # What was seen
@@ -347,111 +252,3 @@ def test_a_checkpoint_that_the_log_never_signed_is_tampered_with():
 def test_what_proves_nothing_is_refused(seen: object):
     with pytest.raises((BadReceipt, BadNote)):
         signing(world()).expect(seen)  # type: ignore[arg-type]  # that is the test
-
-
-# Witnesses
-
-
-class Witness:
-    """Signs a checkpoint of a log only if it extends the one it has seen: what C2SP's `tlog-witness` asks for."""
-
-    def __init__(self, *keys: SigningKey) -> None:
-        self.keys = keys
-        self.seen: dict[str, Checkpoint] = {}
-
-    def add(self, request: str) -> str | int:
-        """The note with a signature more; or the size that it has seen, or an error of HTTP."""
-        above, _, text = request.partition("\n\n")
-        old, *proof = above.split("\n")
-        note = Note.parse(text)
-        checkpoint = Checkpoint.parse(note.text)
-        note.checked([key.verifier(checkpoint.origin) for key in self.keys])
-        seen = self.seen.get(checkpoint.origin, Checkpoint(checkpoint.origin, 0, sha256(b"").digest()))
-        if old != f"old {seen.size}":
-            return seen.size
-        hashes = [b64decode(line) for line in proof]
-        if seen.size and not extends(seen.size, seen.root, checkpoint.size, checkpoint.root, hashes):
-            return 422
-        self.seen[checkpoint.origin] = checkpoint
-        return str(note.signed(cosignature("witness.example/w", note.text, 1_700_000_000)))
-
-
-W = verifier("witness.example/w", Algorithm.WITNESS)
-
-
-def test_a_witness_signs_what_extends_what_it_has_seen_and_that_is_kept():
-    here = world()
-    checkpoints, witness = signing(here), Witness(KEY)
-    for old in (0, None):
-        seen = next(iter(witness.seen.values())).size if old is None else old
-        cosigned = witness.add(checkpoints.extension(seen))
-        assert isinstance(cosigned, str)
-        assert checkpoints.cosigned(cosigned, [W]) == [W]
-        kept(checkpoints, here)
-        assert W in Note.parse(next(here.store.notes())).checked([*checkpoints.verifiers, W])
-        assert W in checkpoints.receipt(2).verify([*checkpoints.verifiers, W])
-        for turn in range(9):
-            here.say("ada", fact("turn", turn))
-    here = here.reopen()
-    assert W not in Note.parse(str(signing(here).newest())).checked([*checkpoints.verifiers, W])
-
-
-def test_a_witness_refuses_a_history_that_does_not_extend_what_it_has_seen():
-    """Not even a host that has lost its memory, with the right key, gets another history signed."""
-    here = world()
-    witness = Witness(KEY)
-    assert isinstance(witness.add(signing(here).extension(0)), str)
-    other = changed(here, here.store.head.position - 2)
-    for turn in range(9):
-        other.say("ada", fact("another.turn", turn))
-    forgetful = signing(other)
-    size = next(iter(witness.seen.values())).size
-    assert witness.add(forgetful.extension(0)) == size
-    assert witness.add(forgetful.extension(size)) == 422
-
-
-def test_what_no_witness_has_signed_is_not_kept_as_witnessed():
-    here = world()
-    checkpoints = signing(here)
-    note = checkpoints.newest()
-    with pytest.raises(NotSigned):
-        checkpoints.cosigned(str(note), [W])
-    forged = note.signed(cosignature("witness.example/w", "other\n", 5))
-    with pytest.raises(BadSignature):
-        checkpoints.cosigned(str(forged), [W])
-    strange = Note(note.text).signed(cosignature("witness.example/w", note.text, 5))
-    with pytest.raises(NotSigned):
-        checkpoints.cosigned(str(strange), [W])
-
-
-def test_many_receipts_of_one_batch_cost_one_signature():
-    here = world(turns=30)
-    count = 0
-    private = Ed25519PrivateKey.from_private_bytes(bytes(32))
-
-    def sign(text: bytes) -> bytes:
-        nonlocal count
-        count += 1
-        return private.sign(text)
-
-    checkpoints = signing(here, SigningKey(KEY.public, sign))
-    count = 0
-    for position in range(1, 30):
-        checkpoints.receipt(position)
-    assert count == 1
-
-
-READERS: list[Callable[[Checkpoints], object]] = [
-    lambda c: c.newest(),
-    lambda c: c.receipt(2),
-    lambda c: c.extension(1),
-]
-
-
-@pytest.mark.parametrize("ask", READERS)
-def test_the_same_is_told_with_a_catalog_made_anew(ask: Callable[[Checkpoints], object]):
-    """Invariant 21."""
-    here = world(turns=50)
-    first = ask(signing(here))
-    anew = Checkpoints(here.store, Catalog(None, here.store), KEY, now=int, salts=here.random.randbytes)
-    assert ask(anew) == first

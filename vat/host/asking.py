@@ -5,13 +5,14 @@ The one rule: cancelling who waits abandons the wait, never what was asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import outcome as outcomes
 import trio
 
 from dataspace.errors import KeeveError
-from vat.heap.messages import Outcome
+from vat.heap.messages import Outcome, Reply
 
 
 class NotRunning(KeeveError):
@@ -38,6 +39,15 @@ class Waiter:
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task, outcomes.Value(outcome))
+
+    def reply_after(self, first: Callable[[], None]) -> Reply:
+        """The same as `reply`, but that `first` is called before it."""
+
+        def reply(outcome: Outcome) -> None:
+            first()
+            self.reply(outcome)
+
+        return reply
 
     def failed(self, error: BaseException) -> None:
         """There is no answer: the error is raised to who waits."""

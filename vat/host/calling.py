@@ -5,6 +5,7 @@ The one rule: what goes in is frozen here, at the line that sent it, and what co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from dataspace.errors import KeeveError
@@ -16,6 +17,7 @@ from vat.heap.messages import Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine
 from vat.host.outside import Snapshot, bound, unbound
+from vat.host.proving import Answered, Receipted
 from vat.objects.types import ActorType
 
 
@@ -33,9 +35,38 @@ class Calling:
         self._directory = directory
 
     async def call(
-        self, uid: bytes, actor: int, method: str, args: tuple[Any, ...], keywords: dict[str, Any], asker: Asker
+        self,
+        uid: bytes,
+        actor: int,
+        method: str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        asker: Asker,
+        *,
+        receipt: bool = False,
     ) -> Any:
-        """Call a method, or read a field, and wait for the answer."""
+        """Call a method, or read a field, and wait for the answer; with its `receipt`, if that is wanted.
+
+        A `fork` may `expect` what somebody has seen of the log, and is refused if that is gone.
+        """
+        if type(receipt) is not bool or (receipt and uid == DIRECTORY):
+            raise TypeError(f"{method}(): receipt is True or False, and what the directory answers has none")
+        if method == "fork" and uid != DIRECTORY and (seen := keywords.pop("expect", None)) is not None:
+            self._engine.checkpoints.expect(seen)
+        answered = Answered(self._engine, uid) if receipt else None
+        value = await self._call(uid, actor, method, args, keywords, asker, None if answered is None else answered.note)
+        return value if answered is None else Receipted(value, answered.receipt())
+
+    async def _call(
+        self,
+        uid: bytes,
+        actor: int,
+        method: str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        asker: Asker,
+        first: Callable[[], None] | None,
+    ) -> Any:
         kept = [freeze(unbound(arg), None, f"{method}(): argument {n + 1}") for n, arg in enumerate(args)]
         named = {name: freeze(unbound(arg), None, f"{method}(): {name}") for name, arg in keywords.items()}
         after = asker._replace(request=None)
@@ -45,9 +76,9 @@ class Calling:
         call = Call(actor, method, kept, named, asker, digest)
         try:
             if method in UNIVERSAL:
-                outcome = await self._engine.ask_vat(uid, call)
+                outcome = await self._engine.ask_vat(uid, call, first)
             else:
-                outcome = await self._engine.ask(uid, call)
+                outcome = await self._engine.ask(uid, call, first)
         except KeeveError as error:
             if not hasattr(error, "__notes__"):
                 error.add_note(f"in session {self._name(uid)!r}")

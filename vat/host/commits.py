@@ -15,7 +15,7 @@ from typing import Final
 
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, StoreReadOnly
-from dataspace.log.writer import Writer
+from dataspace.log.writer import Certifier, Writer
 from dataspace.records import Record
 from vat.crank.vat import Step
 from vat.errors import failure_of
@@ -33,7 +33,7 @@ class Commits:
 
     note: takes in a batch that is durable.
     release: lets go of a step. resumed: a paused resident may go on. dropped: a session's batch has failed, and its vat
-    was dropped.
+    was dropped. certifier: signs what is durable.
     """
 
     def __init__(
@@ -45,8 +45,9 @@ class Commits:
         release: Callable[[Resident, Step], None],
         resumed: Callable[[Resident], None],
         dropped: Callable[[bytes], None],
+        certifier: Certifier | None = None,
     ) -> None:
-        self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed)
+        self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
         self._refused = StoreReadOnly("this host", "it was opened with readonly=True") if store.readonly else None
         self._residents = residents
         self._note = note

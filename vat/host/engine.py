@@ -24,6 +24,7 @@ from typing import Any, Unpack
 
 import trio
 
+from dataspace.checkpoints.signing import Checkpoints
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.log.writer import Writer
@@ -85,8 +86,10 @@ class Engine:
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         settings: Settings,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         catalog = dataspace.catalog
+        self.checkpoints = checkpoints or Checkpoints(store, catalog)
         self.store = store
         self.dataspace = dataspace
         self.types = types
@@ -105,6 +108,7 @@ class Engine:
             release=self._release,
             resumed=lambda resident: self.turns.resume(resident),
             dropped=self._later,
+            certifier=self.checkpoints,
         )
         self.turns = Turns(
             self.residents,
@@ -192,6 +196,7 @@ class Engine:
             if vat is not None and (job := self.care.closing(resident, vat)) is not None:
                 self.turns.post(resident.uid, job)
         await self.quiet()
+        self.commits.writer.keep_now()
 
     async def quiet(self) -> None:
         """Return when no mailbox has anything and everything recorded is durable, or cannot be any more."""
@@ -222,18 +227,21 @@ class Engine:
     # Asking.
 
     @trio.lowlevel.enable_ki_protection
-    async def ask(self, uid: bytes, call: Call) -> Outcome:
-        """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call."""
+    async def ask(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
+        """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call.
+
+        `first` is called when the outcome comes, before anything else happens.
+        """
         waiter = await self._waiter()
-        call.reply = waiter.reply
+        call.reply = waiter.reply if first is None else waiter.reply_after(first)
         self.turns.post(uid, Job(call, waiter.failed))
         return await waiter.wait()
 
     @trio.lowlevel.enable_ki_protection
-    async def ask_vat(self, uid: bytes, call: Call) -> Outcome:
+    async def ask_vat(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
         """The same, for a call that the vat itself carries out."""
         waiter = await self._waiter()
-        call.reply = waiter.reply
+        call.reply = waiter.reply if first is None else waiter.reply_after(first)
         self.turns.post(uid, Job(None, waiter.failed, lambda vat: self.universal.call(vat, call)))
         return await waiter.wait()
 

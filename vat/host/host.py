@@ -8,11 +8,12 @@ The one rule: nothing is kept here but who asks. What is public here is for user
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.log.proofs import Receipt
 from dataspace.observe.dataspace import Reader
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item, Observation
@@ -28,6 +29,7 @@ from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
 from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot, place
+from vat.host.proving import Proving, Receipted
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
 from vat.host.verifying import Progress, Report, silent, verify
@@ -44,6 +46,7 @@ __all__ = [
     "Host",
     "IdInUse",
     "NoSuchEffect",
+    "Receipted",
     "SnapshotMismatch",
 ]
 
@@ -59,6 +62,7 @@ class Host:
         self._calling = Calling(engine, directory)
         self._sessions = Sessions(engine)
         self._resolving = Resolving(engine)
+        self._proving = Proving(engine)
 
     def asking(self, by: str, via: str = "python") -> Host:
         """The same host, asked by another principal: its refs, sessions and requests name it.
@@ -102,16 +106,25 @@ class Host:
         """At most `limit` sessions in the order of their ids, from after `after` on: a page of the list."""
         return self._sessions.page(prefix, after, limit, deleted)
 
-    async def restore(self, snapshot: Snapshot | Mapping[str, Any]) -> HostRef[Any]:
+    async def restore(
+        self, snapshot: Snapshot | Mapping[str, Any], *, expect: str | bytes | Receipt | None = None
+    ) -> HostRef[Any]:
         """The session of a snapshot, loaded again from what is stored and brought to its head.
 
-        Raises `SnapshotMismatch` when the snapshot's record is not in the chain as it says, `NoSuchSession`, `Deleted`.
-        To go back to a point in time is `fork(at=...)`.
+        Raises `SnapshotMismatch` when the snapshot's record is not in the chain as it says, `NoSuchSession`, `Deleted`;
+        with `expect`, what `Host.expect` does. To go back to a point in time is `fork(at=...)`.
         """
+        if expect is not None:
+            self.expect(expect)
         return self._ref(await self._sessions.restore(Snapshot.of(snapshot), self._asker))
 
-    async def restore_latest(self, id: str) -> HostRef[Any]:
-        """The session of that id, loaded again from what is stored. Raises `NoSuchSession` or `Deleted`."""
+    async def restore_latest(self, id: str, *, expect: str | bytes | Receipt | None = None) -> HostRef[Any]:
+        """The session of that id, loaded again from what is stored. Raises `NoSuchSession` or `Deleted`.
+
+        With `expect`, it raises what `Host.expect` does.
+        """
+        if expect is not None:
+            self.expect(expect)
         return self._ref(await self._sessions.restore_latest(id, self._asker))
 
     async def delete(self, id: str, *, force: bool = False) -> None:
@@ -124,6 +137,44 @@ class Host:
     def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after."""
         return self._sessions.loaded(id)
+
+    # What can be proven.
+
+    def checkpoint(self, *, since: int | None = None) -> str:
+        """The newest signed checkpoint of the log: a note, as text, over all that is durable now.
+
+        With `since` it is what a witness takes that has seen a checkpoint of so many records: with the proof that this
+        one extends it. A host without a signer gives the newest one that is in the store. Raises `NotSigning`,
+        `LogTampered` when the log does not extend what was signed before, `NotCovered`. Costs some 200 µs.
+        """
+        return self._proving.checkpoint(since)
+
+    def receipt(self, session: str, seq: int, *, checkpoint: str | None = None) -> Receipt:
+        """What proves that the record of a session at `seq` is in the log; by the newest checkpoint, or by that one.
+
+        Raises `NotSigning`, `NoSuchSession`, `NoSuchPoint`, `NotCovered`. Costs below a millisecond.
+        """
+        return self._proving.receipt(self._sessions.row(session).uid, seq, checkpoint)
+
+    def cosigned(self, checkpoint: str, witnesses: Sequence[str]) -> list[str]:
+        """Keep a checkpoint of this log that witnesses have signed; gives the names of those who have.
+
+        `witnesses` are the verifier keys of those who are known. Raises `BadKey`, `BadNote`, `BadSignature`, or
+        `NotSigned`.
+        """
+        return self._proving.cosigned(checkpoint, witnesses)
+
+    def log_keys(self) -> list[str]:
+        """The verifier keys with which the log was signed, the one that signs now last: for those who check."""
+        return self._proving.keys()
+
+    def expect(self, seen: str | bytes | Receipt) -> None:
+        """Raise unless the log has all that a receipt, or a checkpoint, has seen of it.
+
+        `LogTruncated` when it ends before, `LogTampered` when it is another log or has another history, or a signature
+        is wrong; `BadReceipt` or `BadNote` for what proves nothing. Costs below a millisecond.
+        """
+        self._proving.expect(seen)
 
     # The dataspace.
 
@@ -161,14 +212,18 @@ class Host:
         """All of the dataspace, as something to narrow and hand on."""
         return self._engine.dataspace.narrow()
 
-    async def verify(self, progress: Progress = silent) -> Report:
-        """Look at all that the store holds: frames, chains and cells; snapshots and catalog against the log.
+    async def verify(
+        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: str | bytes | Receipt | None = None
+    ) -> Report:
+        """Look at all that the store holds: the log, its checkpoints; snapshots and catalog against the log.
 
+        `keys` are verifier keys that the log has to have signed with; `expect` is a receipt or a checkpoint of it.
         The host goes on serving. `progress(look, done)` is told how far it is: records of the `"log"`, sessions for
         the `"snapshots"`, questions for the `"catalog"`. Costs about 100 µs for each record, in another thread.
         """
         await self._engine.commits.writer.drain()
-        return await verify(self._engine.store, self._engine.dataspace.catalog, progress)
+        engine = self._engine
+        return await verify(engine.store, engine.dataspace.catalog, progress, keys=keys, expect=expect)
 
     # Effects.
 

@@ -50,14 +50,23 @@ class Calls(Protocol):
     """What a host does for the refs that are bound to it."""
 
     async def call(
-        self, uid: bytes, actor: int, method: str, args: tuple[Any, ...], keywords: dict[str, Any], asker: Asker
+        self,
+        uid: bytes,
+        actor: int,
+        method: str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        asker: Asker,
+        *,
+        receipt: bool,
     ) -> Any: ...
 
 
 class HostRef(Generic[A]):
     """A ref to an actor of type `A`, bound to a host. Equal when it is to the same actor of the same host.
 
-    Every call takes `request="…"` as well: an id that makes a retry safe.
+    Every call takes `request="…"` as well: an id that makes a retry safe; and `receipt=True`: then it gives the value
+    and a receipt.
     """
 
     __slots__ = ("_actor", "_asker", "_host", "_uid")
@@ -102,10 +111,10 @@ class Member:
         self._ref = ref
         self._name = name
 
-    async def __call__(self, *args: Any, request: str | None = None, **keywords: Any) -> Any:
+    async def __call__(self, *args: Any, request: str | None = None, receipt: bool = False, **keywords: Any) -> Any:
         ref = self._ref
         asker = ref._asker if request is None else ref._asker.requesting(request)
-        return await ref._host.call(ref._uid, ref._actor, self._name, args, keywords, asker)
+        return await ref._host.call(ref._uid, ref._actor, self._name, args, keywords, asker, receipt=receipt)
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self().__await__()

@@ -8,7 +8,7 @@ The one rule: it reads what is durable, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -17,8 +17,10 @@ import trio
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.checking import Right, check_catalog
+from dataspace.checkpoints.checking import Notes, signatures
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
+from dataspace.log.proofs import Receipt
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
 from dataspace.log.verdicts import Outcome
@@ -30,6 +32,8 @@ from vat.heap.checking import check_snapshots
 from vat.heap.restore import Lineage
 
 Look: TypeAlias = Literal["log", "snapshots", "catalog"]
+Expected: TypeAlias = "str | bytes | Receipt | None"
+"""What somebody has seen of the log: a receipt, or a checkpoint."""
 Progress: TypeAlias = Callable[[Look, int], None]
 """Told how far it is: which look, and how many records, sessions or questions it has done."""
 
@@ -90,12 +94,20 @@ def silent(look: Look, done: int) -> None:
     """Tells nobody."""
 
 
-def verify_at_once(store: Store, catalog: Catalog, progress: Progress = silent) -> Report:
+def verify_at_once(
+    store: Store,
+    catalog: Catalog,
+    progress: Progress = silent,
+    *,
+    keys: Sequence[str] = (),
+    expect: Expected = None,
+) -> Report:
     """Look at all of a store that nobody writes to in this process.
 
+    `keys` are verifier keys that the log has to have signed with, `expect` is what somebody has seen of it.
     Costs about 100 µs for each record, and memory for the largest session's heap and the catalog of the log.
     """
-    looked = _first_looks(store, progress)
+    looked = _first_looks(store, progress, keys, expect)
     if looked.right is not None:
         try:
             for done, step in enumerate(_last_look(catalog, looked.right)):
@@ -107,12 +119,20 @@ def verify_at_once(store: Store, catalog: Catalog, progress: Progress = silent) 
     return looked.report()
 
 
-async def verify(store: Store, catalog: Catalog, progress: Progress = silent) -> Report:
+async def verify(
+    store: Store,
+    catalog: Catalog,
+    progress: Progress = silent,
+    *,
+    keys: Sequence[str] = (),
+    expect: Expected = None,
+) -> Report:
     """The same, of the store of a host that goes on serving: in another thread, but for the catalog.
 
     That is looked at between other tasks, a session at a time. `progress` is called in the event loop.
     """
-    looked = await trio.to_thread.run_sync(_first_looks, store, partial(trio.from_thread.run_sync, progress))
+    heard = partial(trio.from_thread.run_sync, progress)
+    looked = await trio.to_thread.run_sync(_first_looks, store, heard, keys, expect)
     if looked.right is not None:
         try:
             for done, step in enumerate(_last_look(catalog, looked.right)):
@@ -125,10 +145,11 @@ async def verify(store: Store, catalog: Catalog, progress: Progress = silent) ->
     return looked.report()
 
 
-def _first_looks(store: Store, progress: Progress) -> _Looked:
-    """The log, and the snapshots in it."""
+def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: Expected) -> _Looked:
+    """The log, its signatures, and the snapshots in it."""
     troubles: list[Trouble] = []
-    frames = _frames(store, troubles, progress) if isinstance(store, SegmentStore) else _bodies(store, troubles)
+    notes = Notes()
+    frames = _frames(store, troubles, progress, notes) if isinstance(store, SegmentStore) else _bodies(store, troubles)
     looked = _Looked(frames, troubles)
     if store.fault is not None and not isinstance(store.fault, StoreFailed):
         return looked  # its records cannot be told apart: there is nothing to hold the rest against
@@ -139,6 +160,7 @@ def _first_looks(store: Store, progress: Progress) -> _Looked:
             troubles.append(Trouble("log", str(error)))
         return looked
     try:
+        troubles += [Trouble("log", what) for what in signatures(store, right.catalog, notes.sound, keys, expect)]
         _snapshots(store, right.catalog, looked, progress)
     except BaseException:
         right.catalog.close()
@@ -147,7 +169,7 @@ def _first_looks(store: Store, progress: Progress) -> _Looked:
     return looked
 
 
-def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress) -> Counts:
+def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> Counts:
     told = 0
 
     def heard(counts: Counts) -> None:
@@ -157,7 +179,7 @@ def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress) ->
             progress("log", told)
 
     with store.still() as (segments, evidence):
-        check = Verification(segments, evidence, progress=heard)
+        check = Verification(segments, evidence, record=notes.record, note=notes.note, progress=heard)
         troubles += [
             Trouble(
                 "log",

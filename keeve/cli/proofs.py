@@ -1,0 +1,185 @@
+"""`keeve checkpoint`, `prove`, `check` and `keys`: what a log was, signed; that a record is in it; who says so.
+
+The one rule: what is written to the standard output is the file itself, byte for byte, so that it can be kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dataspace.checkpoints.signing import Checkpoints, Seen
+from dataspace.errors import KeeveError
+from dataspace.log.files import ReadFailed
+from dataspace.log.notes import Checkpoint, Note, checked_checkpoint
+from dataspace.log.proofs import Receipt
+from dataspace.log.verifiers import Algorithm, Verifier, witness_time
+from keeve.api import open_host
+from keeve.cli.output import Output
+from keeve.cli.reading import Reading, must_be_there, reading
+from keeve.cli.text import local_time, utc_time
+from keeve.signing import signing_key
+from vat.heap.restore import NoSuchPoint
+from vat.host.engine import Settings
+
+_LARGEST = 1 << 20
+
+
+class NotAKey(KeeveError, ValueError):
+    """What was given with `--key` is neither a verifier key nor a file of them."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, given: str, what: str) -> None:
+        self.given = given
+        super().__init__(
+            f"{given!r:.120} is neither a verifier key nor a file of them ({what}): give what keeve keys tells"
+        )
+
+
+async def make_checkpoint(
+    folder: Path, output: Output, signer: Path, *, make: bool, former: Path | None, since: int | None
+) -> None:
+    """Sign all that is durable, as the owner of the store, and keep that in the log."""
+    must_be_there(folder)
+    key = signing_key(signer, make=make)
+    settings = Settings(takes_up="nothing")
+    async with open_host(folder, signer=key, former=former, settings=settings, via="cli") as host:
+        _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
+
+
+def tell_checkpoint(folder: Path, output: Output, since: int | None) -> None:
+    """Tell the newest checkpoint that is in the store. Raises `NotSigning` when there is none."""
+    with reading(folder) as store:
+        checkpoints = _checkpoints(store)
+        note = str(checkpoints.newest())
+        _tell_checkpoint(output, note, checkpoints.extension(since) if since is not None else None)
+
+
+def _tell_checkpoint(output: Output, note: str, extension: str | None) -> None:
+    if output.as_json:
+        checkpoint = Checkpoint.parse(Note.parse(note).text)
+        said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex(), "note": note}
+        output.document(said if extension is None else {**said, "extension": extension})
+    else:
+        output.piece(note if extension is None else extension)
+
+
+def prove(folder: Path, output: Output, session: str, seq: int, checkpoint: str | None) -> None:
+    """Give the receipt of a session's record, by the newest checkpoint in the store or by the one in a file."""
+    with reading(folder) as store:
+        row = store.session(session)
+        position = store.catalog.position(row.uid, seq) if seq > 0 else None
+        if position is None:
+            raise NoSuchPoint(session, seq, 1, row.seq)
+        note = None if checkpoint is None else Note.parse(read(checkpoint))
+        receipt = _checkpoints(store).receipt(position, note)
+    if output.as_json:
+        output.document({"receipt": str(receipt), **_said(receipt)})
+    else:
+        output.piece(str(receipt))
+
+
+def tell_keys(folder: Path, output: Output) -> int:
+    """Tell the verifier keys with which a log was signed. Gives 1 when it never was."""
+    with reading(folder) as store:
+        keys = _checkpoints(store).keys
+    if output.as_json:
+        output.document({"keys": [{"key": str(each.verifier), "since": each.position} for each in keys]})
+    elif not keys:
+        output.note("this log was never signed: keeve checkpoint --signer FILE does it")
+    for each in [] if output.as_json else keys:
+        output.say(str(each.verifier))
+    return 0 if keys else 1
+
+
+def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> int:
+    """Check a receipt or a checkpoint: with keys, or else against the log in the store.
+
+    Raises what says that it proves nothing: `BadReceipt`, `BadNote`, `BadSignature`, `NotSigned`, or with the store
+    `LogTruncated` or `LogTampered`.
+    """
+    data = read(file)
+    if keys:
+        seen, known = Seen.of(data), _keys(keys)
+        where = "keys"
+    else:
+        with reading(folder) as store:
+            checkpoints = _checkpoints(store)
+            checkpoints.expect(data)
+            seen, known = Seen.of(data), checkpoints.verifiers
+        where = "log"
+    _, signers = checked_checkpoint(seen.note, known)
+    receipt = Receipt.parse(data) if seen.head is not None else None
+    names = [each.name for each in signers if each.algorithm is Algorithm.NOTE]
+    times = {
+        each.name: witness_time(line.data)
+        for each in signers
+        if each.algorithm is Algorithm.WITNESS
+        for line in seen.note.signatures
+        if (line.name, line.id) == (each.name, each.id)
+    }
+    checkpoint = seen.checkpoint
+    if output.as_json:
+        said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
+        said |= {"signed_by": names, "witnesses": times, "held_against": where}
+        output.document({"proven": True, **said, **({} if receipt is None else _said(receipt))})
+        return 0
+    if receipt is not None:
+        header = receipt.header
+        output.say(
+            f"proven: record {header.position} of {checkpoint.origin} is seq {header.seq} of session "
+            f"{header.uid.hex()}, made {local_time(header.time)}, hash {header.hash.hex()}"
+        )
+    output.say(f"proven: {checkpoint.origin} had {checkpoint.size} records, root {checkpoint.root.hex()}")
+    output.say(f"signed by {', '.join(names)}" + (f"; witnessed by {', '.join(times)}" if times else ""))
+    if where == "log":
+        output.say("the log in the store has all of them")
+    return 0
+
+
+def _said(receipt: Receipt) -> dict[str, Any]:
+    header = receipt.header
+    return {
+        "position": header.position,
+        "session": header.uid.hex(),
+        "seq": header.seq,
+        "time": utc_time(header.time),
+        "hash": header.hash.hex(),
+    }
+
+
+def _checkpoints(store: Reading) -> Checkpoints:
+    return Checkpoints(store.store, store.catalog)
+
+
+def read(file: str) -> bytes:
+    """What is in a file. Raises `ReadFailed`."""
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(_LARGEST)
+    except OSError as error:
+        raise ReadFailed.of(file, error) from error
+
+
+def _keys(given: Sequence[str]) -> list[Verifier]:
+    """Verifier keys, given as they are or as files of them, one on each line."""
+    found = []
+    for each in given:
+        if each.count("+") >= 2:
+            found.append(Verifier.parse(each))
+            continue
+        try:
+            lines = read(each).decode().split()
+        except (ReadFailed, UnicodeError) as error:
+            raise NotAKey(each, str(error)) from error
+        found += [Verifier.parse(line) for line in lines]
+    if not found:
+        raise NotAKey(given[0], "it is empty")
+    return found
+
+
+def key_texts(given: Sequence[str]) -> list[str]:
+    """The same, as texts."""
+    return [str(each) for each in _keys(given)] if given else []
