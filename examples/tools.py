@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import trio
 
-from keeve import Effect, Session, effect, open_host
+from keeve import Effect, Session, Tools, effect, open_host, tool
 
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "The weather in a city now.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
+
+@tool(timeout=10)
+async def weather(city: str) -> str:
+    """The weather in a city now.
+
+    A crash while it runs leaves its outcome unknown, and it is not run again by itself.
+    """
+    return f"raining in {city}"
 
 
 class Script:
@@ -42,20 +41,10 @@ class Script:
         return {"message": message, "usage": {"total_tokens": 12}, "model": "script"}
 
 
-class Tools:
-    """The tools of this host. A crash while one runs leaves its outcome unknown, and it is not run again by itself."""
-
-    @effect(timeout=10)
-    async def run(self, effect: Effect, call: Mapping[str, Any]) -> str:
-        """Carries out one tool call."""
-        city = json.loads(call["function"]["arguments"])["city"]
-        return f"raining in {city}"
-
-
 async def main(folder: str) -> None:
-    async with open_host(folder, devices={"model": Script(), "tools": Tools()}) as host:
-        s = await host.spawn(Session)
-        await s.configure(tools=[WEATHER])
+    tools = Tools(weather)
+    async with open_host(folder, devices={"model": Script(), "tools": tools}) as host:
+        s = await host.spawn(Session, tools=tools)
         print(await s.turn("What is the weather like?"))
         async for event in host.observe("(_ . _)", after="start", until="head"):
             print(f"{event.position:4} {event.value}")
