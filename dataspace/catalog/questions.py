@@ -126,7 +126,7 @@ class Questions:
 
         With `held`, runs in which everything was taken back are left out.
         """
-        found = self._postings(label, after, upto, int(held))
+        found = self._postings(label, after, upto, held)
         listed: list[int] = []
         for first, packed in found:
             postings = _in_order(unpack(packed))
@@ -159,7 +159,7 @@ class Questions:
         found = rows(self._reader, sql, tuple(bindings))
         return SessionRow(*found[0]) if found else None
 
-    def _postings(self, label: str, after: int, upto: int, held: int) -> list[Any]:
+    def _postings(self, label: str, after: int, upto: int, held: bool) -> list[Any]:
         number = self._labels.get(label)
         if number is None:
             found = rows(self._reader, "SELECT n FROM labels WHERE name = ?", (label,))
@@ -167,12 +167,14 @@ class Questions:
                 return []
             number = found[0][0]
             remember(self._labels, label, number)
+        # By an index of those that hold: what was taken back is not passed through, however much there is.
+        which = "postings INDEXED BY holding WHERE held > 0 AND" if held else "postings WHERE"
         return rows(
             self._reader,
-            "SELECT first, postings FROM postings WHERE label = ?1 AND held >= ?4 AND first <= ?3 AND first >= "
+            f"SELECT first, postings FROM {which} label = ?1 AND first <= ?3 AND first >= "
             "coalesce((SELECT max(first) FROM postings WHERE label = ?1 AND first <= ?2), 0) "
-            "ORDER BY first LIMIT ?5",
-            (number, after, upto, held, ROWS),
+            "ORDER BY first LIMIT ?4",
+            (number, after, upto, ROWS),
         )
 
     def _row_before(self, session: int, after: int) -> int:

@@ -42,6 +42,7 @@ CREATE TABLE threads(session INT, first INT, positions BLOB, shapes BLOB, PRIMAR
 CREATE TABLE labels(n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE shapes(n INTEGER PRIMARY KEY, labels TEXT NOT NULL UNIQUE);
 CREATE TABLE postings(label INT, first INT, held INT, postings BLOB, PRIMARY KEY(label, first)) WITHOUT ROWID;
+CREATE INDEX holding ON postings(label, first) WHERE held > 0;
 CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT, seq INT, gone INT, own INT,
     PRIMARY KEY(position, operation, taker)) WITHOUT ROWID;
 CREATE TABLE snapshots(session INT, seq INT, covers INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;

@@ -258,3 +258,30 @@ def questions_after(path: Path, turns: int) -> int:
     list(world.catalog.positions(None, "turn", last - 5))
     world.catalog._tables._reader.set_progress_handler(None)
     return count
+
+
+def test_what_was_taken_back_costs_whoever_asks_what_holds_nothing(tmp_path: Path) -> None:
+    """Invariant 36: counted in the instructions of SQLite's machine."""
+
+    def steps_after(path: Path, turns: int) -> int:
+        world = World(path)
+        world.spawn("ada")
+        world.say("ada", fact("here"))
+        for turn in range(turns):
+            came = world.say("ada", fact("here", turn))
+            world.say("ada", retract=(Handle(came.seq, 0),))
+            if turn % 5 == 4:
+                world.catalog.flush()
+        count = 0
+
+        def step() -> bool:
+            nonlocal count
+            count += 1
+            return False
+
+        world.catalog._tables._reader.set_progress_handler(step, 1)
+        assert len(world.space.facts("(here . _)")) == 1
+        world.catalog._tables._reader.set_progress_handler(None)
+        return count
+
+    assert steps_after(tmp_path / "many", 1000) <= steps_after(tmp_path / "few", 20) + 50
