@@ -165,23 +165,26 @@ class Checkpoints:
         Raises `NotSigning` when there is none, or `LogTampered` when the log does not extend the last one. Costs some
         200 µs when there is more than at the last time.
         """
+        return self._signed()[1]
+
+    def _signed(self) -> tuple[Checkpoint, Note]:
         key = self._key
         if key is None:
             found = self._found()
             if found is None:
                 raise NotSigning
-            return found[1]
+            return found
         size = min(self._catalog.head.position, self._store.head.position)
         if self._newest is not None:
-            newest, note = self._newest
+            newest, _ = self._newest
             if newest.size == size:
-                return note
+                return self._newest
             self._hold(newest, "was signed")
         checkpoint = Checkpoint(self.origin, size, self._catalog.tree.root(size))
         note = Note(checkpoint.text)
         note = note.signed(key.signature(self.origin, note.text))
         self._newest = checkpoint, note
-        return note
+        return self._newest
 
     def receipt(self, position: int, note: Note | None = None) -> Receipt:
         """What proves that the record at `position` is in the log: with the newest checkpoint, or with `note`.
@@ -189,10 +192,9 @@ class Checkpoints:
         Raises `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond.
         """
         if note is None:
-            note = self.newest()
+            checkpoint, note = self._signed()
         else:
-            self.expect(str(note))
-        checkpoint = Checkpoint.parse(note.text)
+            checkpoint = self.expect(str(note))
         if not 0 < position <= checkpoint.size:
             raise NotCovered(position, checkpoint.size)
         address = self._catalog.at(position)
@@ -202,15 +204,15 @@ class Checkpoints:
         if not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), position - 1, hashes):
             self._catalog.rebuild()
             hashes = self._catalog.tree.inclusion(position, checkpoint.size)
-        return Receipt.of(header, hashes, note)
+        return Receipt.of(header, hashes, note, checkpoint)
 
     def extension(self, old: int) -> str:
         """The newest checkpoint, with the proof that it extends the one of `old` records, which a witness has seen.
 
         It is what C2SP's `tlog-witness` takes: the old size, the hashes, an empty line, the note. Raises `NotCovered`.
         """
-        note = self.newest()
-        size = Checkpoint.parse(note.text).size
+        checkpoint, note = self._signed()
+        size = checkpoint.size
         if not 0 <= old <= size:
             raise NotCovered(old, size)
         hashes = self._catalog.tree.consistency(old, size) if old else []
@@ -243,11 +245,10 @@ class Checkpoints:
         if self._key is None or self._store.head.position == self._kept:
             return None
         try:
-            note = self.newest()
+            checkpoint, note = self._signed()
         except KeeveError as error:
             log.error("no checkpoint is signed: %s", error)
             return None
-        checkpoint = Checkpoint.parse(note.text)
         return Certificate(checkpoint.size, checkpoint.root, str(note).encode())
 
     def kept(self, certificate: Certificate) -> None:

@@ -96,10 +96,10 @@ class Receipt:
     proof: LogProof = attrs.field(repr=False)
 
     @classmethod
-    def of(cls, header: Header, hashes: Iterable[bytes], note: Note) -> Receipt:
+    def of(cls, header: Header, hashes: Iterable[bytes], note: Note, checkpoint: Checkpoint) -> Receipt:
         """The receipt of a record, from the inclusion proof that leads to the root in a signed checkpoint."""
         proof = LogProof(header.position - 1, tuple(hashes), note, header.hashed)
-        return cls(header._replace(epoch=0), Checkpoint.parse(note.text), proof)
+        return cls(header._replace(epoch=0), checkpoint, proof)
 
     @classmethod
     def parse(cls, data: str | bytes) -> Receipt:

@@ -21,10 +21,12 @@ class SigningKey:
     """An Ed25519 key: the `public` half (32 bytes), and `sign`, which gives 64 bytes for any.
 
     Raises `BadKey` when the public half is none. The name that it signs with is given at each use: it is the log's.
+    What `sign` gives is checked each time, unless it is known to be `sure`.
     """
 
     public: bytes
     sign: Callable[[bytes], bytes] = attrs.field(repr=False, eq=False)
+    sure: bool = attrs.field(default=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         _verifier("x", self.public)
@@ -32,7 +34,7 @@ class SigningKey:
     @classmethod
     def of_private(cls, key: Ed25519PrivateKey) -> SigningKey:
         """The key that a private one of `cryptography` is."""
-        return cls(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw), key.sign)
+        return cls(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw), key.sign, sure=True)
 
     @classmethod
     def of_seed(cls, seed: bytes) -> SigningKey:
@@ -46,11 +48,11 @@ class SigningKey:
     def signature(self, name: str, text: str) -> Signature:
         """Its signature of a note with this text. Raises `BadSignature` when what signs gave another one.
 
-        Costs some 150 µs with a key in this process.
+        Costs some 50 µs with a key in this process.
         """
         verifier = self.verifier(name)
         data = self.sign(text.encode())
-        if not verifier.verifies(text, data):
+        if not self.sure and not verifier.verifies(text, data):
             raise BadSignature(name, verifier.id)
         return Signature(name, verifier.id, data)
 

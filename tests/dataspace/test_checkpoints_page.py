@@ -41,7 +41,7 @@ def test_the_page_has_the_checkpoint_and_its_key():
 
 
 def test_the_page_has_the_receipt():
-    receipt = Receipt.of(HEADER, inclusion(2, 5, TREE.node), signed(5))
+    receipt = Receipt.of(HEADER, inclusion(2, 5, TREE.node), signed(5), Checkpoint.parse(signed(5).text))
     assert str(receipt) in BLOCKS
     (found,) = [block for block in BLOCKS if block.startswith("c2sp.org/tlog-proof")]
     read = Receipt.parse(found)

@@ -23,13 +23,17 @@ HEADERS = [
 TREE = Tree(leaf_hash(header.hash) for header in HEADERS)
 
 
+def checkpoint(size: int) -> Checkpoint:
+    return Checkpoint(LOG, size, TREE.root(size))
+
+
 def signed(size: int) -> Note:
-    text = Checkpoint(LOG, size, TREE.root(size)).text
+    text = checkpoint(size).text
     return Note(text, (signature(LOG, text),))
 
 
 def receipt(position: int, size: int) -> Receipt:
-    return Receipt.of(HEADERS[position - 1], inclusion(position - 1, size, TREE.node), signed(size))
+    return Receipt.of(HEADERS[position - 1], inclusion(position - 1, size, TREE.node), signed(size), checkpoint(size))
 
 
 def test_a_receipt_proves_its_record_to_who_has_the_key():
@@ -45,7 +49,7 @@ def test_a_receipt_proves_its_record_to_who_has_the_key():
 
 def test_a_receipt_names_the_witnesses_that_are_known():
     note = signed(7).signed(cosignature("w", signed(7).text, 9))
-    given = Receipt.of(HEADERS[2], inclusion(2, 7, TREE.node), note)
+    given = Receipt.of(HEADERS[2], inclusion(2, 7, TREE.node), note, checkpoint(7))
     witness = verifier("w", Algorithm.WITNESS)
     assert given.verify([verifier(LOG), witness]) == [verifier(LOG), witness]
     with pytest.raises(NotSigned):
