@@ -169,6 +169,29 @@ async def test_after_a_crash_each_call_comes_to_what_its_tool_has_declared() -> 
     assert sorted(slow.ran) == ["look", "look", "pay"]
 
 
+async def test_a_tool_that_has_come_to_be_repeatable_is_not_held_for_a_person() -> None:
+    log, slow = MemoryLog(), Slow()
+    model = Plays(says(None, calls("a", "pay"), calls("b", "look")), says("done"))
+    quick, hold = Settings(grace=0), Settings(hold_unknown=True)
+    devices = {"model": model, "tools": slow.tools}
+    async with (
+        memory_host(log, actors=[Agent], devices=devices, settings=quick) as host,
+        trio.open_nursery() as nursery,
+    ):
+        agent = await host.spawn(Agent, "agent", tools=slow.tools)
+        nursery.start_soon(agent.turn, "go")
+        await slow.began.wait()
+        nursery.cancel_scope.cancel()
+    slow.wait = False
+    devices["tools"] = Tools(slow.pay, slow.look, policy=Policy(on_crash="retry"))
+    async with memory_host(log, actors=[Agent], devices=devices, settings=hold) as host:
+        agent = await host.get("agent")
+        with trio.fail_after(30):
+            while len(messages := await agent.messages) < 5:  # noqa: ASYNC110 - the host has no event for it
+                await trio.sleep(0.01)
+    assert heard(messages) == ["pay", "look"]
+
+
 async def test_a_fork_in_the_middle_of_calls_is_told_that_they_are_its_parents() -> None:
     slow = Slow()
     model = Plays(says(None, calls("a", "pay"), calls("b", "look")), says("done"))
