@@ -59,10 +59,13 @@ class LogTree:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._made: dict[tuple[int, int], bytes] = {}
+        self._size = 0
+        self._edges: dict[int, bytes] = {}
 
     def forget(self) -> None:
         """Make everything again: the rows were not what they should be."""
         self._made.clear()
+        self._size = 0
 
     def root(self, size: int) -> bytes:
         """The root over the first `size` records, which are there."""
@@ -70,7 +73,10 @@ class LogTree:
 
     def inclusion(self, position: int, size: int) -> list[bytes]:
         """What proves that the record at `position` is among the first `size`. Raises `IndexError`."""
-        return inclusion(position - 1, size, self._node)
+        if size != self._size:
+            self._size = size
+            self._edges.clear()
+        return inclusion(position - 1, size, self._node, self._edges)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""

@@ -43,16 +43,26 @@ def root(size: int, node: Node) -> bytes:
     return _over(0, size, node) if size else EMPTY
 
 
-def inclusion(index: int, size: int, node: Node) -> list[bytes]:
-    """What proves that leaf `index` is in the tree over the first `size` leaves; from the leaf's sibling up."""
+def inclusion(index: int, size: int, node: Node, edges: dict[int, bytes] | None = None) -> list[bytes]:
+    """What proves that leaf `index` is in the tree over the first `size` leaves; from the leaf's sibling up.
+
+    `edges` remembers the hashes at the right edge of the tree, by their first leaf, for other proofs of the same size.
+    """
     if not 0 <= index < size:
         raise IndexError(f"leaf {index} is not in a tree of {size}")
+    edges = {} if edges is None else edges
     proof = []
     first, last = 0, size
     while last - first > 1:
         middle = first + _left(last - first)
         if index < middle:
-            proof.append(_over(middle, last, node))
+            if last < size:
+                proof.append(_over(middle, last, node))
+            else:
+                found = edges.get(middle)
+                if found is None:
+                    found = edges[middle] = _over(middle, last, node)
+                proof.append(found)
             last = middle
         else:
             proof.append(_over(first, middle, node))
@@ -173,6 +183,10 @@ def whole(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 def _over(first: int, last: int, node: Node) -> bytes:
     """The hash over a range of leaves that is a subtree."""
+    size = last - first
+    if not size & (size - 1):  # most are whole
+        level = size.bit_length() - 1
+        return node(level, first >> level)
     found = [node(level, index) for level, index in whole(first, last)]
     over = found.pop()
     while found:
