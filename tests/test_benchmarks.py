@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import core, fibers
+from benchmarks import core, fibers, proof
 
 
 def small_core(folder: Path) -> core.Bench:
@@ -23,9 +23,16 @@ def small_fibers(folder: Path) -> fibers.Bench:
     return bench
 
 
+def small_proof(folder: Path) -> proof.Bench:
+    bench = proof.Bench(folder, True)
+    bench.rounds, bench.sessions, bench.each, bench.records = 1, 4, 2, 60
+    return bench
+
+
 ROWS: list[tuple[str, Callable[[Path], Awaitable[Any]]]] = [
     *((name, lambda folder, name=name: core.rows_of(small_core(folder))[name]()) for name in core.NAMES),
     *((name, lambda folder, name=name: fibers.rows_of(small_fibers(folder))[name]()) for name in fibers.NAMES),
+    *((name, lambda folder, name=name: proof.rows_of(small_proof(folder))[name]()) for name in proof.NAMES),
 ]
 
 
