@@ -13,17 +13,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
-from trio.to_thread import run_sync
 
 from keeve import (
     Actor,
     Effect,
-    Host,
-    HostRef,
+    Event,
     List,
     Model,
     Text,
@@ -34,7 +33,6 @@ from keeve import (
     blocking,
     effect,
     model_from_environment,
-    open_host,
     tool,
     user,
 )
@@ -133,32 +131,28 @@ class Script:
 # The process of the agent. It does the same at every start, whatever happened to the one before.
 
 
-async def serve() -> None:
-    """Give the agent its input, once, and print what it answers."""
+def serve() -> None:
+    """Give the agent its input, and print what it answers. With a request id each, the second time nothing begins."""
     chosen = model_from_environment(os.environ)
     model = chosen.device if os.environ.get("KEEVE_MODEL") else Script()
     tools = Tools(find_trains, reserve, pay)
     devices, vault = {"model": model, "tools": tools}, Vault(chosen.credentials)
-    async with open_host("data", actors=[Agent], devices=devices, vault=vault) as host, trio.open_nursery() as nursery:
-        agent = await host.spawn(Agent, "trip", request="trip", tools=tools)  # with one request id: once
-        nursery.start_soon(person, host, agent)
-        answer = await agent.turn("Get me to Oslo on Friday morning.", request="friday")
+    with blocking.open_host("data", actors=[Agent], devices=devices, vault=vault) as host:
+        agent = host.spawn(Agent, "trip", request="trip", tools=tools)
+        host.observe("(approval-wanted . _)", partial(ask, agent.tools), after="start")
+        answer = agent.turn("Get me to Oslo on Friday morning.", request="friday")
         print(f"  answer: {answer}", flush=True)
-        nursery.cancel_scope.cancel()
 
 
-async def person(host: Host, agent: HostRef[Agent]) -> None:
-    """Ask the person at the terminal about every call that waits for approval, also since before this process."""
-    approvals = await agent.tools
-    async for _ in host.observe("(approval-wanted . _)", after="start"):
-        for call in await approvals.waiting():
-            print(f"  approve of {call['name']} {call['arguments']}?", flush=True)
-            read = sys.stdin.readline
-            said = await run_sync(read, abandon_on_cancel=True)  # type: ignore[call-arg]  # mypy loses it behind *args
-            if said.strip() == "yes":
-                await approvals.approve(call["id"])
-            elif said:
-                await approvals.refuse(call["id"], said.strip())
+def ask(approvals: Any, event: Event) -> None:
+    """Ask the person at the terminal about every call that waits, also if it did so before this process."""
+    for call in approvals.waiting():
+        print(f"  approve of {call['name']} {call['arguments']}?", flush=True)
+        said = sys.stdin.readline().strip()
+        if said == "yes":
+            approvals.approve(call["id"])
+        elif said:
+            approvals.refuse(call["id"], said)
 
 
 # The show.
@@ -204,7 +198,7 @@ if __name__ == "__main__":
     folder.mkdir(exist_ok=True)
     os.chdir(folder)
     if "serve" in sys.argv[2:]:
-        trio.run(serve)
+        serve()
     elif any(Path().iterdir()):
         sys.exit(f"{folder} is not empty: name another folder")
     else:
