@@ -1,7 +1,8 @@
 """What runs in vats: `Session`, a conversation with a model that calls tools; the models that it is given as devices
 (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`, `McpTools`); what a
 conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the messages `user(...)` and `tool(...)`);
-and the `Directory`, which spawns, finds, lists and deletes sessions by message.
+`approvals_in`, which reads what waits for a person; and the `Directory`, which spawns, finds, lists and deletes
+sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """
@@ -16,6 +17,7 @@ from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed, Tools, tool
+from actors.waiting import WaitingCall, approvals_in
 
 __all__ = [
     "ApprovalWanted",
@@ -45,6 +47,8 @@ __all__ = [
     "Tools",
     "TurnInterrupted",
     "TurnOver",
+    "WaitingCall",
+    "approvals_in",
     "tool",
     "user",
 ]

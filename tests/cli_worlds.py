@@ -8,10 +8,13 @@ from typing import Any
 
 import trio
 
+from actors.approvals import Approvals
 from actors.session import Session
 from keeve import open_host
 from vat.devices.devices import Effect, effect
 from vat.objects.actor import Actor, Device, actor
+from vat.objects.owing import owe
+from vat.objects.waiting import within
 
 
 @actor("test.caller", version=1)
@@ -86,6 +89,50 @@ async def leave_a_turn_waiting(store: Path, id: str = "s1") -> None:
         session = await host.spawn(Session, id, tools=[{"type": "function", "function": {"name": "send"}}])
         nursery.start_soon(session.turn, "send it")
         await tools.called.wait()
+        nursery.cancel_scope.cancel()
+
+
+@actor("test.waiter", version=1)
+class Waiter(Actor):
+    """Waits for whatever there is to wait for."""
+
+    approvals: Approvals
+    peer: Any = None
+
+    async def for_a_person(self, what: str) -> Any:
+        call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": what}}
+        return await self.approvals.ask(call)
+
+    async def for_tomorrow(self) -> None:
+        await self.sleep(86_400)
+
+    async def for_itself(self) -> None:
+        await self.ref.for_tomorrow()
+
+    async def for_one_of_two(self) -> Any:
+        return await within(3_600, self.device("tool").call("a stone"))
+
+    async def for_another(self, peer: Any) -> Any:
+        return await peer.for_a_person("for somebody else")
+
+    async def for_what_is_owed(self) -> Any:
+        return await owe(self)
+
+
+async def leave_fibers(store: Path, **calls: tuple[Any, ...]) -> None:
+    """Sessions by id whose methods wait (the method and its arguments), and a host that ends then.
+
+    An argument that is the id of an earlier session is the ref to it.
+    """
+    devices = {"tool": Stuck()}
+    async with open_host(store, actors=[Waiter], devices=devices) as host, trio.open_nursery() as nursery:
+        refs: dict[str, Any] = {}
+        for id, (method, *arguments) in calls.items():
+            refs[id] = await host.spawn(Waiter, id)
+            nursery.start_soon(getattr(refs[id], method), *[refs.get(each, each) for each in arguments])
+            waits = False
+            while not waits:
+                waits = (await refs[id].describe())["fibers"] > 0
         nursery.cancel_scope.cancel()
 
 

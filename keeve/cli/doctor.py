@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +33,8 @@ from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, ne
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, local_time, shortened, size
-from snapshots.cache import PageCache
-from vat.heap.pending import OpenEffect, Unread, open_effects
+from keeve.cli.waiting import Waits, all_waits, due, since
+from vat.heap.pending import OpenEffect, Unread
 from vat.objects.types import Types
 
 MIB: Final = 1 << 20
@@ -260,24 +260,52 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
 
 def work(read: Reading, owner: int | None) -> Iterator[Sign]:
     """What waits, and what nobody knows the outcome of."""
-    if owner is not None:
-        return
-    waiting = len(read.catalog.with_pending())
+    waiting = len(read.catalog.with_pending()) if owner is None else 0
     if waiting:
         yield Sign("pending", NOTE, f"work of {counted(waiting, 'session')}", "the next host takes it up")
-    unknown: list[OpenEffect] = []
-    for each in open_effects(read.catalog, read.store.read, PageCache(8 * MIB)):
+    found: list[Waits] = []
+    for each in all_waits(read):
         if isinstance(each, Unread):
             seen = f"those of session {each.session} cannot be read: {each.error}"
             yield Sign("effects", BAD, seen, "keeve verify shows all that is touched")
-        elif each.started:
-            unknown.append(each)
-    for effect in unknown[:10]:
+        else:
+            found.append(each)
+    effects = [effect for one in found for effect in one.effects]
+    if owner is None:
+        yield from unknown([effect for effect in effects if effect.started], read)
+    yield from waits(found, effects, owner)
+
+
+def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None) -> Iterator[Sign]:
+    """What waits for a person, for a time, and which methods do."""
+    approvals = [call for each in found for call in each.approvals]
+    for call in approvals[:10]:
+        seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
+        remedy = f"whoever decides calls approve({call.id!r}) or refuse({call.id!r}) of its ref, in a host"
+        yield Sign("approvals", NOTE, seen, remedy)
+    if len(approvals) > 10:
+        yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")
+    timers = sorted(due(effect) for effect in effects if due(effect))
+    if timers:
+        seen = f"{counted(len(timers), 'timer')}, the first is due at {local_time(timers[0])}"
+        yield Sign("timers", NOTE, seen, "one that is due comes when a host has the store" if owner is None else "")
+    fibers = sorted((fiber for each in found for fiber in each.fibers), key=lambda fiber: fiber.since)
+    if fibers:
+        first = fibers[0]
+        seen = f"{counted(len(fibers), 'method')} waiting, {first.method} of session {first.session} the longest"
+        yield Sign(
+            "fibers", NOTE, f"{seen}, since {local_time(first.since)}", "keeve effects lists what each waits for"
+        )
+
+
+def unknown(effects: Sequence[OpenEffect], read: Reading) -> Iterator[Sign]:
+    """Effects that have started, and that nobody knows the outcome of."""
+    for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
         own = "" if read.type_of(effect.uid) in KNOWN else " --actors MODULE"
         yield Sign("effects", WARN, seen, f"find out, then: keeve resolve {effect.id} --value '...'{own}")
-    if len(unknown) > 10:
-        yield Sign("effects", WARN, f"and {len(unknown) - 10} more", "keeve effects lists them")
+    if len(effects) > 10:
+        yield Sign("effects", WARN, f"and {len(effects) - 10} more", "keeve effects lists them")
 
 
 def clock(read: Reading) -> Iterator[Sign]:

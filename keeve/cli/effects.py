@@ -1,4 +1,4 @@
-"""`keeve effects` and `keeve resolve`: what waits for an outcome, and giving one to what nobody will finish.
+"""`keeve effects` and `keeve resolve`: what waits, for what, and giving an outcome to what nobody will finish.
 
 An effect that has started, in a store that no process owns, has an outcome that nobody knows. The next host breaks it
 with `OutcomeUnknown`, unless somebody who knows better settles it first.
@@ -13,15 +13,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from actors import WaitingCall
 from dataspace.errors import KeeveError
 from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.reading import Reading
-from keeve.cli.text import shortened
-from snapshots.cache import PageCache
+from keeve.cli.text import local_time, shortened
+from keeve.cli.waiting import (
+    Waits,
+    all_waits,
+    approval_face,
+    due,
+    effect_face,
+    fiber_face,
+    since,
+    state_of,
+    waits_for,
+)
 from vat.errors import Failed
-from vat.heap.pending import OpenEffect, Unread, open_effects
+from vat.heap.pending import OpenEffect, Unread
 from vat.host.host import EffectStatus, NoSuchEffect
 
 
@@ -52,63 +63,83 @@ class ManyEffects(KeeveError, LookupError):
         super().__init__(f"{len(ids)} open effects begin with {prefix!r}: {', '.join(ids[:5])}; give more of it")
 
 
-def state_of(effect: OpenEffect, owner: int | None) -> str:
-    """How far an open effect is, as `EffectStatus.state` says it; `owner` is the process that has the store."""
-    return ("unknown" if owner is None else "running") if effect.started else "wanted"
-
-
-def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:
-    """An open effect in JSON: the fields of `EffectStatus`."""
-    return {
-        "id": effect.id,
-        "session": effect.session,
-        "device": effect.device,
-        "method": effect.method,
-        "args": face(effect.args),
-        "keywords": face(effect.keywords),
-        "state": state_of(effect, owner),
-    }
-
-
 def list_effects(store: Reading, output: Output) -> int:
-    """Tell of the effects that have no outcome yet, of all sessions. Gives 1 when one of these could not be read."""
+    """Tell of the effects that have no outcome yet, and of what else waits, of all sessions.
+
+    Gives 1 when one of these could not be read.
+    """
     owner = store.owner
-    effects: list[OpenEffect] = []
+    found: list[Waits] = []
     unread: list[Unread] = []
-    for each in open_effects(store.catalog, store.store.read, PageCache(8 << 20)):
+    for each in all_waits(store):
         if isinstance(each, Unread):
             unread.append(each)
         else:
-            effects.append(each)
+            found.append(each)
+    effects = [effect for waits in found for effect in waits.effects]
+    approvals = [call for waits in found for call in waits.approvals]
     if output.as_json:
         output.document(
             {
                 "owner": owner,
                 "effects": [effect_face(effect, owner) for effect in effects],
+                "approvals": [approval_face(call) for call in approvals],
+                "fibers": [fiber_face(fiber, waits, store) for waits in found for fiber in waits.fibers],
                 "unreadable": [{"session": each.session, "what": str(each.error)} for each in unread],
             }
         )
-    elif effects:
-        _tell(effects, owner, output)
-    elif not unread:
-        output.note("no effect waits for an outcome")
+    else:
+        tables = (
+            (("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), _effect_rows(effects, owner)),
+            (("APPROVAL", "SESSION", "SINCE", "CALL", "ARGUMENTS"), _approval_rows(approvals)),
+            (("FIBER", "SESSION", "SINCE", "METHOD", "WAITS FOR"), _fiber_rows(found, store)),
+        )
+        told = [table for table in tables if table[1]]
+        for number, (columns, rows) in enumerate(told):
+            if number:
+                output.say()
+            output.table(columns, rows)
+        if not told and not unread:
+            output.note("nothing waits for an outcome")
     for each in unread:
         output.note(f"session {each.session}: its effects cannot be read: {each.error}", "red")
     return 1 if unread else 0
 
 
-def _tell(effects: Sequence[OpenEffect], owner: int | None, output: Output) -> None:
-    rows = [
+def _effect_rows(effects: Sequence[OpenEffect], owner: int | None) -> list[tuple[str, ...]]:
+    return [
         (
             effect.id,
             effect.session,
             state_of(effect, owner),
             f"{effect.device}.{effect.method}",
-            shortened(json.dumps(face([*effect.args, *effect.keywords.values()]), ensure_ascii=False), 200),
+            local_time(due(effect)) or shortened(_as_text([*effect.args, *effect.keywords.values()]), 200),
         )
         for effect in effects
     ]
-    output.table(("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), rows)
+
+
+def _approval_rows(approvals: Sequence[WaitingCall]) -> list[tuple[str, ...]]:
+    return [
+        (call.id, call.session, local_time(since(call)), call.name, shortened(_arguments(call), 200))
+        for call in approvals
+    ]
+
+
+def _fiber_rows(found: Sequence[Waits], store: Reading) -> list[tuple[str, ...]]:
+    return [
+        (str(fiber.number), fiber.session, local_time(fiber.since), fiber.method, waits_for(fiber, waits, store))
+        for waits in found
+        for fiber in waits.fibers
+    ]
+
+
+def _arguments(call: WaitingCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else _as_text(call.arguments)
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(face(value), ensure_ascii=False)
 
 
 async def resolve_effect(

@@ -16,14 +16,24 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.cli.effects import effect_face, state_of
 from keeve.cli.faces import session_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
 from keeve.cli.text import counted, local_time, shortened
 from keeve.cli.turns import Turn, turns_of
+from keeve.cli.waiting import (
+    CACHE,
+    Waits,
+    approval_face,
+    called,
+    effect_face,
+    fiber_face,
+    since,
+    state_of,
+    waits_for,
+    waits_of,
+)
 from snapshots.cache import PageCache
-from vat.heap.pending import OpenEffect, effects_in, stored_heap
 
 
 def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:
@@ -59,48 +69,51 @@ class Shown:
     parent: str | None
     turns: list[Turn]
     forks: list[tuple[str, int]]
-    effects: list[OpenEffect]
+    waits: Waits
     snapshots: list[int]
     damage: KeeveError | None
     owner: int | None
     """The process that has the store."""
 
-    @property
-    def face(self) -> dict[str, Any]:
+    def face(self, store: Reading) -> dict[str, Any]:
         """All of it in JSON."""
         return {
             **session_face(self.row, self.parent),
             "turns": [turn.face for turn in self.turns],
             "forks": [{"session": into, "at": at} for into, at in self.forks],
             "snapshots": self.snapshots,
-            "effects": [effect_face(effect, self.owner) for effect in self.effects],
+            "effects": [effect_face(effect, self.owner) for effect in self.waits.effects],
+            "approvals": [approval_face(call) for call in self.waits.approvals],
+            "fibers": [fiber_face(fiber, self.waits, store) for fiber in self.waits.fibers],
             "damage": None if self.damage is None else str(self.damage),
         }
 
 
 def find_session(store: Reading, id: str) -> Shown:
-    """All that is shown of a session. Raises `NoSuchSession` or `Deleted`. Costs a reading of its records."""
+    """All that is shown of a session. Raises `NoSuchSession` or `Deleted`.
+
+    Costs a reading of its records, and a restore.
+    """
     row = store.session(id)
     damages: list[KeeveError] = []
     turns = turns_of(_readable(store.space.query("(_ . _)", session=row.uid, lineage=True), damages))
     told = _readable(store.space.query("(fork ? . _)", session=row.uid), damages)
     forks = [(str(event.value.keywords.get("into")), _number(event.value.keywords.get("at"))) for event in told]
-    effects: list[OpenEffect] = []
-    if row.pending:
-        try:
-            effects = list(effects_in(stored_heap(row, store.catalog, store.store.read, PageCache(8 << 20)), row))
-        except KeeveError as error:
-            damages.append(error)
+    waits = Waits()
+    try:
+        waits = waits_of(store, row, PageCache(CACHE))
+    except KeeveError as error:
+        damages.append(error)
     snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]
     damage = damages[0] if damages else None
-    return Shown(row, store.name(row.parent), turns, forks, effects, snapshots, damage, store.owner)
+    return Shown(row, store.name(row.parent), turns, forks, waits, snapshots, damage, store.owner)
 
 
 def show_session(store: Reading, output: Output, id: str) -> int:
     """Tell of one session. Gives 1 when a part of it could not be read."""
     shown = find_session(store, id)
     if output.as_json:
-        output.document(shown.face)
+        output.document(shown.face(store))
         return 0 if shown.damage is None else 1
     row = shown.row
     output.say(shown.row.id, "bold")
@@ -115,6 +128,11 @@ def show_session(store: Reading, output: Output, id: str) -> int:
     if shown.snapshots:
         output.say(f"  snapshot at seq {shown.snapshots[0]}")
     output.say(f"  pending  {_pending(shown)}")
+    for call in shown.waits.approvals:
+        output.say(f"  approval {call.id} of {call.name}, since {local_time(since(call))}")
+    for fiber in shown.waits.fibers:
+        what = waits_for(fiber, shown.waits, store)
+        output.say(f"  fiber    {fiber.number}, {fiber.method}, since {local_time(fiber.since)}, waits for {what}")
     for turn in shown.turns:
         _show_turn(output, turn)
     if shown.damage is not None:
@@ -126,7 +144,7 @@ def show_session(store: Reading, output: Output, id: str) -> int:
 def _pending(shown: Shown) -> str:
     if not shown.row.pending:
         return "nothing"
-    names = [f"{each.device}.{each.method} ({state_of(each, shown.owner)})" for each in shown.effects]
+    names = [f"{called(each)} ({state_of(each, shown.owner)})" for each in shown.waits.effects]
     more = shown.row.pending - len(names)
     return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))
 

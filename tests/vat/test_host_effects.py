@@ -15,7 +15,6 @@ from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
 from vat.devices.devices import effect
 from vat.errors import Deleted
-from vat.heap.pending import open_effects
 from vat.host.host import BadOutcome, NoSuchEffect
 from vat.host.outside import HostRef
 
@@ -156,8 +155,7 @@ async def test_an_effect_of_a_host_that_leaves_work_alone_can_be_resolved(either
     async with either.host(dies=True) as host:
         await wanted(host, await host.spawn(Worker, "s1"), "once", 1)
     async with either.host(takes_up="nothing") as host:
-        engine = host._engine
-        (effect,) = open_effects(engine.dataspace.catalog, engine.store.read, engine.loader.cache)
+        (effect,) = host.effects()
         await host.resolve(effect.id, value="by hand")
         assert await (await host.get("s1")).results == ["by hand"]
     assert either.tool.calls == [("once", 1)]

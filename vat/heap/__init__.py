@@ -3,10 +3,10 @@
 `heap` holds the trees and `operations`, with their `opcodes`, are the only ways to change them. `refs` are refs and
 promises as actors hold them; `messages` what a vat takes. `restore` brings a heap back from what is stored, `memory`
 says where its pages come from, `past` what was before, `checking` holds snapshots against records, `pending` reads
-what waits for the outside. `fibers` is what the heap keeps of async methods that wait.
+what waits for the outside. `fibers` is what the heap keeps of async methods that wait, and `waits` says what for.
 
-`checking`, `fibers`, `memory`, `messages`, `past`, `pending`, `refs` and `restore` are public, the others are private
-to the package.
+`checking`, `fibers`, `memory`, `messages`, `past`, `pending`, `refs`, `restore` and `waits` are public, the others are
+private to the package.
 """
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "pending",
     "refs",
     "restore",
+    "waits",
 ]

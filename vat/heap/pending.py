@@ -6,7 +6,7 @@ The one rule: it only reads. Nothing is loaded into a host, run or settled by lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -38,13 +38,6 @@ class OpenEffect:
     started: bool
 
 
-class Pending(Index, Protocol):
-    """What is asked of the catalog."""
-
-    def with_pending(self) -> list[bytes]: ...
-    def by_uid(self, uid: bytes) -> SessionRow | None: ...
-
-
 def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
     """The open effects of a session whose heap this is, in the order in which they were wanted.
 
@@ -70,21 +63,6 @@ class Unread:
 
     session: str
     error: KeeveError
-
-
-def open_effects(catalog: Pending, read: Callable[[int], Stored], cache: PageCache) -> Iterator[OpenEffect | Unread]:
-    """The open effects of all sessions, as the log has them. One that cannot be read hides no other.
-
-    Costs a restore of each session with pending work.
-    """
-    for uid in catalog.with_pending():
-        row = catalog.by_uid(uid)
-        if row is None:
-            continue
-        try:
-            yield from effects_in(stored_heap(row, catalog, read, cache), row)
-        except KeeveError as error:
-            yield Unread(row.id, error)
 
 
 def stored_heap(row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:

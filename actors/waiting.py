@@ -1,0 +1,62 @@
+"""The calls that wait for a person, read from a session's heap: for whoever looks at a store and loads nothing.
+
+The one rule: it says what `waiting()` of the same actors would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+
+from actors.approvals import Approver
+from actors.toolbox import Toolkeeper
+from vat.heap.heap import KEPT, Heap
+from vat.objects.types import type_of
+
+_TYPES: Final = frozenset(type_of(cls).name for cls in (Approver, Toolkeeper))
+
+
+@attrs.frozen
+class WaitingCall:
+    """A call that waits for approval: `id` and `turn` as its facts name them, `since` in seconds since 1970.
+
+    `promise` is the number of the promise that its approval settles.
+    """
+
+    session: str
+    id: str
+    turn: int
+    name: str
+    arguments: Any
+    since: float
+    promise: int
+
+
+def approvals_in(heap: Heap, session: str) -> Iterator[WaitingCall]:
+    """The calls of a session that wait, in the order of the actors and in which they were asked for.
+
+    Costs all actors, where there are any that ask for approval.
+    """
+    if not any(heap.types.get(name, (0, 0))[1] for name in _TYPES):
+        return
+    for actor in heap.actors():
+        state = heap.state(actor)
+        if state.type not in _TYPES:
+            continue
+        for _, stored in state.fields["_wanted"].items(loader=heap.page):
+            entry = heap.find("promises", stored["promise"].id)
+            if entry is None or entry[0] >= KEPT or list(entry[3]) != ["actor", actor]:
+                continue
+            said: Any = heap.read(stored)
+            function = said["call"]["function"]
+            yield WaitingCall(
+                session,
+                said["id"],
+                said["turn"],
+                function["name"],
+                function.get("arguments"),
+                said["since"],
+                said["promise"].id,
+            )

@@ -1,0 +1,134 @@
+"""What waits, as `keeve show`, `effects` and `doctor` tell it: fibers, calls that want approval, timers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keeve import open_host
+from tests.cli_runner import keeve
+from tests.cli_worlds import Waiter, leave_fibers
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def effects(store: Path) -> Any:
+    return keeve("effects", "--store", store, "--json").json
+
+
+def awaited(store: Path, session: str) -> list[list[dict[str, Any]]]:
+    """What each fiber of a session waits for."""
+    shown = keeve("show", session, "--store", store, "--json").json
+    return [fiber["waits_for"] for fiber in shown["fibers"]]
+
+
+async def test_a_fiber_is_shown_with_its_method_since_when_and_for_what_it_waits(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    shown = keeve("show", "w1", "--store", store, "--json").json
+    [fiber] = shown["fibers"]
+    assert (fiber["fiber"], fiber["type"], fiber["method"], fiber["parts"]) == (1, "test.waiter", "for_a_person", 1)
+    assert fiber["since"] == shown["updated"]
+    assert fiber["waits_for"] == [{"kind": "approval", "approval": "c1", "what": "approval of pay (c1)"}]
+    said = keeve("show", "w1", "--store", store).out
+    assert "  fiber    1, for_a_person, since 2" in said
+    assert said.endswith("waits for approval of pay (c1)\n")
+
+
+async def test_a_call_that_waits_for_a_person_is_shown_until_somebody_has_decided(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    [call] = keeve("show", "w1", "--store", store, "--json").json["approvals"]
+    assert (call["id"], call["session"], call["turn"], call["name"], call["arguments"]) == ("c1", "w1", 0, "pay", "40")
+    assert "  approval c1 of pay, since 2" in keeve("show", "w1", "--store", store).out
+    assert effects(store)["approvals"] == [call]
+    async with open_host(store, actors=[Waiter]) as host:
+        await (await (await host.get("w1")).approvals).approve("c1")
+    assert effects(store) == {"owner": None, "effects": [], "approvals": [], "fibers": [], "unreadable": []}
+
+
+async def test_a_fork_waits_for_a_word_of_its_own(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    async with open_host(store, actors=[Waiter]) as host:
+        w1 = await host.get("w1")
+        await w1.fork(into="w2")
+        await (await w1.approvals).approve("c1")
+    assert [call["session"] for call in effects(store)["approvals"]] == ["w2"]
+
+
+async def test_a_timer_is_shown_with_the_time_at_which_it_is_due(store: Path) -> None:
+    await leave_fibers(store, w1=("for_tomorrow",))
+    [timer] = effects(store)["effects"]
+    assert timer["due"] > keeve("show", "w1", "--store", store, "--json").json["updated"]
+    [[source]] = awaited(store, "w1")
+    assert (source["kind"], source["effect"]) == ("effect", timer["id"])
+    assert source["what"].startswith("a timer until 2")
+    assert "pending  a timer until 2" in keeve("show", "w1", "--store", store).out
+
+
+async def test_what_is_called_is_no_timer(store: Path) -> None:
+    await leave_fibers(store, w1=("for_one_of_two",))
+    shown = keeve("show", "w1", "--store", store, "--json").json
+    assert [fiber["mode"] for fiber in shown["fibers"]] == ["first"]
+    assert {effect["device"]: effect["due"] is None for effect in shown["effects"]} == {"tool": True, "timer": False}
+    assert "waits for tool.call, or a timer until 2" in keeve("show", "w1", "--store", store).out
+
+
+async def test_a_fiber_that_waits_for_another_one_names_it(store: Path) -> None:
+    await leave_fibers(store, w1=("for_itself",))
+    assert {"kind": "fiber", "fiber": 2, "what": "fiber 2 (for_tomorrow)"} in [
+        source for sources in awaited(store, "w1") for source in sources
+    ]
+
+
+async def test_a_fiber_that_waits_for_another_session_is_listed_with_it(store: Path) -> None:
+    await leave_fibers(store, w1=("for_tomorrow",), w2=("for_another", "w1"))
+    assert awaited(store, "w2") == [[{"kind": "session", "session": "w1", "what": "session w1"}]]
+    assert {fiber["session"] for fiber in effects(store)["fibers"]} == {"w1", "w2"}
+
+
+async def test_a_fiber_that_waits_for_what_an_actor_owes_names_the_actor(store: Path) -> None:
+    await leave_fibers(store, w1=("for_what_is_owed",))
+    assert awaited(store, "w1") == [[{"kind": "actor", "actor": 1, "what": "actor 1, which owes it"}]]
+
+
+async def test_what_waits_is_listed_in_words(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"), w2=("for_tomorrow",))
+    said = keeve("effects", "--store", store)
+    assert said.code == 0
+    first, second, third = [table.splitlines() for table in said.out.split("\n\n")]
+    assert (first[0].split()[0], first[1].split()[1:4]) == ("EFFECT", ["w2", "wanted", "timer.until"])
+    assert (second[0].split()[0], second[1].split()[:2], second[1].split()[-2:]) == (
+        "APPROVAL",
+        ["c1", "w1"],
+        ["pay", "40"],
+    )
+    assert third[0].split()[0] == "FIBER"
+    assert sorted(line.split()[1] for line in third[1:]) == ["w1", "w2"]
+
+
+async def test_the_doctor_tells_what_waits(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"), w2=("for_tomorrow",))
+    said = keeve("doctor", "--store", store, "--json").json
+    assert said["healthy"]
+    signs = {sign["of"]: sign for sign in said["signs"]}
+    assert signs["approvals"]["seen"].startswith("pay of session w1 waits for a person since 2")
+    assert signs["timers"]["seen"].startswith("1 timer, the first is due at 2")
+    assert signs["fibers"]["seen"].startswith("2 methods waiting, for_a_person of session w1 the longest, since 2")
+    assert {signs[of]["state"] for of in ("approvals", "timers", "fibers")} == {"note"}
+
+
+async def test_a_session_that_cannot_be_read_hides_no_approval(store: Path) -> None:
+    """Invariant 23: a damaged session never stops another from being listed."""
+    await leave_fibers(store, w1=("for_a_person", "a stone"), w2=("for_a_person", "40"))
+    [segment] = (store / "log").iterdir()
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"a stone")] ^= 1
+    segment.write_bytes(data)
+    said = keeve("effects", "--store", store, "--json")
+    assert said.code == 1
+    assert [each["session"] for each in said.json["unreadable"]] == ["w1"]
+    assert [call["session"] for call in said.json["approvals"]] == ["w2"]
