@@ -153,9 +153,10 @@ class Fibers:
         self.live.pop(number, None)
         before, crank.making, self._runs = self._runs, [], number
         try:
-            for promise, entry in zip(_promises(fiber.wait), outcomes, strict=True):
+            # By number: only the fiber's own locals are to keep a promise.
+            for promise, entry in zip([promise.id for promise in _promises(fiber.wait)], outcomes, strict=True):
                 if entry is not None:
-                    fiber.kept.pop(promise.id, None)
+                    fiber.kept.pop(promise, None)
             fiber.wait = None
             try:
                 if failure is None:

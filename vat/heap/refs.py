@@ -103,11 +103,13 @@ class Promise(values.Promise):
 
     def __await__(self) -> Generator[Promise, Any, Any]:
         """Its value, in an `async def` method of an actor; raises the error that broke it."""
-        outcomes = yield self
-        succeeded, value = outcomes[0]
-        if not succeeded:
+        succeeded, value = (yield self)[0]
+        if succeeded:
+            return value
+        try:
             raise value
-        return value
+        finally:
+            del value  # its traceback has this frame: in a circle they would keep promises until Python collects them
 
     def __bool__(self) -> bool:
         raise TypeError(

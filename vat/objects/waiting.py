@@ -65,11 +65,15 @@ class _Gathered(Wait):
 
     def __await__(self) -> Generator[Wait, Any, Any]:
         outcomes = yield self
+        broken = None
         if not self.failures:
-            for outcome in outcomes:
-                if outcome is not None and not outcome[0]:
-                    raise outcome[1]
-        return [value for _, value in outcomes]
+            broken = next((outcome[1] for outcome in outcomes if outcome is not None and not outcome[0]), None)
+        if broken is None:
+            return [value for _, value in outcomes]
+        try:
+            raise broken
+        finally:
+            del broken, outcomes  # no circle with the traceback, as in `Promise`
 
 
 def gather(*promises: Any, failures: bool = False) -> Any:
@@ -98,12 +102,13 @@ async def within(seconds: float, promise: Any) -> Any:
     crank.cancel(promise if outcome is None else timer, error)
     # That was a part of its own, which stands even if the caller does not catch what is raised here.
     await Wait(ALL, (timer,))
-    if outcome is None:
-        raise error
-    succeeded, value = outcome
-    if not succeeded:
+    succeeded, value = (False, error) if outcome is None else outcome
+    if succeeded:
+        return value
+    try:
         raise value
-    return value
+    finally:
+        del value, error, outcome  # no circle with the traceback, as in `Promise`
 
 
 def _promises(promises: Sequence[Any]) -> None:

@@ -1,0 +1,62 @@
+"""Promises that no local of a fiber has any more are let go at its next wait, and not when Python happens to collect."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from vatmaker import operations
+from waits import Agent, Fiberworld, gather, script, within
+
+from vat.heap.opcodes import Op
+
+
+@pytest.fixture
+def world() -> Iterator[Fiberworld]:
+    gc.disable()
+    yield Fiberworld()
+    gc.enable()
+
+
+@script
+async def gathers(me: Agent) -> Any:
+    return await gather(me.want(1), me.want(2))
+
+
+@script
+async def waits_for_one(me: Agent) -> Any:
+    kept = [me.want(1), me.want(2)]
+    return await kept[0]
+
+
+@script
+async def waits_some_time(me: Agent) -> Any:
+    kept = [me.want(1), me.want(2)]
+    return await within(5, kept[0])
+
+
+@script
+async def letting_go(me: Agent, which: Any) -> None:
+    try:
+        await which(me)
+    except ValueError:
+        me.count += 1
+    await me.want(3)
+
+
+@pytest.mark.parametrize("which", [gathers, waits_for_one, waits_some_time])
+def test_what_failed_keeps_no_promise(world, which):
+    @script
+    async def failing(me: Agent) -> None:
+        await letting_go(me, which)
+
+    world.go("failing")
+    kept = [promise for promise, _ in world.agent.heap.entries("owned")]
+    world.give(error="no", effect=1)
+    (ended,) = [op for op in operations(world.agent.records[-1]) if op[0] == Op.SUSPENDED][-1:]
+    assert world.ask(world.agent, "count") == 1
+    assert kept
+    assert not list(world.agent.heap.entries("owned")), ended
+    world.sound()
