@@ -316,6 +316,17 @@ def everything(record):
 def assert_restores(world, session):
     """The heap that is rebuilt from the records is the live one, from the beginning and from every snapshot."""
     live = dump(session.heap)
+    assert_indexed(session.heap)
     assert dump(world.restored(session)) == live
     for seq in world.snapshots(session):
         assert dump(world.restored(session, snapshot=seq)) == live, f"from the snapshot at {seq}"
+
+
+def assert_indexed(heap):
+    """The indexes that a heap has say what its collections say."""
+    wanted = {entry[5]: number for number, entry in heap.system["effects"].items(loader=heap.page)}
+    assert heap.indexes.get("effects", wanted) == wanted
+    owned = {}
+    for promise, fiber in heap.system["owned"].items(loader=heap.page):
+        owned.setdefault(fiber, {})[promise] = None
+    assert heap.indexes.get("owned", owned) == owned

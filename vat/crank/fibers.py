@@ -29,9 +29,10 @@ from vat.crank.deliveries import Resume
 from vat.crank.holding import held
 from vat.crank.rerun import Rerun
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
-from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over, owned_by
+from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of
 from vat.heap.heap import KEPT
+from vat.heap.indexes import owned_by
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.past import Past

@@ -20,6 +20,7 @@ from vat.crank.whole import whole
 from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
 from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PENDING
+from vat.heap.indexes import effect_of
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import DIRECTORY, Promise, Ref
@@ -256,13 +257,13 @@ class Sending(Promises):
         if settler[0] == "actor":  # who owes it is told by `owes`
             self.settle(promise, failure)
             return True
-        for number, effect in self.heap.entries("effects"):
-            if effect[5] == promise:
-                self.do(Op.ENDED, number)
-                self.cancelled.append(number)
-                self.settle(promise, failure)
-                return True
-        return False
+        number = effect_of(self.heap, promise)
+        if number is None:
+            return False
+        self.do(Op.ENDED, number)
+        self.cancelled.append(number)
+        self.settle(promise, failure)
+        return True
 
     def throw(self, fiber: int, failure: Outcome) -> bool:
         """Have a failure raised where a fiber waits. False when it does not wait."""

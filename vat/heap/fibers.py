@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dataspace.values import FrozenList
+from vat.heap import indexes
 from vat.heap.heap import BROKEN, KEPT, Heap
 from vat.heap.opcodes import To
 from vat.heap.stored import listed
@@ -58,6 +59,7 @@ def suspended(
         if state < KEPT:
             heap.keep("promises", promise, listed([state, payload, listed([*reactions, reaction]), settler, held]))
     for promise in kept:
+        indexes.owns(heap, fiber, promise)
         heap.keep("owned", promise, fiber)
     _let_go(heap, fiber, let_go)
 
@@ -93,6 +95,7 @@ def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
         return
     for promise in promises:
         if heap.find("owned", promise) == fiber:
+            indexes.owns_no_more(heap, fiber, promise)
             heap.drop("owned", promise)
             heap.loosen(promise)
 
@@ -110,8 +113,3 @@ def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
     if mode == ALL:
         return False
     return any(entry is not None and (mode == FIRST or entry[0] == BROKEN) for entry in outcomes)
-
-
-def owned_by(heap: Heap, fiber: int) -> list[int]:
-    """The promises that are kept for a fiber. Costs all that are kept for any."""
-    return [promise for promise, owner in heap.entries("owned") if owner == fiber]

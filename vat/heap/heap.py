@@ -91,6 +91,7 @@ class Heap:
         "_table",
         "_undo",
         "counters",
+        "indexes",
         "memory",
         "system",
         "time",
@@ -107,6 +108,8 @@ class Heap:
         self.time = 0
         self.views: list[Tree] = []
         """The views taken by this crank, by number."""
+        self.indexes: dict[str, dict[int, Any]] = {}
+        """Those that somebody has asked for (`vat.heap.indexes`)."""
         self._life: dict[str, int] = dict.fromkeys(LIFE, 0)
         self._loose: list[int] = []
         self._table = MapTree()
@@ -188,6 +191,11 @@ class Heap:
         """Set `where[key]`, so that a rollback undoes it."""
         self._undo.append((where, key, where.get(key, _ABSENT)))
         where[key] = value
+
+    def take(self, where: dict[Any, Any], key: Any) -> None:
+        """Take a key out, if it is there, so that a rollback undoes it."""
+        if key in where:
+            self._undo.append((where, key, where.pop(key)))
 
     def live(self, what: str, number: int) -> None:
         """Set one of `LIFE`."""

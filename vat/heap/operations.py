@@ -16,7 +16,7 @@ from dataspace.drafts import Handle
 from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
-from vat.heap import fibers
+from vat.heap import fibers, indexes
 from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PARENTAL, PENDING, Heap, State
 from vat.heap.opcodes import Op, To
 from vat.heap.stored import listed
@@ -153,6 +153,7 @@ def _wanted(
             else:
                 args[place] = heap.views[view]
     pairs = listed(listed(pair) for pair in keywords.items())
+    indexes.effect_wanted(heap, promise, number)
     heap.keep("effects", number, listed([id, device, method, listed(args), pairs, promise, False]))
 
 
@@ -162,6 +163,7 @@ def _started(heap: Heap, number: int) -> None:
 
 
 def _ended(heap: Heap, number: int) -> None:
+    indexes.effect_ended(heap, number)
     heap.drop("effects", number)
 
 
@@ -228,6 +230,7 @@ def _viewed(heap: Heap, actor: int, field: str) -> None:
 def _detached(heap: Heap, seq: int) -> None:
     for name in PARENTAL:
         heap.put(heap.system, name, type(heap.system[name])())
+    indexes.effects_gone(heap)
     for promise, entry in heap.entries("promises"):
         state, payload, reactions, settler, held = entry
         own = [reaction for reaction in reactions if reaction[0] not in (To.ANSWER, To.REPLY)]
