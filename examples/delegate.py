@@ -22,8 +22,8 @@ class Editor(Actor):
 
     def begin(self, topic: str) -> Promise:
         """A promise of the two drafts."""
-        self.observe("(turn-done . _)", self.noticed, after="start")
-        return self.directory.spawn("keeve.session", f"draft-{topic}").then(self.spawned, topic)
+        self.observe("(turn-done . _)", self.noticed)
+        return self.directory.spawn("keeve.session").then(self.spawned, topic)
 
     def spawned(self, session: Ref, topic: str) -> Promise:
         """The session is there: let it write."""
@@ -44,7 +44,7 @@ class Editor(Actor):
         return list(self.drafts)
 
     def noticed(self, event: dict[str, Any]) -> None:
-        """Hears of every turn that ends in this store, each once."""
+        """Hears of every turn that ends in this store from now on, each once."""
         self.seen.append(event["position"])
         self.assert_fact("example.noticed", event["session"], len(self.seen))
 
@@ -53,7 +53,8 @@ async def main(folder: str) -> None:
     async with open_host(folder, actors=[Editor]) as host:
         editor = await host.spawn(Editor)
         print(await editor.begin("the sea"))
-        async for event in host.observe("(example.noticed ?session ?count)"):
+        mine = (await editor.describe())["id"]
+        async for event in host.observe("(example.noticed ?session ?count)", session=mine):
             print("the editor noticed", event.captures["session"])
             if event.captures["count"] == 2:
                 break
