@@ -1,4 +1,4 @@
-"""Promises that no local of a fiber has any more are let go at its next wait, and not when Python happens to collect."""
+"""Promises that no local of a fiber has any more are let go at its next wait, not when Python happens to collect."""
 
 from __future__ import annotations
 
