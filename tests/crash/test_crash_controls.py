@@ -13,7 +13,6 @@ import pytest
 
 from dataspace.drafts import read_deeds
 from dataspace.log.scan import Trail
-from dataspace.records import Kind
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.disk import Mode
 from snapshots.pages import decode_tree
@@ -21,7 +20,7 @@ from tests.crash.crash_suites import dies, two_owners
 from tests.crash.crash_world import Reference, SlowFiles, under_load
 from vat.crank.vat import Step
 from vat.heap import restore
-from vat.heap.operations import apply
+from vat.heap.operations import follow
 from vat.heap.refs import Promise, Ref
 from vat.host.commits import Commits
 
@@ -82,9 +81,8 @@ def test_without_the_chain_check_two_owners_make_a_mixture(tmp_path: Path, monke
     def replay(lineage: Any, heap: Any, memory: Any, snapshot: int, hash: bytes, upto: int, passed_over: Any) -> Any:
         for seq in range(snapshot + 1, upto + 1):
             stored = lineage.at(seq)
-            apply(heap, read_deeds(stored.body().deeds, ref=Ref, promise=Promise, tree=decode_tree).operations)
-            if stored.header.kind in (Kind.CRANK, Kind.SPAWN):
-                heap.time = stored.header.time
+            deeds = read_deeds(stored.body().deeds, ref=Ref, promise=Promise, tree=decode_tree)
+            follow(heap, stored.header.kind, deeds.operations, stored.header.time)
         return restore.Restored(heap, memory, upto, hash, snapshot, upto - snapshot, passed_over)
 
     monkeypatch.setattr(Trail, "_admit", admits)

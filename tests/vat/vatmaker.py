@@ -17,8 +17,8 @@ from vat.errors import exception_of
 from vat.heap.heap import SYSTEM, Heap
 from vat.heap.memory import SALT
 from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
-from vat.heap.operations import apply
-from vat.heap.past import Recorded, pass_on
+from vat.heap.operations import follow
+from vat.heap.past import Recorded
 from vat.heap.refs import Promise, Ref
 from vat.objects.types import Types
 
@@ -80,7 +80,8 @@ class Past:
             heap = self.world.restored(self.session, snapshot=snapshot, upto=snapshot, log=self.log)
             at = snapshot
         for between in range(at + 1, seq):
-            pass_on(heap, self.record(between))
+            recorded = self.record(between)
+            follow(heap, recorded.kind, recorded.operations, recorded.time)
         return heap
 
 
@@ -243,12 +244,7 @@ class World:
             heap = Heap.load(record.pages[number][SALT:], log)
         for record in log.records[snapshot : len(log.records) if upto is None else upto]:
             deeds = read_deeds(record.deeds, ref=Ref, promise=Promise, tree=decode_tree)
-            if record.kind == Kind.FORKED:
-                heap.leave()
-            else:
-                apply(heap, deeds.operations)
-                if record.kind in (Kind.CRANK, Kind.SPAWN):
-                    heap.time = record.time
+            follow(heap, record.kind, deeds.operations, record.time)
         return heap
 
     def reload(self, session):

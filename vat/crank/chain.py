@@ -25,7 +25,7 @@ from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import salted
 from vat.heap.messages import Asker, Call, Outcome, Reply
 from vat.heap.opcodes import Op
-from vat.heap.operations import APPLY, fact_handle
+from vat.heap.operations import APPLY, complete, fact_handle
 from vat.heap.refs import Ref
 
 
@@ -195,9 +195,7 @@ class Chain:
         except BaseException:
             heap.abandon()
             raise
-        heap.settle()
-        if draft.kind in (Kind.CRANK, Kind.SPAWN):
-            heap.time = draft.time
+        complete(heap, draft.kind, draft.time)
         self.seq, self.hash = record.seq, record.hash
         self.cranks_since_snapshot += 1
         self.bytes_since_snapshot += len(record.deeds) + sum(map(len, record.cells))

@@ -30,8 +30,8 @@ from vat.heap.fibers import ACTOR, METHOD, OPERATION, RESULT, SEQ, VERSION, WAIT
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome, asker_of
 from vat.heap.opcodes import Op
-from vat.heap.operations import APPLY
-from vat.heap.past import Past, Recorded, pass_on
+from vat.heap.operations import APPLY, follow
+from vat.heap.past import Past, Recorded
 from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
 from vat.objects.types import Method
@@ -76,7 +76,7 @@ class Rerun:
             for self._part, (recorded, at) in enumerate(parts, 1):
                 if heap is None or here is None or recorded.seq != here.seq:
                     if heap is not None and here is not None:
-                        pass_on(heap, here, done)
+                        follow(heap, here.kind, here.operations[done:], here.time)
                     heap = self._past.before(recorded.seq, heap, 0 if here is None else here.seq)
                     here, done = recorded, 0
                     asker = asker_of(recorded.message, heap)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dataspace.drafts import Handle
+from dataspace.records import Kind
 from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
@@ -33,6 +34,9 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
     lambda tree, args, loader: tree.add(args[0], loader),
     lambda tree, args, loader: tree.remove(args[0], loader),
 )
+
+_TIMED: Final = frozenset({Kind.CRANK, Kind.SPAWN})
+"""The records whose time an actor has seen."""
 
 COLLECTIONS: Final = (None, ListTree, MapTree, SetTree, None, None)
 """The tree of each `Shape`."""
@@ -287,8 +291,18 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
 }
 
 
-def apply(heap: Heap, operations: Sequence[Sequence[Any]]) -> None:
-    """Apply a record's operations to the heap as it was before it."""
+def follow(heap: Heap, kind: int, operations: Sequence[Sequence[Any]], time: int) -> None:
+    """Bring a heap to the end of a record of that kind and time, by those of its operations that are not done yet."""
+    if kind == Kind.FORKED:
+        heap.leave()
+        return
     for operation in operations:
         APPLY[operation[0]](heap, *operation[1:])
+    complete(heap, kind, time)
+
+
+def complete(heap: Heap, kind: int, time: int) -> None:
+    """A record of that kind and time is done: nothing of it is undone any more."""
     heap.settle()
+    if kind in _TIMED:
+        heap.time = time

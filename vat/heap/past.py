@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from dataspace.drafts import read_deeds
-from dataspace.records import Kind
 from snapshots.cache import PageCache
 from snapshots.pages import decode_tree
 from vat.heap.heap import Heap
 from vat.heap.memory import VatMemory
-from vat.heap.operations import apply
+from vat.heap.operations import follow
 from vat.heap.refs import Promise, Ref
 from vat.heap.restore import Index, Lineage, checked_body, restore
 
@@ -48,16 +47,6 @@ class Past(Protocol):
 
     def before(self, seq: int, heap: Heap | None, at: int) -> Heap:
         """The heap before the record of a seq; `heap`, which is the one after the record `at`, may become it."""
-
-
-def pass_on(heap: Heap, recorded: Recorded, since: int = 0) -> None:
-    """Bring a heap from within a record, where `since` operations of it were done, to its end."""
-    if recorded.kind == Kind.FORKED:
-        heap.leave()
-        return
-    apply(heap, recorded.operations[since:])
-    if recorded.kind in (Kind.CRANK, Kind.SPAWN):
-        heap.time = recorded.time
 
 
 class StoredPast:
@@ -124,7 +113,8 @@ class StoredPast:
         lineage, without = self._lineage, self._without()
         if heap is not None and (upto - at <= NEAR or not self._snapshot_since(at, upto, without)):
             for between in range(at + 1, seq):
-                pass_on(heap, self._read(between))
+                recorded = self._read(between)
+                follow(heap, recorded.kind, recorded.operations, recorded.time)
             return heap
         return restore(lineage, self._index, self._cache, upto, without=without, memory=self._memory).heap
 

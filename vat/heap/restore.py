@@ -29,7 +29,7 @@ from snapshots.nodes import PageRef
 from snapshots.pages import BadPage, decode_tree
 from vat.heap.heap import Heap
 from vat.heap.memory import BadSnapshotPage, VatMemory, read_page
-from vat.heap.operations import apply
+from vat.heap.operations import follow
 from vat.heap.refs import Promise, Ref
 
 
@@ -157,19 +157,12 @@ def _replay(
     for seq in range(snapshot + 1, upto + 1):
         stored = lineage.at(seq)
         header = stored.header
-        # A fork's first record begins a chain of its own, and names its parent's record in its message.
-        if header.kind == Kind.FORKED:
-            deeds = read_deeds(checked_body(stored).deeds, ref=Ref, promise=Promise, tree=decode_tree)
-            if header.previous != hash or deeds.message["seq"] != seq - 1:
-                raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
-            heap.leave()
-        elif header.previous != hash or header.seq != seq:
+        if header.previous != hash or header.seq != seq:
             raise BrokenChain(header.uid.hex(), seq, "does not follow the record before it")
-        else:
-            deeds = read_deeds(checked_body(stored).deeds, ref=Ref, promise=Promise, tree=decode_tree)
-            apply(heap, deeds.operations)
-            if header.kind in (Kind.CRANK, Kind.SPAWN):
-                heap.time = header.time
+        deeds = read_deeds(checked_body(stored).deeds, ref=Ref, promise=Promise, tree=decode_tree)
+        if header.kind == Kind.FORKED and deeds.message["seq"] != seq - 1:
+            raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
+        follow(heap, header.kind, deeds.operations, header.time)
         hash = header.hash
     return Restored(heap, memory, upto, hash, snapshot, upto - snapshot, passed_over)
 
