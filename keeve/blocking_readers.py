@@ -175,7 +175,6 @@ def elsewhere(handler: Callable[[Event], object]) -> Callable[[Event], Awaitable
     """
 
     async def handle(event: Event) -> None:
-        run = trio.to_thread.run_sync
-        await run(handler, event, abandon_on_cancel=True)  # type: ignore[call-arg]  # mypy loses it behind *args
+        await trio.to_thread.run_sync(handler, event, abandon_on_cancel=True)
 
     return handle

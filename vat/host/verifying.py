@@ -9,7 +9,6 @@ The one rule: it reads what is durable, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Literal, TypeAlias
 
 import attrs
@@ -131,7 +130,10 @@ async def verify(
 
     That is looked at between other tasks, a session at a time. `progress` is called in the event loop.
     """
-    heard = partial(trio.from_thread.run_sync, progress)
+
+    def heard(look: Look, done: int) -> None:
+        trio.from_thread.run_sync(progress, look, done)
+
     looked = await trio.to_thread.run_sync(_first_looks, store, heard, keys, expect)
     if looked.right is not None:
         try:
