@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from snapshots.keyed import MapTree
 from snapshots.tree import Tree
@@ -52,7 +51,7 @@ class Doing(NamedTuple):
 
 
 class Crank(Finding):
-    """The cranks of a vat. `begin`, one of the two ways to run it, and `end`."""
+    """The cranks of a vat. `begin`, one of the three ways to run it, and `end`."""
 
     __slots__ = ("fibers",)
 
@@ -160,13 +159,8 @@ class Crank(Finding):
             outcome = self._call(found, actor, delivery.actor, args, keywords)
             if self.torn is not None:
                 raise self.torn
-        except BaseException as error:  # whatever user code raises fails its delivery, `sys.exit()` as well
-            if is_interrupt(error):
-                raise
-            self.sound()
-            self.rollback(savepoint)
-            self.torn = None
-            outcome = self.fail(error)
+        except BaseException as error:  # noqa: BLE001  # whatever user code raises fails its delivery, `sys.exit()` as well
+            outcome = self.failed_at(savepoint, error)
         self.resolve(outcome, delivery.result)
 
     def call(
@@ -187,11 +181,7 @@ class Crank(Finding):
                 found, actor, to.actor, [read(arg) for arg in kept], {name: read(arg) for name, arg in named.items()}
             )
         except BaseException as error:
-            self.torn = error  # until all of it is undone
-            self.sound()
-            self.rollback(savepoint)
-            self.note(Op.UNDONE, to.actor, self.word(method, "a method"), self.failed(error).payload)
-            self.torn = torn
+            self.call_failed_at(savepoint, torn, error, to.actor, method)
             raise
         finally:
             self.at = doing
@@ -216,12 +206,7 @@ class Crank(Finding):
                 {name: read(arg) for name, arg in keywords.items()},
             )
         except Exception as error:  # noqa: BLE001  # whatever it is, the promise has it
-            self.torn = error  # until all of it is undone
-            self.sound()
-            self.rollback(savepoint)
-            outcome = self.failed(error)
-            self.note(Op.UNDONE, addressed, found.name, outcome.payload)
-            self.torn = torn
+            outcome = self.call_failed_at(savepoint, torn, error, addressed, found.name)
         finally:
             self.back_to(moment)
         if isinstance(outcome, Promise):

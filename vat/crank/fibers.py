@@ -134,13 +134,8 @@ class Fibers:
             if outcome is None:
                 return
             let_go = list(fiber.kept)
-        except BaseException as error:  # as in any delivery
-            if is_interrupt(error):
-                raise
-            crank.sound()
-            crank.rollback(savepoint)
-            crank.torn = None
-            outcome = crank.fail(error)
+        except BaseException as error:  # noqa: BLE001  # as in any delivery
+            outcome = crank.failed_at(savepoint, error)
             let_go = owned_by(heap, number)
         self._missing.pop(number, None)
         crank.note(Op.RETURNED, number, listed(let_go))

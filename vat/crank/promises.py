@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dataspace import values
+from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from vat.crank.deliveries import Delivery
-from vat.crank.transaction import Transaction
+from vat.crank.transaction import Savepoint, Transaction
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
 from vat.heap.fibers import FIRST, METHOD, RESULT, WAITING
@@ -209,6 +210,37 @@ class Promises(Transaction):
         outcome = self.failed(error)
         self.failure = error
         self.note(Op.FAILED, outcome.payload)
+        return outcome
+
+    # What raises is undone in this order, and no other. What could not be read ends the crank, whatever was made of it:
+    # so that comes first. The error becomes a value after the undoing, which would undo that too, and is recorded last,
+    # where what it stands for has gone from the record.
+
+    def failed_at(self, savepoint: Savepoint, error: BaseException) -> Outcome:
+        """A delivery that began at the savepoint has raised: it is undone, and this is what it came to.
+
+        Raises what ends the crank: Ctrl-C, and what could not be read. If the undoing is cut off, so does that.
+        """
+        if is_interrupt(error):
+            raise error
+        self.sound()
+        self.rollback(savepoint)
+        self.torn = None
+        return self.fail(error)
+
+    def call_failed_at(
+        self, savepoint: Savepoint, torn: BaseException | None, error: BaseException, actor: int, method: str
+    ) -> Outcome:
+        """A near call that began at the savepoint, with that as `torn`, has raised: it is undone within its delivery.
+
+        Until that is done the delivery counts as torn: whoever catches what cuts the undoing off finds half of it.
+        """
+        self.torn = error
+        self.sound()
+        self.rollback(savepoint)
+        outcome = self.failed(error)
+        self.note(Op.UNDONE, actor, self.word(method, "a method"), outcome.payload)
+        self.torn = torn
         return outcome
 
     def given(self, found: Method, result: Any) -> Outcome | Promise:
