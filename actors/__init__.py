@@ -8,16 +8,16 @@ Everything here is written with what any user of Keeve has, but for the labels o
 """
 
 from actors.approvals import Approvals, NothingWaits
-from actors.calls import user
 from actors.chat import BadAnswer, BadInput
 from actors.directory import Directory, NoHost
 from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
+from actors.messages import user
 from actors.models import ChatModel, EchoModel, ScriptedModel
 from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed, Tools, tool
-from actors.waiting import WaitingCall, approvals_in
+from actors.waiting_calls import WaitingCall, approvals_in
 
 __all__ = [
     "ApprovalWanted",

@@ -27,8 +27,8 @@ from keeve import _ours
 _ours.check()
 
 from actors.approvals import Approvals
-from actors.calls import user
 from actors.mcp import McpTools
+from actors.messages import user
 from actors.models import ChatModel, EchoModel, ScriptedModel, model_from_environment
 from actors.session import Session, TurnInterrupted
 from actors.talking import Model

@@ -21,9 +21,9 @@ import trio
 
 from actors.mcp.connection import Connection, Credential, Server, ServerGone, ServerUnavailable, check_installed
 from actors.mcp.contents import named, part_of, schema_of, text_of, value_of
-from actors.tools.answers import LONGEST, shortened
 from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
+from actors.tools.shortening import LONGEST, shortened
 from dataspace.errors import KeeveError
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Vault

@@ -4,7 +4,7 @@
 a turn while it runs, `usage` what models have used, `settings` what a session is set to.
 """
 
-from actors.calls import NOT_RUN, UNKNOWN
+from actors.messages import NOT_RUN, UNKNOWN
 from actors.session.session import Session, TurnInterrupted, TurnOver
 from actors.session.settings import MODES, BadSetting
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.approvals import Approvals
-from actors.calls import NOT_RUN, UNKNOWN
 from actors.chat import Content, marked, marked_call, told
+from actors.messages import NOT_RUN, UNKNOWN, failed, tool_message
 from actors.tools.errors import ApprovalWanted
 from dataspace.values import Text
 from vat.devices.outcomes import OutcomeUnknown
@@ -93,13 +93,11 @@ class Calls(Actor):
         if isinstance(error, ApprovalWanted):
             return self._ask_for(at, False, self.approvals.ask(call, n), self._approved, n, step)
         id = call["id"]
+        text = failed(error)
         if isinstance(error, OutcomeUnknown):
             state_own(self, "tool-unknown", n, self.session_id, id)
-            self._tell(at, id, UNKNOWN)
-            return None
-        failure = named(error)
-        text = f"This call failed: {failure['error']}: {failure['message']}"
-        state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=failure)
+        else:
+            state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=named(error))
         self._tell(at, id, text)
         return None
 
@@ -110,7 +108,7 @@ class Calls(Actor):
         """A call is over: its message comes after those of the calls before it."""
         del self._open[at]
         after = self._started - at - 1 - sum(other > at for other in self._open)
-        message = {"role": "tool", "content": marked(content), "tool_call_id": id}
+        message = tool_message(id, content)
         if after:
             self.messages.insert(len(self.messages) - after, message)
         else:
@@ -130,7 +128,7 @@ class Calls(Actor):
         self._started = len(calls)
 
     def _tell_of_none(self, id: str) -> None:
-        self.messages.append({"role": "tool", "content": marked(NOT_RUN), "tool_call_id": id})
+        self.messages.append(tool_message(id, NOT_RUN))
 
     # What the turn says.
 

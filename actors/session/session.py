@@ -35,6 +35,7 @@ from actors.chat import (
     message_in,
     summed,
 )
+from actors.messages import user
 from actors.session.calls import Calls, named
 from actors.session.settings import Settings
 from actors.session.steering import Steering
@@ -192,7 +193,7 @@ class Session(Settings, Calls, Steering, Usage):
             for call in calls[count:]:
                 self._tell_of_none(call["id"])
             self._limit = ""
-        self.messages.append({"role": "user", "content": marked(self.history[n - 1])})
+        self.messages.append(user(self.history[n - 1]))
         if self.max_seconds:
             timer = self.device("timer").until(self.now() + self.max_seconds)
             timer.then(self._timed, n, broken=self._untimed)

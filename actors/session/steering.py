@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.chat import Content, check_input, marked
+from actors.messages import user
 from vat.errors import exception_of, failure_of
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor, state_own
@@ -61,7 +62,7 @@ class Steering(Actor):
             if said:
                 self._steers[number] = {}
                 about = _about(said)
-                self.messages.append({"role": "user", "content": about["input"]})
+                self.messages.append(user(about["input"]))
                 state_own(self, "steered", n, self.session_id, step, **about)
 
     def _break_steers(self, error: Exception, waiting: bool = False) -> None:

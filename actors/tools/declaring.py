@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeVar, overload
 
 import attrs
 
-from actors.calls import tool_message
+from actors.messages import outcome_message
 from vat.devices.devices import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,7 +73,7 @@ def tool(
     Raises `BadPolicy`.
     """
     if outcome:
-        return tool_message(first, *outcome)
+        return outcome_message(first, *outcome)
     mark = Declared(name, description, Policy(**policy) if policy else None, approval, longest)
 
     def put(function: F) -> F:

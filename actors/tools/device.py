@@ -28,9 +28,9 @@ from typing import Any, Final, TypeAlias
 import attrs
 import trio
 
-from actors.tools.answers import LONGEST, shortened
 from actors.tools.declaring import declared
 from actors.tools.errors import ApprovalWanted, BadTool, NoSuchTool
+from actors.tools.shortening import LONGEST, shortened
 from actors.tools.signatures import Signature
 from dataspace.values import freeze
 from vat.devices.devices import Effect, Policy, effect

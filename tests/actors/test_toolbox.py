@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from actors.calls import user
 from actors.chat import BadAnswer
+from actors.messages import user
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools, tool

@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 import trio
 
-from actors.calls import UNKNOWN
+from actors.messages import UNKNOWN
 from keeve.api import open_host, open_store
 from tests.cli_runner import keeve
 from tests.crash.conversations import TRANSCRIPTS, calls_in

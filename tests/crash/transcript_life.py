@@ -18,7 +18,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
-from actors.calls import UNKNOWN, user
+from actors.messages import UNKNOWN, user
 from actors.models.scripted import ScriptedModel
 from actors.session import Session
 from actors.talking import Message, Model

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from actors.chat import marked, told
-from dataspace.values import Text
 from vat.devices.outcomes import OutcomeUnknown
 from vat.errors import failure_of
 
@@ -44,11 +43,19 @@ def user(content: Any) -> dict[str, Any]:
     return {"role": "user", "content": marked(content)}
 
 
-def tool_message(call: Mapping[str, Any], outcome: Any) -> dict[str, Any]:
+def tool_message(id: str, content: Any) -> dict[str, Any]:
+    """The message that tells a model this of its call `id`: a text, or a list of content parts.
+
+    >>> tool_message("c1", "rain")
+    {'role': 'tool', 'content': 'rain', 'tool_call_id': 'c1'}
+    """
+    return {"role": "tool", "content": marked(content), "tool_call_id": id}
+
+
+def outcome_message(call: Mapping[str, Any], outcome: Any) -> dict[str, Any]:
     """The message that tells a model what came of its call: a value, or the exception that it broke with.
 
-    >>> tool_message({"id": "c1"}, {"rows": 3})
+    >>> outcome_message({"id": "c1"}, {"rows": 3})
     {'role': 'tool', 'content': '{"rows": 3}', 'tool_call_id': 'c1'}
     """
-    content = Text(failed(outcome)) if isinstance(outcome, BaseException) else marked(told(outcome))
-    return {"role": "tool", "content": content, "tool_call_id": call["id"]}
+    return tool_message(call["id"], failed(outcome) if isinstance(outcome, BaseException) else told(outcome))
