@@ -291,3 +291,22 @@ async def test_a_shorter_timer_that_comes_later_is_not_kept_waiting(autojump_clo
         begun = trio.current_time()
         await host.outcome(2)
         assert trio.current_time() - begun < 1
+
+
+async def test_a_host_is_open_before_all_that_waits_has_been_taken_up(world: World, monkeypatch: Any) -> None:
+    monkeypatch.setattr("vat.host.engine.AT_START", 3)
+    world.actors = (Sleeper, Counter)
+    async with world.host(dies=True) as host:
+        for number in range(30):
+            await (await host.spawn(Sleeper, str(number))).doze(DAY)
+    async with world.host(vats=2) as host:
+        engine = host._engine
+        assert 3 <= len(engine.errands.running()) < 30
+        assert await (await host.spawn(Counter, "c")).add() == 1  # it is at work meanwhile
+        assert len(engine.errands.running()) < 30
+        await settled(host)
+        assert len(engine.errands.running()) == 30
+        assert len(engine.residents) <= 3
+    async with world.host(vats=2) as host:  # one that ends at once does not take up the rest
+        pass
+    assert len(host._engine.errands.running()) < 30

@@ -20,21 +20,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import trio
 
 from dataspace.checkpoints.signing import Checkpoints
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
-from dataspace.log.writer import Writer
 from dataspace.observe.dataspace import Dataspace
 from dataspace.observe.places import Heard
 from dataspace.patterns import Pattern
 from dataspace.records import Kind, Record
 from snapshots.cache import PageCache
 from vat.crank.vat import Powers, Step, Vat
-from vat.devices.attempts import Attempts
 from vat.devices.timers import Timer
 from vat.devices.vault import Vault
 from vat.errors import exception_of, failure_of, gone
@@ -55,21 +53,15 @@ from vat.host.settings import Settings
 from vat.host.subscriptions import Subscriptions
 from vat.host.universal import Universal
 from vat.host.waking import Waking
-from vat.host.watchdog import Names, Watched, watching
+from vat.host.watchdog import NAMES, Watched, watching
 from vat.objects.types import Types
 
 __all__ = ["Engine", "NotRunning", "Settings"]
 
 log = logging.getLogger("keeve")
 
-NAMES: Names = {
-    Attempts.attempt.__code__: lambda seen: (
-        f"device {seen['name']} (effect {seen['wanted'].id} of session {seen['wanted'].session!r})"
-    ),
-    Observer.run.__code__: lambda seen: f"the handler of {seen['self']}",
-    Writer.commit_now.__code__: lambda seen: "the store (a record that is committed in line)",
-}
-"""What else than a crank may hold the event loop, for the watchdog."""
+AT_START: Final = 100
+"""Sessions with pending work that are brought into memory before a host is open; the others while it is at work."""
 
 
 class Engine:
@@ -131,7 +123,7 @@ class Engine:
             done=self.done,
             later=self._later,
         )
-        self.waking = Waking(self._wake, lambda: self.turns.busy, settings.retry)
+        self.waking = Waking(self._wake, settings.retry)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
         self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False
@@ -156,9 +148,13 @@ class Engine:
                     nursery.start_soon(self.dataspace.run)
                     nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)
-                    await nursery.start(self._outside)
+                    pending: list[bytes] = []
                     if self.settings.takes_up == "all" and self._takes_up:
-                        await self.waking.all(self.dataspace.catalog.with_pending())
+                        pending = self.dataspace.catalog.with_pending()
+                    await nursery.start(self._outside, pending[AT_START:])
+                    await self.waking.all(pending[:AT_START])
+                    while pending and self.turns.busy:
+                        await trio.lowlevel.checkpoint()
                     task_status.started()
         finally:
             self.running = False
@@ -166,13 +162,17 @@ class Engine:
             for resident in self.residents:
                 self.commits.drop(resident, NotRunning())
 
-    async def _outside(self, *, task_status: Any) -> None:
-        """What brings vats new things to do by itself: effects and subscriptions. Ends before the rest does."""
+    async def _outside(self, pending: Sequence[bytes], *, task_status: Any) -> None:
+        """What brings vats new things to do by itself: what the last host left, effects and subscriptions.
+
+        Ends before the rest does.
+        """
         try:
             with self._calm:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.errands.runner.run)
                     await nursery.start(self.subscriptions.run)
+                    nursery.start_soon(self.waking.all, pending)
                     task_status.started()
         finally:
             self._left.set()

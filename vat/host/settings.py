@@ -23,7 +23,8 @@ class Settings:
       `"unknown"`); those that may run again, and timers, are not waited for.
     closing: seconds for which messages between sessions are still carried on at an orderly stop.
     retry: seconds until what waits for the store to write again is tried again.
-    slow: seconds after which a crank that still runs is reported with its stack; CPython cannot stop it.
+    slow: seconds after which whatever holds the event loop is reported by name, with its stack: a crank, a device, an
+      observer's handler, the disk. CPython cannot stop it.
     follow: seconds between two looks at a store that another process owns.
     hold_unknown: whether an effect of unknown outcome stays open until somebody resolves it.
     takes_up: whose effects, messages and subscriptions are carried out here: of `"all"` sessions, those with pending

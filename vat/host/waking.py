@@ -1,7 +1,7 @@
 """Waking: sessions that nobody asked for are brought into memory, because something waits that they must see to.
 
-At the start those with pending work; later those of which something could not be made durable, once the store writes
-again, or has had some time. Loading does the rest.
+At the start those with pending work (when there are many, most of them while the host is at work already); later those
+of which something could not be made durable, once the store writes again, or has had some time. Loading does the rest.
 
 The one rule: what wakes a session may be lost; what it wakes it for is in its heap, or with who has its outcome.
 """
@@ -14,11 +14,10 @@ import trio
 
 
 class Waking:
-    """Wakes sessions. `wake` brings one into memory, `busy` tells whether that is going on."""
+    """Wakes sessions. `wake` has one brought into memory when its turn comes."""
 
-    def __init__(self, wake: Callable[[bytes], None], busy: Callable[[], bool], retry: float) -> None:
+    def __init__(self, wake: Callable[[bytes], None], retry: float) -> None:
         self._wake = wake
-        self._busy = busy
         self._retry = retry
         self._waiting: dict[bytes, None] = {}
         self._asked = trio.Event()
@@ -45,8 +44,7 @@ class Waking:
             await self.all(waiting)
 
     async def all(self, uids: Iterable[bytes]) -> None:
-        """Wake these, one after another, so that not all of them are in memory at once."""
+        """Wake these, one after another: others have their turns between them, and not all are in memory at once."""
         for uid in uids:
             self._wake(uid)
-            while self._busy():
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()

@@ -20,6 +20,10 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
+from dataspace.log.writer import Writer
+from vat.devices.attempts import Attempts
+from vat.host.observers import Observer
+
 log = logging.getLogger("keeve")
 
 LOOP: Final = "trio._core._run"
@@ -27,6 +31,16 @@ LOOP: Final = "trio._core._run"
 
 Names: TypeAlias = "Mapping[CodeType, Callable[[Mapping[str, Any]], str]]"
 """For functions whose callees are worth a name: how that follows from their local variables."""
+
+
+NAMES: Names = {
+    Attempts.attempt.__code__: lambda seen: (
+        f"device {seen['name']} (effect {seen['wanted'].id} of session {seen['wanted'].session!r})"
+    ),
+    Observer.run.__code__: lambda seen: f"the handler of {seen['self']}",
+    Writer.commit_now.__code__: lambda seen: "the store (a record that is committed in line)",
+}
+"""What may hold the event loop of a host besides a crank."""
 
 
 class Watched:
