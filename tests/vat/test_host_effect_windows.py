@@ -19,11 +19,13 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import DiskFull
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import StoreOwned
+from dataspace.records import Kind
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.lives import suppress_crash
 from tests.vat.hosts import Counter, Worker, World, held, records, settled
 from vat.devices.devices import Effect, effect
 from vat.host.host import NoSuchEffect
+from vat.host.residents import Job
 
 
 @pytest.fixture
@@ -81,6 +83,32 @@ async def test_what_was_not_called_when_its_host_stopped_is_not_called_unknown(e
     # The call itself may come too late.
     assert results in ([], ["OutcomeUnknown"] if called else ["once 1"])
     assert len(either.tool.calls) <= 1
+
+
+async def test_a_start_that_nobody_waits_for_any_more_is_not_recorded(world: World) -> None:
+    async with world.host(grace=0) as host:
+        s = await host.spawn(Worker, "s1")
+        turns = host._engine.turns
+        post, queued = turns.post, []
+
+        def busy(uid: bytes, job: Job) -> None:
+            queued.append((uid, job)) if job.work is not None else post(uid, job)
+
+        turns.post = busy
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, s, "once", 1)
+            await settled(host)
+            turns.post = post
+            assert len(queued) == 1  # that it starts waits for its turn, and the host stops
+            host._engine._calm.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            post(*queued[0])
+            await settled(host)
+            nursery.cancel_scope.cancel()
+        assert Kind.STARTED not in records(host, "s1")
+    async with world.host() as host:
+        await settled(host)
+        assert await (await host.get("s1")).results == ["once 1"]
 
 
 class Mortal(World):

@@ -32,11 +32,11 @@ class Twice(Actor):
     results: List[Any]
 
     def work(self, method: str, value: Any) -> Any:
-        return getattr(self.device("tool"), method)(value).then(self.more, method)
+        return getattr(self.device("tool"), method)(value).then(self.more)
 
-    def more(self, result: Any, method: str) -> Any:
+    def more(self, result: Any) -> Any:
         self.results.append(result)
-        return getattr(self.device("tool"), method)(2).then(self.last)
+        return self.device("tool").again(2).then(self.last)
 
     def last(self, result: Any) -> None:
         self.results.append(result)
@@ -99,17 +99,22 @@ async def test_nothing_new_is_started_while_a_host_ends(world: World, patient_cl
         @effect
         async def once(self, effect: Effect, value: Any) -> str:
             Chain.calls += 1
-            await trio.sleep(1)
+            await trio.sleep(value)
             return "done"
+
+        @effect(on_crash="retry")
+        async def again(self, effect: Effect, value: Any) -> str:
+            raise AssertionError("the host is ending")
 
     async with trio.open_nursery() as nursery, world.host(devices={"tool": Chain()}) as host:
         nursery.start_soon(ask, await host.spawn(Twice, "s1"), "once", 1)
+        nursery.start_soon(ask, await host.spawn(Twice, "s2"), "once", 3)  # the host waits for this one
         await settled(host)
-    assert Chain.calls == 1
+    assert Chain.calls == 2
     async with world.host() as host:
         await settled(host)
-        assert await (await host.get("s1")).results == ["done", "once 2"]
-    assert world.tool.calls == [("once", 2)]
+        assert await (await host.get("s1")).results == ["done", "again 2"]
+    assert world.tool.calls == [("again", 2)] * 2
 
 
 async def test_what_a_device_gives_after_it_was_cancelled_is_recorded(world: World, patient_clock: Any) -> None:
