@@ -1,8 +1,8 @@
 """What runs in vats: `Session`, a conversation with a model that calls tools; the models that it is given as devices
 (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`, `McpTools`); what a
 conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the messages `user(...)` and `tool(...)`);
-`approvals_in`, which reads what waits for a person; and the `Directory`, which spawns, finds, lists and deletes
-sessions by message.
+`approvals_in`, which reads what waits for a person (each a `WaitingCall`); and the `Directory`, which spawns, finds,
+lists and deletes sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """
