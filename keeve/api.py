@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from actors.directory import Directory
-from actors.models.echo import EchoModel
+from actors.models import EchoModel
 from actors.session import Session
 from dataspace.catalog.catalog import Catalog, peek
 from dataspace.checkpoints.keys import origin_of

@@ -12,6 +12,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -44,6 +45,13 @@ WORLD = {
 }
 """Where clocks, files, randomness and waiting come from."""
 
+SHARED = {
+    *("dataspace.catalog", "dataspace.log", "dataspace.patterns"),
+    *("vat.heap", "vat.objects", "vat.devices"),
+    "actors.tools",
+}
+"""Rooms whose private modules are there for the other rooms of their package."""
+
 LONGEST = 400
 """A file that is longer is asking to be two ideas."""
 
@@ -74,17 +82,20 @@ def comments() -> Iterator[tuple[str, str]]:
                 yield f"{file.relative_to(ROOT)}:{token.start[0]}", token.string
 
 
-def imports(name: str) -> Iterator[tuple[int, str, str | None]]:
+@cache
+def imports(name: str) -> list[tuple[int, str, str | None]]:
     """What a module imports, wherever in it: line, module, and the name taken from it, if one is."""
     file = modules()[name]
+    found: list[tuple[int, str, str | None]] = []
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(texts()[file])):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, None) for alias in node.names)
+            found += ((node.lineno, alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             origin = ".".join([*above, *filter(None, [node.module])])
-            yield from ((node.lineno, origin, alias.name) for alias in node.names)
+            found += ((node.lineno, origin, alias.name) for alias in node.names)
+    return found
 
 
 def targets(name: str) -> set[str]:
@@ -144,6 +155,73 @@ def test_no_private_name_is_taken_from_another_package() -> None:
         if any(part.startswith("_") for part in f"{origin}.{taken}".split(".") if not part.endswith("__"))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@cache
+def rooms() -> dict[str, set[str]]:
+    """The packages within packages, each with what its `__all__` names as public: modules of it, or names."""
+    return {
+        name: set(ast.literal_eval(node.value))
+        for name, file in modules().items()
+        if file.name == "__init__.py" and "." in name
+        for node in ast.parse(texts()[file]).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    }
+
+
+def private_imports(room: str) -> Iterator[tuple[str, str]]:
+    """What is taken from a room besides what it names as public: by which module, and what, with its place."""
+    for name in modules():
+        for line, origin, taken in imports(name):
+            first = f"{origin}.{taken}".removeprefix(f"{room}.").partition(".")[0]
+            if f"{origin}.".startswith(f"{room}.") and first not in rooms()[room]:
+                yield name, f"{modules()[name].relative_to(ROOT)}:{line}: {origin}.{taken}"
+
+
+def test_other_packages_take_only_what_a_room_names_as_public() -> None:
+    wrong = [
+        place
+        for room in rooms()
+        for name, place in private_imports(room)
+        if name.partition(".")[0] != room.partition(".")[0]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_other_rooms_take_only_what_a_room_names_as_public() -> None:
+    wrong = [
+        place
+        for room in rooms().keys() - SHARED
+        for name, place in private_imports(room)
+        if not f"{name}.".startswith(f"{room}.")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_name_of_ours_in_a_docstring_is_there() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file, text in texts().items()
+        for name in re.findall(rf"`((?:{'|'.join(BELOW)})(?:\.\w+)+)", text)
+        if not there(name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def there(name: str) -> bool:
+    """Whether a dotted name is a module of ours, or something that is made in one."""
+    if name in modules():
+        return True
+    parts = name.split(".")
+    module = next(".".join(parts[:end]) for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in modules())
+    if modules()[module].name != "__init__.py" and parts[module.count(".") + 1] in {n for *_, n in imports(module)}:
+        return False
+    found: object = import_module(module)
+    for part in parts[module.count(".") + 1 :]:
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -3,7 +3,7 @@
     memory_host, MemoryLog, FakeClock          a host on a store in memory, and a clock that stands still
     Lives                                      a store that lives through several processes, which crash where told
     CrashFiles, SimulatedCrash, Mode           a disk that dies, fails, or loses what was not synced
-    folder_for_stores                          a folder whose stores a test run may open (see `vat.guard`)
+    folder_for_stores                          a folder whose stores a test run may open (see `keeve.guard`)
 
 `keeve.testing.plugin` has fixtures for pytest, `keeve.testing.stores` the test class for every kind of store. A model
 that plays a script is `keeve.ScriptedModel`.

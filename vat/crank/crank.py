@@ -23,9 +23,8 @@ from snapshots.keyed import MapTree
 from snapshots.tree import Tree
 from vat.crank.deliveries import Delivery
 from vat.crank.fibers import Fibers
-from vat.crank.finding import BUILT_IN, BuiltIn, Finding
+from vat.crank.finding import BuiltIn, Finding
 from vat.crank.powers import Powers
-from vat.crank.sending import UNIVERSAL
 from vat.errors import CrankOverrun, exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
@@ -262,7 +261,3 @@ def _begun(delivery: Delivery) -> Sequence[Any]:
     if delivery.failure is not None:
         said.append(delivery.failure)
     return said
-
-
-EVERY_REF: Final = UNIVERSAL | BUILT_IN.keys()
-"""What every ref to an actor has besides the actor's own."""

@@ -19,7 +19,7 @@ class Delivery(NamedTuple):
     args: Sequence[Value]
     keywords: Mapping[str, Value]
     result: Sequence[Any]
-    """Where its outcome goes (`vat.heap.operations.To`)."""
+    """Where its outcome goes (`vat.heap.opcodes.To`)."""
     failure: Value = None
     """What a reaction is told of, before its arguments, as an exception."""
     stated: bool = True

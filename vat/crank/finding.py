@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
 from vat.crank.acting import Acting
-from vat.crank.sending import UNIVERSAL
 from vat.errors import NoSuchMethod, Refused, Revoked, no_such_method
-from vat.heap.messages import Outcome
+from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import To
 from vat.heap.refs import Ref
 from vat.objects.types import Field, Method
@@ -141,3 +140,6 @@ BUILT_IN: Final = {
     "revoke": BuiltIn("revoke", _revoke, False),
 }
 """What can be asked through every ref that is not revoked: it only tells who is there, or gives less away."""
+
+EVERY_REF: Final = UNIVERSAL | BUILT_IN.keys()
+"""What every ref to an actor has besides the actor's own."""

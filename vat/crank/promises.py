@@ -2,7 +2,7 @@
 
 A promise is an entry in the heap, `[state, payload, reactions, settler, held]`. It is pending, follows another one, or
 is settled: kept with a value, or broken with a failure. What waits for it is a list of *reactions*, each saying where
-the outcome goes (`vat.heap.operations.To`).
+the outcome goes (`vat.heap.opcodes.To`).
 
 The one rule: every promise that is not settled has somebody who will settle it. So one is made only when who settles
 it is sure to be there, and one whose settler was undone is undone with it.

@@ -9,7 +9,7 @@ The one rule: nothing leaves from here. What is to leave is an operation, and no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dataspace import values
 from dataspace.values import MAX_DEPTH, NotAValue, Value
@@ -21,15 +21,12 @@ from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
 from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PENDING
 from vat.heap.indexes import effect_of
-from vat.heap.messages import Outcome
+from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.heap.stored import PLAIN, listed, mapped
 from vat.objects.collections import View
 from vat.objects.types import Method
-
-UNIVERSAL: Final = frozenset({"snapshot", "fork"})
-"""What every vat understands and the host carries out, between cranks."""
 
 
 class _Unsettled(Exception):

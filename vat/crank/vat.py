@@ -1,7 +1,7 @@
 """A vat: one session's heap, its place in its chain, and what it does with one message at a time.
 
 `take` runs one message as a crank and gives a `Step`: the record, and what may leave the vat once that record is
-durable. The vat may go on to the next message at once. What it records by itself is in `vat.chain` and `vat.upkeep`.
+durable. The vat may go on to the next message at once. What it records by itself is in `chain` and `upkeep`.
 
 The one rule: no I/O but loading its own pages, no clock, no waiting. Powers are passed in, steps are given out.
 """
@@ -15,6 +15,7 @@ from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
 from vat.crank.chain import Step, request_key
 from vat.crank.deliveries import Delivery
+from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
 from vat.crank.transaction import INWARD
 from vat.crank.upkeep import Upkeep
@@ -25,7 +26,7 @@ from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
 from vat.heap.stored import listed, mapped
 
-__all__ = ["Powers", "RequestConflict", "Step", "Vat", "request_digest", "request_key"]
+__all__ = ["EVERY_REF", "Powers", "RequestConflict", "Step", "Vat", "request_digest", "request_key"]
 
 
 _OUTSIDE = (To.OUTSIDE,)

@@ -6,13 +6,14 @@ heap back from what is stored, `memory` says where its pages come from, `past` w
 snapshots against records, `pending` reads what waits for the outside. `fibers` is what the heap keeps of async methods
 that wait, and `waits` says what for.
 
-`checking`, `fibers`, `memory`, `messages`, `past`, `pending`, `refs`, `restore` and `waits` are public, the others are
-private to the package.
+`checking`, `fibers`, `heap`, `memory`, `messages`, `past`, `pending`, `refs`, `restore` and `waits` are public, the
+others are private to the package.
 """
 
 __all__ = [
     "checking",
     "fibers",
+    "heap",
     "memory",
     "messages",
     "past",

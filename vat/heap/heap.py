@@ -5,7 +5,7 @@ numbers. Actors in use stand in the working set as `State`, a plain dict of stor
 that changed back into the table. Every change goes through `put`, which notes what was there before, so that
 `rollback` to a mark costs what was changed.
 
-The one rule: a heap changes only by operations (`vat.operations`), live and restored alike.
+The one rule: a heap changes only by operations (`vat.heap.operations`), live and restored alike.
 """
 
 from __future__ import annotations

@@ -22,6 +22,10 @@ LONGEST_REQUEST: Final = 1000
 """Characters of a request id."""
 
 
+UNIVERSAL: Final = frozenset({"snapshot", "fork"})
+"""The calls that every vat understands and the host carries out, between cranks."""
+
+
 class BadRequestId(KeeveError, ValueError):
     """A request id that none can be."""
 

@@ -1,6 +1,6 @@
 """Lists and dicts of stored values as the runtime puts them together.
 
-The one rule: the type says whether a cell is inside (see `dataspace.kinds`), here as everywhere.
+The one rule: the type says whether a cell is inside (see `dataspace.values.kinds`), here as everywhere.
 """
 
 from __future__ import annotations

@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
-from vat.crank.sending import UNIVERSAL
 from vat.crank.vat import request_digest
 from vat.errors import exception_of
-from vat.heap.messages import Asker, Call
+from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine
 from vat.host.outside import Snapshot, bound, unbound

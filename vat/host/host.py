@@ -20,7 +20,7 @@ from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.values import Value
-from vat.crank.crank import EVERY_REF
+from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY

@@ -18,10 +18,9 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
-from vat.crank.sending import UNIVERSAL
 from vat.crank.vat import Step, Vat
 from vat.errors import Deleted, failure_of, gone
-from vat.heap.messages import Call, Outcome, Settled
+from vat.heap.messages import UNIVERSAL, Call, Outcome, Settled
 from vat.heap.opcodes import To
 from vat.host.carrying import arriving
 from vat.host.residents import Job, Resident, Residents

@@ -260,7 +260,7 @@ def actor(name: str, *, version: int = 1) -> Callable[[A], A]:
         described = describe_type(cls, name, version, RESERVED)
         for field in described.fields.values():
             setattr(cls, field.name, _Field(field))
-        cls.__keeve_type__ = described  # type: ignore[attr-defined]  # read by vat.types.type_of
+        cls.__keeve_type__ = described  # type: ignore[attr-defined]  # read by `vat.objects.types.type_of`
         return cls
 
     return declare
