@@ -150,7 +150,7 @@ class Harmed(Story):
     async def _make(self, host: Host, move: Any, name: str, files: CrashFiles) -> None:
         await super()._make(host, move, name, files)
         if name in ("4", "9", "16"):
-            host.reader().catalog.flush()  # type: ignore[attr-defined]  # so that there is something in the file
+            host._engine.dataspace.catalog.flush()  # so that there is something in the file
         if name in ("5", "10", "17"):
             self._harm()
         if name == str(len(self.moves) - 1):
