@@ -4,6 +4,9 @@
     approve(id)  ->  (approval-given n s id ...): it is fulfilled
     refuse(id)   ->  (approval-refused n s id ...): it breaks
 
+    run(device, call)  ->  the device is asked; if it wants that (`ApprovalWanted`), a person is (`_stopped`); and when
+                           they have approved, the device again (`_approved`)
+
 What waits is state: it survives restarts and eviction, and a fork has it as well, to be approved of on its own.
 
 The one rule: nothing is called before somebody has said so, and what was refused is never called.
@@ -95,6 +98,7 @@ class Approver(Actor):
         return self.device(device).run(marked_call(call)).then(self._came, device, call, turn, broken=self._stopped)
 
     def _came(self, output: Content, device: str, call: Mapping[str, Any], turn: int) -> Content:
+        """The output, its text marked as content by its type: only what passes through a method is."""
         return output
 
     def _stopped(self, error: Exception, device: str, call: Mapping[str, Any], turn: int) -> Promise:

@@ -37,6 +37,7 @@ from actors.chat import (
 )
 from actors.messages import user
 from actors.session.calls import Calls, named
+from actors.session.forking import Forking
 from actors.session.settings import Settings
 from actors.session.steering import Steering
 from actors.session.usage import Usage
@@ -64,7 +65,7 @@ class TurnOver(KeeveError):
 
 
 @actor("keeve.session", version=1)
-class Session(Settings, Calls, Steering, Usage):
+class Session(Settings, Calls, Steering, Usage, Forking):
     """A conversation. `await s.turn("hello")` gives what the model says in the end.
 
     model, tool_device: the devices of the host that are asked, by name.
@@ -101,8 +102,6 @@ class Session(Settings, Calls, Steering, Usage):
     """Why the running turn is to end early: {"limit": ...}, or {"failure": ...}, and {"by": ...} for an interrupt."""
     _limit: str = ""
     """The limit that the last turn reached; what its last answer called was not carried out then."""
-    _within: str = ""
-    """The id of the session in which the last turn began: a fork has another one."""
 
     # What others may ask.
 
@@ -152,9 +151,6 @@ class Session(Settings, Calls, Steering, Usage):
     def _running_now(self) -> int:
         return self._over + 1 if self._ending else 0
 
-    def _is_fork(self) -> bool:
-        return self._within != self.session_id
-
     def _unfinished(self) -> int | None:
         """The turn that runs, or is about to begin."""
         for n in range(self._over + 1, len(self.history) + 1):
@@ -184,8 +180,6 @@ class Session(Settings, Calls, Steering, Usage):
             del self._dropped[gone]
         if self._over < n - 1:
             self._over = n - 1
-        if self._is_fork():
-            self._within = self.session_id
         if not self.messages and self.system:
             self.messages.append(self._system_message())
         if self._limit:
@@ -283,10 +277,13 @@ class Session(Settings, Calls, Steering, Usage):
     def _ended_early(self, n: int) -> Content:
         stopped = self._stopped
         if "limit" in stopped:
-            return self._done(
-                n, last_said(self.messages) if self._step > 1 or not self._asked else None, stopped["limit"]
-            )
+            said = last_said(self.messages) if self._has_answered() else None
+            return self._done(n, said, stopped["limit"])
         raise exception_of(stopped["failure"])
+
+    def _has_answered(self) -> bool:
+        """Whether the model has said something in this turn: at a step before this one, or it called what runs."""
+        return self._step > 1 or not self._asked
 
     def _done(self, n: int, output: Any, limit: str) -> Any:
         said = {"output": marked(output), "usage": self._spent}
@@ -309,18 +306,17 @@ class Session(Settings, Calls, Steering, Usage):
             self._break_steers(error)
         self._close(n)
 
-    def _part(self, error: Exception | None = None) -> None:
+    def _leave(self, error: Exception) -> None:
         """In a fork: the inputs that wait were given to the parent. A turn that waits for a person goes on in both."""
+        if self._own:
+            self._own.clear()
         n = self._running_now()
-        if n and self._is_fork():
-            error = error or Forked(
-                f"this was asked by {self.session_id!r}'s parent before the fork; ask again from here"
-            )
-            self._within = self.session_id
-            self._break_steers(error, waiting=True)
-            for waiting in range(n + 1, len(self.history) + 1):
-                if waiting not in self._dropped:
-                    self._drop(waiting, str(error), "turn-failed", error=named(error))
+        if not n:
+            return
+        self._break_steers(error, waiting=True)
+        for waiting in range(n + 1, len(self.history) + 1):
+            if waiting not in self._dropped:
+                self._drop(waiting, str(error), "turn-failed", error=named(error))
 
     def _close(self, n: int) -> None:
         self._over = n

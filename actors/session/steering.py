@@ -16,13 +16,14 @@ from typing import Any
 
 from actors.chat import Content, check_input, marked
 from actors.messages import user
+from actors.session.forking import Forking
 from vat.errors import exception_of, failure_of
 from vat.heap.refs import Promise
-from vat.objects.actor import Actor, state_own
+from vat.objects.actor import state_own
 from vat.objects.collections import List, Map
 
 
-class Steering(Actor):
+class Steering(Forking):
     """The part of a session that takes inputs for a turn that runs."""
 
     messages: List[Mapping[str, Any]]
@@ -83,10 +84,6 @@ class Steering(Actor):
 
     def _accept(self, said: Mapping[str, Any]) -> Promise:
         """Accept an input as a turn."""
-        raise NotImplementedError
-
-    def _part(self) -> None:
-        """In a fork: let go of what was given to the parent."""
         raise NotImplementedError
 
     def _running_now(self) -> int:

@@ -6,8 +6,8 @@
 An answer is counted in the crank that records it, so whatever is asked again (an attempt that failed, a call that was
 under way when the host ended) counts when it is answered, and never twice.
 
-The one rule: `usage` only grows, and goes on in a fork from where its parent was; `_own` begins anew when it is first
-added to under another session's id.
+The one rule: `usage` only grows, and goes on in a fork from where its parent was; `_own` begins anew when a
+fork parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from actors.chat import summed
-from vat.objects.actor import Actor
+from actors.session.forking import Forking
 from vat.objects.collections import Map
 from vat.objects.types import read
 
@@ -24,14 +24,13 @@ LONGEST_NAME: Final = 200
 """Characters of a model's name that are kept."""
 
 
-class Usage(Actor):
+class Usage(Forking):
     """The part of a session that counts."""
 
     usage: Map[str, Mapping[str, Any]]
 
     _own: Map[str, Mapping[str, Any]]
-    """As `usage`, counted under the id `_counting`."""
-    _counting: str = ""
+    """As `usage`, without what was counted before the fork. A fork has its parent's until it parts."""
 
     @read
     def own_usage(self) -> dict[str, Any]:
@@ -39,16 +38,14 @@ class Usage(Actor):
 
         The sum of it over a session and all of its forks is what the models have counted.
         """
-        return dict(self._own) if self._counting == self.session_id else {}
+        return {} if self._inherited() else dict(self._own)
 
     def _count(self, model: Any, purpose: str, used: Any) -> None:
         """Count one answer's usage, as its device gave it."""
         if not isinstance(used, Mapping) or not used:
             return
         name = model[:LONGEST_NAME] if isinstance(model, str) and model else "unknown"
-        if self._counting != self.session_id:
-            self._counting = self.session_id
-            self._own.clear()
+        self._part()
         for counts in (self.usage, self._own):
             before = counts.get(name, {})
             counts[name] = {**before, purpose: summed(before.get(purpose, {}), used)}
