@@ -14,7 +14,7 @@ import pytest
 
 from actors.session import Session
 from dataspace.log.files import NotWritable
-from keeve import cli, open_host
+from keeve import cli, open_host, signing_key
 from keeve.cli import run
 from keeve.cli.advice import COMMANDS, advised
 from keeve.testing import folder_for_stores
@@ -345,7 +345,13 @@ async def test_whoever_types_is_told_commands_and_not_calls(
         keeve("delete", "s1", "--store", nothing),
         keeve("delete", "c1", "--store", waiting, "--actors", "tests.cli_worlds:Caller"),
         keeve("delete", "c1", "--store", waiting),
+        keeve("checkpoint", "--store", store),
+        keeve("checkpoint", "--store", store, "--signer", tmp_path / "log.pem"),
     ]
+    for name in ("one", "other"):
+        signing_key(tmp_path / name, make=True)
+    assert keeve("checkpoint", "--store", store, "--signer", tmp_path / "one").code == 0
+    told.append(keeve("checkpoint", "--store", store, "--signer", tmp_path / "other"))
     async with open_host(store):
         told.append(keeve("fork", "s1", "--store", store))
     messages.append(str(NotWritable("data", "Permission denied", True)))
