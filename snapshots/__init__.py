@@ -3,9 +3,8 @@
 `ListTree`, `MapTree` and `SetTree` are the collections of a heap, as persistent trees (`Tree`): a change gives another
 tree that shares what did not change. A `PageDraft` (or `write`, at once) gives the nodes that no `Page` holds yet to a
 `Writer`; a `Loader` finds a `Node` by its `PageRef` again when somebody passes through; `encode_node`, `decode_node`
-and `decode_tree` are the bytes of it. `leading` finds the refs in a tree, and `twin` is for heaps that part.
-`PageCache` keeps the pages of all vats of a host in memory, up to a limit, and tells its `CacheStatistics`;
-`MemoryPages` is for tests.
+and `decode_tree` are the bytes of it. `leading` finds the refs in a tree. `PageCache` keeps the pages of all vats of a
+host in memory, up to a limit, and tells its `CacheStatistics`; `MemoryPages` is for tests.
 """
 
 from snapshots.cache import CacheStatistics, PageCache
@@ -16,7 +15,6 @@ from snapshots.memory import MemoryPages, MissingPage
 from snapshots.nodes import Loader, Node, NoLoader, PageRef
 from snapshots.pages import BadPage, Writer, decode_node, decode_tree, encode_node
 from snapshots.tree import Tree, Unwritten
-from snapshots.twins import twin
 from snapshots.writing import Page, PageDraft, write
 
 __all__ = [
@@ -43,6 +41,5 @@ __all__ = [
     "decode_tree",
     "encode_node",
     "leading",
-    "twin",
     "write",
 ]

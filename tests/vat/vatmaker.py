@@ -6,9 +6,9 @@ import itertools
 from collections import deque
 from hashlib import sha256
 
-from dataspace.drafts import Draft, read_deeds
+from dataspace.drafts import read_deeds
 from dataspace.records import Kind, content_digest, split_cell
-from dataspace.values import CELLED, FrozenDict, freeze
+from dataspace.values import CELLED, freeze
 from dataspace.values.encoding import encode
 from snapshots.pages import decode_node, decode_tree
 from snapshots.tree import Tree
@@ -16,10 +16,12 @@ from vat.crank.vat import Powers, Vat, request_digest
 from vat.errors import exception_of
 from vat.heap.heap import SYSTEM, Heap
 from vat.heap.memory import SALT
-from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome, Settled, transport
+from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome
 from vat.heap.operations import follow
 from vat.heap.past import Recorded
 from vat.heap.refs import Promise, Ref
+from vat.host.births import forked_record
+from vat.host.carrying import arriving
 from vat.objects.types import Types
 
 ROOT = 1
@@ -189,21 +191,7 @@ class World:
         while self.sent:
             self.carry()
 
-    def arriving(self, sender, number, message):
-        def carried(value):
-            return transport(value, sender.heap.memory, sender.uid, Ref)
-
-        if "settle" in message:
-            outcome = Outcome(message["succeeded"], carried(message["payload"]))
-            return Settled(sender.uid, number, message["settle"], outcome)
-        return Call(
-            message["to"],
-            message["method"],
-            [carried(arg) for arg in message["args"]],
-            {name: carried(arg) for name, arg in message["keywords"].items()},
-            Asker("vat", f"vat:{sender.id}"),
-            sender=(sender.uid, number, message["promise"]),
-        )
+    arriving = staticmethod(arriving)
 
     def settle(self, session, value=None, error=None, effect=None):
         """Give the oldest effect (or that one) its outcome."""
@@ -216,19 +204,15 @@ class World:
         return self.take(session, Observed(subscription, freeze(event), cursor))
 
     def fork(self, session, id="fork"):
-        """Fork at the head."""
+        """Fork at the head, as hosts do: two records, and the child's heap is restored from them."""
         parent = session.vat
         uid = sha256(id.encode()).digest()[:16]
-        at, hash = parent.seq, parent.hash
-        log = Log(session.records[:at])
-        heap = parent.heap.clone(log)
+        at, hash, pending = parent.seq, parent.hash, session.heap.pending
+        record = forked_record(parent, NOBODY, uid, id, at, hash, pending, self.powers)
+        log = Log([*session.records, record])
         session.keep(parent.forked(Call(ROOT, "fork"), uid, id, at))
-        draft = Draft(uid, at + 1, Kind.FORKED, self.clock())
-        draft.message = FrozenDict({"id": id, "parent": parent.uid, "seq": at})
-        record = draft.seal(hash, self.entropy)
-        child = Vat(uid, id, heap, at + 1, record.hash, self.types, self.powers)
-        heap.leave()
-        log.records.append(record)
+        heap = self.restored(session, snapshot=max(log.snapshots, default=0), log=log)
+        child = Vat(uid, id, heap, record.seq, record.hash, self.types, self.powers)
         forked = self.sessions[uid] = Session(self, child, log)
         self.take(forked, Detach())
         return forked

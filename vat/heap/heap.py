@@ -18,7 +18,6 @@ from snapshots.keyed import MapTree, SetTree
 from snapshots.nodes import Node, PageRef
 from snapshots.pages import BadPage, decode_tree
 from snapshots.tree import Tree
-from snapshots.twins import twin
 from vat.errors import NoSuchActor
 from vat.heap.refs import Promise, Ref
 
@@ -339,19 +338,6 @@ class Heap:
             heap.types = {name: (version, count) for name, (version, count) in stored["types"].items()}
         except (KeyError, TypeError, ValueError) as error:
             raise BadPage(f"a heap's root without {error}") from error
-        return heap
-
-    def clone(self, memory: Memory) -> Heap:
-        """Another heap with the same content, for a fork. Costs what no snapshot has written yet; shares the rest."""
-        made: dict[int, Any] = {}
-        heap = Heap(memory)
-        trees = {name: twin(tree, made) for name, tree in self.trees().items()}
-        heap._table = trees.pop("actors")  # type: ignore[assignment]  # it is the table
-        heap.system = dict(trees)
-        heap.counters = dict(self.counters)
-        heap.types = dict(self.types)
-        heap.time = self.time
-        heap._life = dict(self._life)
         return heap
 
 

@@ -120,7 +120,7 @@ class Births:
         uid = self._powers.entropy(16)
         name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
         try:
-            born = self._born(vat, call.asker, uid, name, here, hash, pending)
+            born = forked_record(vat, call.asker, uid, name, here, hash, pending, self._powers)
             step = Step(None) if resident.damage is not None else vat.forked(call, uid, name, here)
         except BaseException:
             self._claimed.discard(name)
@@ -128,17 +128,6 @@ class Births:
         step.also = born
         step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
         return step, uid
-
-    def _born(self, parent: Vat, asker: Asker, uid: bytes, id: str, at: int, hash: bytes, pending: int) -> Record:
-        """A fork's first record: `(forked c #:from s #:at seq #:hash …)`."""
-        type = parent.heap.state(ROOT_ACTOR).type
-        draft = Draft(uid, at + 1, Kind.FORKED, max(self._powers.clock(), parent.heap.time))
-        said: dict[str, Any] = {"id": id, "type": type, "parent": parent.uid, "seq": at}
-        draft.message = FrozenDict({**said, "by": asker.by, "via": asker.via})
-        draft.pending = pending
-        stated = draft.operation(Op.STATED, 0)
-        draft.stated(stated, "forked", [id], FrozenDict({"from": parent.id, "at": at, "hash": hash.hex()}))
-        return draft.seal(hash, self._powers.entropy)
 
     def same(self, uid: bytes, request: tuple[str, bytes], session: str) -> None:
         """Check that a session was asked for with this request. Raises `RequestConflict` or `Deleted`."""
@@ -158,3 +147,20 @@ class Births:
             raise IdInUse(id)
         self._claimed.add(id)
         return id
+
+
+def forked_record(
+    parent: Vat, asker: Asker, uid: bytes, id: str, at: int, hash: bytes, pending: int, powers: Powers
+) -> Record:
+    """A fork's first record: `(forked c #:from s #:at seq #:hash …)`.
+
+    `hash` and `pending` are of the parent's record at `at`.
+    """
+    type = parent.heap.state(ROOT_ACTOR).type
+    draft = Draft(uid, at + 1, Kind.FORKED, max(powers.clock(), parent.heap.time))
+    said: dict[str, Any] = {"id": id, "type": type, "parent": parent.uid, "seq": at}
+    draft.message = FrozenDict({**said, "by": asker.by, "via": asker.via})
+    draft.pending = pending
+    stated = draft.operation(Op.STATED, 0)
+    draft.stated(stated, "forked", [id], FrozenDict({"from": parent.id, "at": at, "hash": hash.hex()}))
+    return draft.seal(hash, powers.entropy)
