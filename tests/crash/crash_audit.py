@@ -211,6 +211,13 @@ def plain(heap: Heap, value: Any) -> Any:
     return heap.read(value)
 
 
+def without(value: Any, key: str) -> Any:
+    """A value with no `key` in any of its dicts."""
+    if isinstance(value, dict):
+        return {name: without(item, key) for name, item in value.items() if name != key}
+    return [without(item, key) for item in value] if isinstance(value, list) else value
+
+
 def _items(tree: Any, page: Callable[..., Any]) -> Iterator[Any]:
     if isinstance(tree, ListTree) or not hasattr(tree, "items"):
         return iter(tree.iterate(loader=page))

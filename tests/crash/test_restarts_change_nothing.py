@@ -19,6 +19,7 @@ import pytest
 
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.hosts import FakeClock
+from tests.crash.crash_audit import without
 from tests.crash.crash_suites import FULL
 from tests.crash.crash_world import SETTINGS, Move, Reference, Story
 from vat.host.host import Host
@@ -127,13 +128,6 @@ def essence(heap: dict[str, Any]) -> dict[str, Any]:
     for _, _, fields in heap["actors"].values():
         fields["held"] = [key for key, _ in fields["held"]]
     return without(heap, "in")
-
-
-def without(value: Any, key: str) -> Any:
-    """A value with no `key` in any of its dicts."""
-    if isinstance(value, dict):
-        return {name: without(item, key) for name, item in value.items() if name != key}
-    return [without(item, key) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("number", range(150 if FULL else 6))
