@@ -113,13 +113,13 @@ async def open_host(
         seen=None if seen is None else seen.head,
     )
     try:
-        if expect is not None:
-            if isinstance(store.fault, LogTruncated | LogTampered):
-                raise store.fault
-            Checkpoints(store, catalog).expect(expect)
+        if expect is not None and isinstance(store.fault, LogTruncated | LogTampered):
+            raise store.fault
         if store.readonly:
             key = None
-        checkpoints = Checkpoints(store, catalog, key, former=before, now=clock, salts=entropy or os.urandom)
+        checkpoints = Checkpoints(
+            store, catalog, key, former=before, now=clock, salts=entropy or os.urandom, expect=expect
+        )
         async with run_host(
             store,
             catalog,

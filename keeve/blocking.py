@@ -173,7 +173,7 @@ class Host:
         return self._thread.now(self._host.receipt, session, seq, checkpoint=checkpoint)
 
     def cosigned(self, checkpoint: str, witnesses: Sequence[str]) -> list[str]:
-        """Keep a checkpoint that witnesses have signed."""
+        """Take a checkpoint that witnesses have signed, to be kept in the log."""
         return self._thread.now(self._host.cosigned, checkpoint, witnesses)
 
     def log_keys(self) -> list[str]:

@@ -33,6 +33,7 @@ from dataspace.facts import BadName
 from dataspace.log.files import DiskFull, NotWritable, ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.notes import BadNote, BadSignature, NotSigned
 from dataspace.log.proofs import BadReceipt
+from dataspace.log.signing import SignerFailed
 from dataspace.log.store import (
     BodyErased,
     NotAStore,
@@ -197,6 +198,7 @@ __all__ = [
     "ServerGone",
     "ServerUnavailable",
     "SessionDamaged",
+    "SignerFailed",
     "SnapshotMismatch",
     "StaleOwner",
     "StoreClosed",

@@ -83,7 +83,8 @@ class Checkpoints:
     """Signs checkpoints of a store, and checks those that others have kept. All of it is for one thread.
 
     `key` signs; without it nothing is signed, and what was seen can still be held against the log. A key that the log
-    does not know yet is put into it when there is none, or when `former` is the one that signed until now.
+    does not know yet is put into it when there is none, or when `former` is the one that signed until now. What
+    somebody has seen of the log is held against it (`expect`) before anything is signed.
 
     Raises `WrongKey`, `LogTruncated` or `LogTampered` when the log does not extend what was signed last, or what
     `append` raises.
@@ -98,12 +99,15 @@ class Checkpoints:
         former: SigningKey | None = None,
         now: Callable[[], int] = int,
         salts: Salts = bytes,
+        expect: str | bytes | Receipt | None = None,
     ) -> None:
         self._store = store
         self._catalog = catalog
         self._key = key
         self.origin = origin_of(store.log_id)
         self._keys: list[LogKey] | None = None
+        if expect is not None:
+            self.expect(expect)
         if key is not None:
             self._take_up(key, former, now, salts)
         self._newest: tuple[Checkpoint, Note] | None = None
@@ -157,6 +161,11 @@ class Checkpoints:
             return checkpoint, note
         return None
 
+    @property
+    def _size(self) -> int:
+        """How many records are durable and noted."""
+        return min(self._catalog.head.position, self._store.head.position)
+
     # Signing.
 
     def newest(self) -> Note:
@@ -174,7 +183,7 @@ class Checkpoints:
             if found is None:
                 raise NotSigning
             return found
-        size = min(self._catalog.head.position, self._store.head.position)
+        size = self._size
         if self._newest is not None:
             newest, _ = self._newest
             if newest.size == size:
@@ -221,7 +230,9 @@ class Checkpoints:
         return "\n".join(lines)
 
     def cosigned(self, text: str, witnesses: Sequence[Verifier]) -> list[Verifier]:
-        """Keep a checkpoint of this log with the signatures of witnesses; gives those who have signed.
+        """Take a checkpoint of this log with the signatures of witnesses; gives those who have signed.
+
+        It is given out from now on, and kept in the log as `pending` is.
 
         Raises `BadNote`, `BadSignature`, `NotSigned` (by the log, or by none of them), or what `expect` does.
         """
@@ -240,14 +251,17 @@ class Checkpoints:
     # Keeping.
 
     def pending(self) -> Certificate | None:
-        """What is to be kept in the log now: what a witness has signed, or the newest checkpoint if records came."""
+        """What is to be kept in the log now: what a witness has signed, or the newest checkpoint if records came.
+
+        Raises `SignerFailed` or `BadSignature`: later there may be one.
+        """
         if self._to_keep:
             return self._to_keep[0]
-        if self._key is None or self._store.head.position == self._kept:
+        if self._key is None or self._size == self._kept:
             return None
         try:
             checkpoint, note = self._signed()
-        except KeeveError as error:
+        except (LogTampered, LogTruncated) as error:
             log.error("no checkpoint is signed: %s", error)
             return None
         return Certificate(checkpoint.size, checkpoint.root, str(note).encode())

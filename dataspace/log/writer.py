@@ -10,9 +10,9 @@ behind it, since that may build upon it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -22,9 +22,15 @@ from dataspace.log.marks import Certificate
 from dataspace.log.store import Store, record_size
 from dataspace.records import Record
 
+log = logging.getLogger("keeve")
+
 BATCH_BYTES: Final = 8 << 20
 """How large a batch grows, but for a single record or group that is larger."""
 BATCH_RECORDS: Final = 4096
+
+PAUSE: Final = 1.0
+"""Seconds after which the log is settled again when that failed; each time twice as many, up to `LONGEST_PAUSE`."""
+LONGEST_PAUSE: Final = 60.0
 
 Group: TypeAlias = "tuple[int, Sequence[Record]]"
 """Records that are one commit, with their size in bytes."""
@@ -37,7 +43,10 @@ class Certifier(Protocol):
     """Who signs what is durable."""
 
     def pending(self) -> Certificate | None:
-        """What is to be kept when the log is settled now; None when there is nothing new. Must not raise."""
+        """What is to be kept when the log is settled now; None when there is nothing new.
+
+        Raises `KeeveError` when there may be something later.
+        """
         ...
 
     def kept(self, certificate: Certificate) -> None:
@@ -74,6 +83,7 @@ class Writer:
         self._limiter = trio.CapacityLimiter(1)
         self._in_flight = False
         self._unsettled = False
+        self._pause = 0.0  # since settling failed
         self._last = 0.0
         self._bell: trio.Event | None = None
         self._dozing = False
@@ -134,11 +144,12 @@ class Writer:
     def keep_now(self) -> None:
         """Keep what the certifier has, in line: at the end, when nothing else is to be done."""
         certifier = self._certifier
-        certificate = None if certifier is None else certifier.pending()
-        if certifier is not None and certificate is not None and self.stopped is None:
-            with suppress(KeeveError):  # it is signed again when the store opens the next time
+        try:
+            while certifier is not None and self.stopped is None and (certificate := certifier.pending()) is not None:
                 self._store.settle(certificate)
                 certifier.kept(certificate)
+        except KeeveError as error:  # what was not kept is signed again when the store opens the next time
+            log.warning("the newest checkpoint is not kept in the log: %s", error)
 
     @trio.lowlevel.enable_ki_protection  # between a batch that is durable and who hears of it nothing may come
     async def run(self) -> None:
@@ -163,12 +174,13 @@ class Writer:
             await bell.wait()
             self._dozing = False
             return
-        with trio.move_on_at(self._last + self._idle) as scope:
+        at = self._last + max(self._idle, self._pause)
+        with trio.move_on_at(at) as scope:
             await bell.wait()
         if not scope.cancelled_caught:
             return
         self._bell = None
-        if not self._queue and self._last + self._idle <= trio.current_time():
+        if not self._queue and self._last + max(self._idle, self._pause) <= trio.current_time():
             await self._settle()
 
     async def _write(self) -> None:
@@ -187,20 +199,31 @@ class Writer:
 
     async def _settle(self) -> None:
         certifier = self._certifier
-        certificate = None if certifier is None else certifier.pending()
+        certificate = None
+        failed: KeeveError | None = None
+        try:
+            certificate = None if certifier is None else certifier.pending()
+        except KeeveError as error:
+            failed = error  # the log is settled without it
         self._in_flight = True
         try:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._store.settle, certificate, limiter=self._limiter)
-            if certifier is not None and certificate is not None:
-                certifier.kept(certificate)
         except KeeveError as error:
-            self._in_flight = False
-            if self._store.fault is not None:
-                self._fail([], error)
+            failed = error
         finally:
             self._in_flight = False
-        self._unsettled = False
+        if self._store.fault is not None and failed is not None:
+            self._fail([], failed)
+        elif failed is not None:
+            self._pause = min(max(PAUSE, 2 * self._pause), LONGEST_PAUSE)
+            self._last = trio.current_time()
+            log.warning("the log is not settled, which is tried again after %g s: %s", self._pause, failed)
+        else:
+            self._pause = 0.0
+            self._unsettled = certificate is not None  # there may be another one
+            if certifier is not None and certificate is not None:
+                certifier.kept(certificate)
         self._tell_empty()
 
     def _take(self) -> list[Record]:

@@ -10,6 +10,8 @@ import trio
 import trio.testing
 from segment_folders import opened, segment, spoil
 
+from dataspace.errors import KeeveError
+from dataspace.log.files import DiskFull
 from dataspace.log.marks import Certificate
 from dataspace.log.memory import MemoryStore
 from dataspace.log.verdicts import Outcome
@@ -129,8 +131,13 @@ class Desk:
     def __init__(self) -> None:
         self.next: Certificate | None = None
         self.done: list[Certificate] = []
+        self.raises: KeeveError | None = None
+        self.asked = 0
 
     def pending(self) -> Certificate | None:
+        self.asked += 1
+        if self.raises is not None:
+            raise self.raises
         return self.next
 
     def kept(self, certificate: Certificate) -> None:
@@ -157,3 +164,70 @@ async def test_what_is_signed_is_kept_when_the_log_is_settled(
     await trio.sleep(1)
     await writer.drain()
     assert desk.done == [note]
+
+
+async def test_what_cannot_be_signed_is_signed_later_and_ever_more_rarely(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+):
+    store, desk = MemoryStore(), Desk()
+    writer = Writer(store, on_durable=lambda _: None, on_failed=lambda _, error: None, certifier=desk)
+    nursery.start_soon(writer.run)
+    desk.raises = KeeveError("the signer is away")
+    writer.settle_soon()
+    await settling(writer, 3600)
+    assert 10 < desk.asked < 100
+    assert "the signer is away" in caplog.text
+    desk.raises, desk.next = None, Certificate(1, bytes(32), b"note")
+    await settling(writer, 120)
+    assert list(store.notes()) == [b"note"]
+    asked = desk.asked
+    await settling(writer, 3600)
+    assert desk.asked <= asked + 1
+
+
+async def test_a_disk_that_was_full_when_the_log_was_settled_is_tried_again(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+):
+    desk = Desk()
+
+    class Full(MemoryStore):
+        full = True
+
+        def settle(self, certificate: Certificate | None = None) -> None:
+            if self.full:
+                raise DiskFull("/disk", "no space", undone=True)
+            super().settle(certificate)
+
+    store = Full()
+    writer = Writer(store, on_durable=lambda _: None, on_failed=lambda _, error: None, certifier=desk)
+    nursery.start_soon(writer.run)
+    desk.next = Certificate(1, bytes(32), b"note")
+    writer.settle_soon()
+    await settling(writer, 10)
+    assert "no space" in caplog.text
+    store.full = False
+    await settling(writer, 120)
+    assert list(store.notes()) == [b"note"]
+
+
+async def settling(writer: Writer, seconds: int) -> None:
+    """Let time pass; what a thread does counts as none."""
+    for _ in range(seconds // 2):
+        await trio.sleep(2)
+        await writer.drain()
+
+
+async def test_all_that_is_to_be_kept_is_kept_at_the_end():
+    """Several: what witnesses have signed, and the newest."""
+
+    class Two(Desk):
+        def kept(self, certificate: Certificate) -> None:
+            super().kept(certificate)
+            if len(self.done) < 2:
+                self.next = Certificate(2, bytes(32), b"two")
+
+    store, desk = MemoryStore(), Two()
+    desk.next = Certificate(1, bytes(32), b"one")
+    writer = Writer(store, on_durable=lambda _: None, on_failed=lambda _, error: None, certifier=desk)
+    writer.keep_now()
+    assert list(store.notes()) == [b"two", b"one"]

@@ -9,8 +9,9 @@ import trio
 from signing_hosts import KEY, OTHER, Till, opened, verifiers
 
 from dataspace.checkpoints.signing import NotCovered, NotSigning
-from dataspace.log.notes import Checkpoint, Note
+from dataspace.log.notes import BadSignature, Checkpoint, Note
 from dataspace.log.proofs import Receipt
+from dataspace.log.signing import SignerFailed, SigningKey
 from dataspace.log.verifiers import Verifier
 from dataspace.observe.events import NotProven
 from keeve import Session, blocking, open_host
@@ -201,3 +202,44 @@ def test_blocking_hosts_have_it_all_too(folder: Path) -> None:
         assert receipt.verify([Verifier.parse(key) for key in host.log_keys()])
         assert host.restore_latest("till", expect=receipt).money == 3
         assert host.checkpoint(since=1).startswith("old 1\n")
+
+
+# A signer that is away
+
+
+class Away:
+    """An agent that signs, and at times is not there."""
+
+    def __init__(self) -> None:
+        self.gone = False
+        self.missed = trio.Event()
+
+    def sign(self, data: bytes) -> bytes:
+        if self.gone:
+            self.missed.set()
+            raise ConnectionRefusedError("no agent")
+        return KEY.sign(data)
+
+
+async def test_a_host_whose_signer_is_away_goes_on(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    agent = Away()
+    async with opened(folder, signer=SigningKey(KEY.public, agent.sign)) as host:
+        till = await host.spawn(Till, "till")
+        agent.gone = True
+        await till.pay(1)
+        with trio.fail_after(10):
+            await agent.missed.wait()  # the log is settled
+        await trio.sleep(0.05)
+        assert await till.pay(2) == 3
+        with pytest.raises(SignerFailed, match="no agent"):
+            host.checkpoint()
+    assert "no agent" in caplog.text
+    async with opened(folder) as host:
+        assert await (await host.get("till")).total() == 3
+        assert host.receipt("till", 3).verify(verifiers(host))
+
+
+async def test_a_signer_that_gives_something_else_than_bytes_has_not_signed(folder: Path) -> None:
+    with pytest.raises(BadSignature):
+        async with opened(folder, signer=SigningKey(KEY.public, lambda data: None)):  # type: ignore[arg-type,return-value] # the mistake
+            pass

@@ -157,8 +157,9 @@ class Host:
         return self._proving.receipt(self._sessions.row(session).uid, seq, checkpoint)
 
     def cosigned(self, checkpoint: str, witnesses: Sequence[str]) -> list[str]:
-        """Keep a checkpoint of this log that witnesses have signed; gives the names of those who have.
+        """Take a checkpoint of this log that witnesses have signed; gives the names of those who have.
 
+        It is given out from now on, and kept in the log when that falls idle, or at the end of the host.
         `witnesses` are the verifier keys of those who are known. Raises `BadKey`, `BadNote`, `BadSignature`, or
         `NotSigned`.
         """

@@ -66,7 +66,7 @@ class Proving:
         return _receipt(self._engine, uid, seq, checkpoint)
 
     def cosigned(self, checkpoint: str, witnesses: Sequence[str]) -> list[str]:
-        """Keep a checkpoint that witnesses have signed; gives the names of those whose signature is good."""
+        """Take a checkpoint that witnesses have signed, and keep it soon; gives the names of those who have."""
         found = self._engine.checkpoints.cosigned(checkpoint, [Verifier.parse(each) for each in witnesses])
         self._engine.commits.writer.settle_soon()
         return [each.name for each in found]
