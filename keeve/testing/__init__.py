@@ -2,6 +2,7 @@
 
     memory_host, MemoryLog, FakeClock          a host on a store in memory, and a clock that stands still
     Lives                                      a store that lives through several processes, which crash where told
+    fibers_run_again                           do waiting fibers come back in processes that hash otherwise?
     CrashFiles, SimulatedCrash, Mode           a disk that dies, fails, or loses what was not synced
     folder_for_stores                          a folder whose stores a test run may open (see `keeve.guard`)
 
@@ -12,6 +13,7 @@ that plays a script is `keeve.ScriptedModel`.
 from __future__ import annotations
 
 from dataspace.log.memory import MemoryLog
+from keeve.testing.again import fibers_run_again
 from keeve.testing.crashes import CrashFiles, SimulatedCrash
 from keeve.testing.disk import Mode
 from keeve.testing.folders import folder_for_stores
@@ -25,6 +27,7 @@ __all__ = [
     "MemoryLog",
     "Mode",
     "SimulatedCrash",
+    "fibers_run_again",
     "folder_for_stores",
     "memory_host",
 ]

@@ -29,9 +29,9 @@ from vat.crank.deliveries import Resume
 from vat.crank.holding import held
 from vat.crank.rerun import Rerun
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
+from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of
-from vat.heap.heap import KEPT
 from vat.heap.indexes import owned_by
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
@@ -177,8 +177,8 @@ class Fibers:
         """An outcome as it is sent to who waits for it."""
         if entry is None:
             return None
-        value = self._crank.heap.read(entry[1])
-        return (True, value) if entry[0] == KEPT else (False, exception_of(value))
+        value = self._crank.heap.read(entry[PAYLOAD])
+        return (True, value) if entry[STATE] == KEPT else (False, exception_of(value))
 
     def _suspend(self, number: int, fiber: Fiber, made: list[Promise], *new: Any) -> None:
         crank = self._crank
@@ -199,7 +199,7 @@ class Fibers:
                 keep.remove(wait.id)
         else:
             for promise in wait.promises:
-                if promise.id not in kept and promise.id not in keep and not find("promises", promise.id)[4]:
+                if promise.id not in kept and promise.id not in keep and not find("promises", promise.id)[HELD]:
                     fresh[promise.id] = ref(promise)
                     keep.append(promise.id)
         for promise in keep:
@@ -274,7 +274,7 @@ class Fibers:
         first = self._missing.get(number, 0)
         for step in range(count):
             at = (first + step) % count
-            if find("promises", waits[at])[0] < KEPT:
+            if find("promises", waits[at])[STATE] < KEPT:
                 self._missing[number] = at
                 return True
         return False
@@ -319,19 +319,27 @@ class Fibers:
 
     def held(self) -> tuple[set[int], set[int], list[Tree]]:
         """The actors, promises and trees in the locals of all fibers. Runs those again that are not in memory."""
+        self.bring()  # what has diverged holds nothing any more, and breaks when it is to go on
+        return held([fiber.coroutine for fiber in self.live.values()])
+
+    def bring(self) -> list[FiberDiverged]:
+        """Run all fibers again that are not in memory. Gives why some cannot come. There must be no crank."""
         crank = self._crank
+        diverged: list[FiberDiverged] = []
         if not crank.heap.system["fibers"].count:
-            return set(), set(), []
+            return diverged
         before, running.crank = running.crank, crank  # type: ignore[assignment]  # it is a whole one
         try:
             for number, _ in crank.heap.entries("fibers"):
                 if number not in self.live:
-                    with suppress(FiberDiverged):  # it holds nothing any more, and breaks when it is to go on
+                    try:
                         self.live[number] = self._again(number)
+                    except FiberDiverged as error:
+                        diverged.append(error)
         finally:
             running.crank = before
             self.bury()
-        return held([fiber.coroutine for fiber in self.live.values()])
+        return diverged
 
     def undone(self, numbers: Sequence[int]) -> None:
         """What these fibers did is undone."""

@@ -1,0 +1,41 @@
+"""Running all fibers of a store again, to see whether each does what it did: see `keeve.testing.fibers_run_again`.
+
+The one rule: the store is only read, and no fiber goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.log.store import Store
+from snapshots.cache import PageCache
+from vat.crank.vat import Powers
+from vat.errors import FiberDiverged
+from vat.host.loading import Loader
+from vat.host.residents import Resident
+from vat.objects.types import Types
+
+CACHE = 1 << 24
+"""Bytes of pages that are kept in memory meanwhile."""
+
+
+def run_again(
+    store: Store, catalog: Catalog, types: Types, *, clock: Callable[[], int], entropy: Callable[[int], bytes]
+) -> tuple[int, list[FiberDiverged]]:
+    """How many fibers wait in a store, and why some of them could not go on.
+
+    Raises what loading a session raises. Costs all parts of all of them.
+    """
+    powers = Powers(store.log_id, clock, entropy, lambda: "start")
+    loader = Loader(store, catalog, types, powers, PageCache(CACHE))
+    count, after = 0, ""
+    diverged: list[FiberDiverged] = []
+    while page := catalog.sessions(after=after, limit=500):
+        for row in page:
+            vat = loader.load(Resident(row.uid))
+            count += vat.heap.system["fibers"].count
+            diverged += vat.crank.fibers.bring()
+            vat.close()
+        after = page[-1].id
+    return count, diverged
