@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from actors.approvals import Approvals
 from actors.chat import Content, marked, marked_call, told
-from actors.messages import NOT_RUN, UNKNOWN, failed, tool_message
+from actors.messages import NOT_RUN, UNKNOWN, failed, named, tool_message
 from actors.session.forking import Forking
 from actors.tools.errors import ApprovalWanted
 from dataspace.values import Text
@@ -165,9 +165,3 @@ class Calls(Forking):
     def _stop(self, n: int, error: Exception, **why: Any) -> None:
         """End the running turn early."""
         raise NotImplementedError
-
-
-def named(error: Exception) -> dict[str, Any]:
-    """An error in a fact: its class's name and its message."""
-    failure = failure_of(error)
-    return {"error": failure["error"], "message": Text(failure["message"])}

@@ -10,10 +10,11 @@
 Each arrow is a reaction to a promise, and what it needs stands in its arguments and the fields. So a turn that runs is
 data: it goes on after a restart, and in a newer version of this code.
 
-To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_answered`,
-`_unanswered`, `_next`, `_returned`, `_raised`, `_approved`, `_failed`, `_timed`, `_untimed` and `_steered`, with their
-arguments. These stay callable as they are; what is to be different gets another name, and the old method goes when no
-store can have it any more. A change of the fields takes a higher `version` and a step of `upgrade`.
+To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_unbegun`,
+`_answered`, `_unanswered`, `_next`, `_returned`, `_raised`, `_approved`, `_failed`, `_timed`, `_untimed` and
+`_steered`, with their arguments. These stay callable as they are; what is to be different gets another name, and the
+old method goes when no store can have it any more. A change of the fields takes a higher `version` and a step of
+`upgrade`.
 
 The one rule: a turn waits for one thing, the model or the calls of one answer, and all that was said is in `messages`.
 Whatever ends it early says so in `_stopped`, gives up what it waits for, and leaves the rest to the reaction to that.
@@ -35,9 +36,10 @@ from actors.chat import (
     message_in,
     summed,
 )
-from actors.messages import user
-from actors.session.calls import Calls, named
+from actors.messages import named, user
+from actors.session.calls import Calls
 from actors.session.forking import Forking
+from actors.session.queueing import Queueing
 from actors.session.settings import Settings
 from actors.session.steering import Steering
 from actors.session.usage import Usage
@@ -46,7 +48,7 @@ from dataspace.values import FrozenDict
 from vat.errors import Forked, exception_of, failure_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import actor, state_own
-from vat.objects.collections import List, Map
+from vat.objects.collections import List
 from vat.objects.types import read
 
 
@@ -65,7 +67,7 @@ class TurnOver(KeeveError):
 
 
 @actor("keeve.session", version=1)
-class Session(Settings, Calls, Steering, Usage, Forking):
+class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
     """A conversation. `await s.turn("hello")` gives what the model says in the end.
 
     model, tool_device: the devices of the host that are asked, by name.
@@ -87,12 +89,8 @@ class Session(Settings, Calls, Steering, Usage, Forking):
     history: List[Any]
 
     _over: int = 0
-    """The number of the last turn that is over: those after it run or wait, unless they were `_dropped`."""
-    _dropped: Map[int, str]
-    """Turns that were ended while they waited, and why."""
+    """The number of the last turn that is over: those after it run or wait, or were ended while they waited."""
     # Promises by number: to hold them here would keep them, and what came of them, when they are settled.
-    _last: int = 0
-    """The end of the turn that was accepted last."""
     _asked: int = 0
     """What the model is asked; 0 while tools run."""
     _timer: int = 0
@@ -121,15 +119,14 @@ class Session(Settings, Calls, Steering, Usage, Forking):
 
         Without a number it may find the turn after the one that was meant.
         """
-        running = self._unfinished()
-        n = running if turn is None else turn
-        if n is None or running is None or not running <= n <= len(self.history) or n in self._dropped:
+        n = self._unfinished() if turn is None else turn
+        if not n:
             return None
         by = self.asker.by
         error = TurnInterrupted(f"turn {n} of {self.session_id!r} was interrupted by {by}")
-        if n != self._running_now():
-            self._drop(n, str(error), "turn-interrupted", by=by, step=0)
-        elif self._stopped is None:
+        if n in self._queue:
+            self._drop(n, error, "turn-interrupted", by=by, step=0)
+        elif n == self._running_now() and self._stopped is None:
             self._stop(n, error, by=by, failure=failure_of(error))
         else:
             return None
@@ -153,10 +150,7 @@ class Session(Settings, Calls, Steering, Usage, Forking):
 
     def _unfinished(self) -> int | None:
         """The turn that runs, or is about to begin."""
-        for n in range(self._over + 1, len(self.history) + 1):
-            if n not in self._dropped:
-                return n
-        return None
+        return self._running_now() or self._first()
 
     def _accept(self, said: Mapping[str, Any]) -> Promise:
         self._check_settings()
@@ -165,19 +159,12 @@ class Session(Settings, Calls, Steering, Usage, Forking):
         self.history.append(said["input"])
         n = len(self.history)
         state_own(self, "turn", n, self.session_id, **said)
-        if free:
-            return self._begin(None, n)
-        waiting = Promise(self._last).then(self._begin, n, broken=self._begin)
-        self._last = waiting.id
-        return waiting
+        return self._begin(None, n) if free else self._wait(n)
 
     def _begin(self, before: Any, n: int) -> Promise:
         """Those before it are over, however they ended."""
-        if n in self._dropped:
-            raise TurnInterrupted(self._dropped[n])
-        # Not those up to this one: an input that was steered in may begin before they are told.
-        for gone in [number for number in self._dropped if number <= self._over]:
-            del self._dropped[gone]
+        if n in self._queue:
+            del self._queue[n]
         if self._over < n - 1:
             self._over = n - 1
         if not self.messages and self.system:
@@ -195,8 +182,6 @@ class Session(Settings, Calls, Steering, Usage, Forking):
         output = self._ask(n, 1)
         ending = output.then(None, n, broken=self._failed)
         self._ending = ending.id
-        if n == len(self.history):
-            self._last = ending.id
         return output
 
     def _ask(self, n: int, step: int) -> Promise:
@@ -310,16 +295,12 @@ class Session(Settings, Calls, Steering, Usage, Forking):
         """In a fork: the inputs that wait were given to the parent. A turn that waits for a person goes on in both."""
         if self._own:
             self._own.clear()
-        n = self._running_now()
-        if not n:
-            return
         self._break_steers(error, waiting=True)
-        for waiting in range(n + 1, len(self.history) + 1):
-            if waiting not in self._dropped:
-                self._drop(waiting, str(error), "turn-failed", error=named(error))
+        for n in list(self._queue):
+            self._drop(n, error, "turn-failed", error=named(error))
 
     def _close(self, n: int) -> None:
-        self._over = n
+        self._over = (self._first() or len(self.history) + 1) - 1
         self._ending = 0
         if self._timer:
             cancel(Promise(self._timer), TurnOver(f"turn {n} of {self.session_id!r} is over: ask again in another one"))
@@ -328,7 +309,4 @@ class Session(Settings, Calls, Steering, Usage, Forking):
             self._spent = {}
         if self._stopped is not None:
             self._stopped = None
-
-    def _drop(self, n: int, reason: str, label: str, **said: Any) -> None:
-        state_own(self, label, n, self.session_id, **said)
-        self._dropped[n] = reason
+        self._admit()

@@ -21,7 +21,7 @@ from tests.actors.scenes import Does, Says, calls, says, user
 from tests.actors.test_session_restarts import Follows
 from vat.devices.devices import Effect, effect
 from vat.heap.messages import Asker
-from vat.heap.refs import Promise, Ref
+from vat.heap.refs import Promise, Ref, cancel
 from vat.objects.actor import Actor, actor
 
 OPS = Asker("ops", "cli")
@@ -88,6 +88,49 @@ def test_it_ends_a_turn_at_whatever_it_is_after_a_restart_as_well(steps: int, at
     driven.given["model"].answers[:] = [says("fine")]  # type: ignore[attr-defined]  # it is a Says
     driven.run()
     assert answer.value == "fine"
+
+
+def test_who_asked_for_a_turn_that_waits_hears_of_its_end_at_once() -> None:
+    driven = session(says("1"), says("3"))
+    first, second, third = (driven.call("turn", input) for input in ("one", "two", "three"))
+    driven.call("interrupt", 2)
+    with pytest.raises(TurnInterrupted, match="turn 2 of 's1' was interrupted by local"):
+        second.value  # noqa: B018  # raises what went wrong
+    assert first.outcome is None
+    driven.run()
+    assert (first.value, third.value) == ("1", "3")
+
+
+def test_turns_that_were_ended_while_they_waited_are_over_with_the_last_that_ran() -> None:
+    driven = session(says("1"), says("4"))
+    for input in ("one", "two", "three"):
+        driven.call("turn", input)
+    driven.call("interrupt", 3)
+    driven.call("interrupt", 2)
+    driven.run()
+    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None}
+    answer = driven.call("turn", "four")
+    driven.run()
+    assert answer.value == "4"
+    assert driven.vat.heap.system["promises"].count == 0
+
+
+@actor("test.hasty", version=1)
+class Hasty(Session):
+    """Gives up a turn that it has asked for itself."""
+
+    def hurry(self, input: str) -> None:
+        cancel(self.turn(input), LookupError("never mind"))
+
+
+def test_a_waiting_turn_that_its_caller_gives_up_fails_alone() -> None:
+    driven = Driven(Hasty, {"model": Says(says("1"), says("3")), "tools": Does()})
+    first = driven.call("turn", "one")
+    driven.call("hurry", "two")
+    third = driven.call("turn", "three")
+    assert ended(driven) == [("turn-failed", 2)]
+    driven.run()
+    assert (first.value, third.value) == ("1", "3")
 
 
 def test_one_for_a_waiting_turn_holds_after_a_restart() -> None:
