@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from actors.chat import marked, told
+from dataspace.values import Text
 from vat.devices.outcomes import OutcomeUnknown
 from vat.errors import failure_of
 
@@ -32,6 +33,12 @@ def failed(error: BaseException) -> str:
         return UNKNOWN
     failure = failure_of(error)
     return f"This call failed: {failure['error']}: {failure['message']}"
+
+
+def named(error: BaseException) -> dict[str, Any]:
+    """An error in a fact: its class's name and its message."""
+    failure = failure_of(error)
+    return {"error": failure["error"], "message": Text(failure["message"])}
 
 
 def user(content: Any) -> dict[str, Any]:
