@@ -94,6 +94,8 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
     _asked: int = 0
     """What the model is asked; 0 while tools run."""
     _timer: int = 0
+    _until: float = 0
+    """When the time of the last turn that was limited is over, in seconds since 1970."""
     _spent: Mapping[str, Any] = FrozenDict()
     """What the running turn has used."""
     _stopped: Any = None
@@ -176,9 +178,8 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             self._limit = ""
         self.messages.append(user(self.history[n - 1]))
         if self.max_seconds:
-            timer = self.device("timer").until(self.now() + self.max_seconds)
-            timer.then(self._timed, n, broken=self._untimed)
-            self._timer = timer.id
+            self._until = self.now() + self.max_seconds
+            self._measure(n)
         output = self._ask(n, 1)
         ending = output.then(None, n, broken=self._failed)
         self._ending = ending.id
@@ -237,6 +238,11 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
 
     # Its end.
 
+    def _measure(self, n: int) -> None:
+        timer = self.device("timer").until(self._until)
+        timer.then(self._timed, n, broken=self._untimed)
+        self._timer = timer.id
+
     def _timed(self, at: Any, n: int) -> None:
         """The turn's time is over."""
         if n == self._running_now() and self._stopped is None:
@@ -244,8 +250,12 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             self._stop(n, error, limit="time")
 
     def _untimed(self, error: Exception, n: int) -> None:
-        """Nobody measures the turn's time: its limit could not be kept."""
-        if n == self._running_now() and self._stopped is None:
+        """Nobody measures the turn's time: its limit could not be kept. In a fork it is measured anew."""
+        if n != self._running_now() or self._stopped is not None:
+            return
+        if isinstance(error, Forked) and self._inherited():
+            self._measure(n)  # it may wait for nothing but a person
+        else:
             self._stop(n, error, failure=failure_of(error))
 
     def _stop(self, n: int, error: Exception, **why: Any) -> None:

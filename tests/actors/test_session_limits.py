@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from actors.session import NOT_RUN, UNKNOWN, BadSetting, Session
+from actors.tools import ApprovalWanted
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryLog
 from dataspace.values import freeze
@@ -17,7 +18,7 @@ from tests.actors.scenes import Does, Says, calls, says, tool, user
 from vat.devices.devices import Effect, effect
 from vat.devices.outcomes import UnknownDevice
 from vat.errors import failure_of
-from vat.heap.messages import Outcome
+from vat.heap.messages import Call, Outcome
 
 
 class Clock:
@@ -188,6 +189,52 @@ def test_a_fork_in_the_middle_fails_once() -> None:
     answer = child.call("turn", "two")
     go(child)
     assert answer.value == "1"
+
+
+class Asks(Does):
+    """A tool device that wants a person's approval."""
+
+    @effect
+    async def run(self, effect: Effect, call: Any, approved: bool = False) -> Any:
+        if not approved:
+            raise ApprovalWanted("look")
+        return self.outputs[call["id"]]
+
+
+def waits_for_a_person() -> Driven:
+    driven = session(says("well", calls("a")), says("done"), says("done"), doing=Asks(a="of a"))
+    driven.call("turn", "go")
+    go(driven)
+    return driven
+
+
+def approve(driven: Driven, id: str) -> None:
+    """A person approves of a call."""
+    heap = driven.vat.heap
+    actor = next(actor for actor in heap.actors() if heap.state(actor).type == "keeve.approvals")
+    driven.note(driven.vat.take(Call(actor, "approve", freeze([id]))))
+
+
+def test_a_fork_of_a_turn_that_waits_for_a_person_goes_on_with_the_time_that_is_left() -> None:
+    driven = waits_for_a_person()
+    child = driven.fork()
+    assert child.stated("turn-failed") == []
+    [parents], [its] = ([entry[3] for _, entry in each.vat.heap.entries("effects")] for each in (driven, child))
+    assert its == parents
+    for each in (child, driven):
+        approve(each, "a")
+        go(each)
+        assert each.stated("turn-done")[0].keywords["output"] == "done"
+        assert each.open == []
+
+
+def test_a_fork_that_waits_for_a_person_ends_when_its_time_is_over() -> None:
+    driven = waits_for_a_person()
+    child = driven.fork()
+    rings(child)
+    assert child.stated("turn-done") == [fact("turn-done", 1, "s2", output="well", usage={}, limit="time")]
+    assert child.read("messages")[-1] == tool("a", NOT_RUN)
+    assert driven.stated("turn-done") == []
 
 
 @pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "long", True, None])
