@@ -12,7 +12,8 @@ import attrs
 
 from actors.approvals import Approver
 from actors.toolbox import Toolkeeper
-from vat.heap.heap import KEPT, Heap
+from vat.heap.entries import KEPT, SETTLER, STATE
+from vat.heap.heap import Heap
 from vat.objects.types import type_of
 
 _TYPES: Final = frozenset(type_of(cls).name for cls in (Approver, Toolkeeper))
@@ -47,7 +48,7 @@ def approvals_in(heap: Heap, session: str) -> Iterator[WaitingCall]:
             continue
         for _, stored in state.fields["_wanted"].items(loader=heap.page):
             entry = heap.find("promises", stored["promise"].id)
-            if entry is None or entry[0] >= KEPT or list(entry[3]) != ["actor", actor]:
+            if entry is None or entry[STATE] >= KEPT or list(entry[SETTLER]) != ["actor", actor]:
                 continue
             said: Any = heap.read(stored)
             function = said["call"]["function"]

@@ -12,7 +12,7 @@ from actors.session import Session
 from tests.actors.driving import Driven
 from tests.actors.scenes import Does, calls, says
 from vat.devices.devices import Effect, effect
-from vat.heap.heap import KEPT
+from vat.heap.entries import KEPT
 
 
 class Follows:

@@ -19,6 +19,7 @@ from vat.crank.sending import Sending
 from vat.crank.transaction import STATED
 from vat.crank.whole import whole
 from vat.errors import Refused
+from vat.heap.entries import Facet
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS, fact_key
 from vat.heap.refs import Ref
@@ -126,8 +127,8 @@ class Acting(Sending):
         found = None
         if isinstance(facet, values.Ref) and facet.session in (None, self.uid):
             here = found = self.heap.find("facets", facet.actor)
-            while here is not None and here[0] != target:
-                here = self.heap.find("facets", here[0])
+            while here is not None and here[Facet.TARGET] != target:
+                here = self.heap.find("facets", here[Facet.TARGET])
             found = None if here is None else found
         if found is None:
             raise Refused("only a ref that was narrowed from this one can be revoked: keep what narrow() gave you")

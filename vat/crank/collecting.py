@@ -19,8 +19,9 @@ from dataspace.values import Value
 from snapshots.leading import leading
 from snapshots.tree import Tree
 from vat.errors import NoSuchActor
+from vat.heap.entries import KEPT, PAYLOAD, REACTIONS, SETTLER, STATE, Facet, Then
 from vat.heap.fibers import ACTOR, WAITING
-from vat.heap.heap import KEPT, ROOT_ACTOR, Heap
+from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.opcodes import To
 from vat.heap.refs import Promise, Ref
 from vat.heap.stored import PLAIN
@@ -54,7 +55,7 @@ def unreached(heap: Heap, held: Held = Held()) -> tuple[list[int], list[int]]:  
     facets = [facet for facet, _ in heap.entries("facets")]
     actors = [actor for actor in sorted([*heap.actors(), *facets]) if actor not in walk.actors]
     promises = [
-        promise for promise, entry in heap.entries("promises") if entry[0] >= KEPT and promise not in walk.promises
+        promise for promise, entry in heap.entries("promises") if entry[STATE] >= KEPT and promise not in walk.promises
     ]
     return actors, promises
 
@@ -64,8 +65,8 @@ def owed_by(heap: Heap, actors: Iterable[int]) -> list[int]:
     gone = set(actors)
     return [
         promise
-        for promise, (state, _, _, settler, _) in heap.entries("promises")
-        if state < KEPT and settler[0] == "actor" and settler[1] in gone
+        for promise, entry in heap.entries("promises")
+        if entry[STATE] < KEPT and entry[SETTLER][0] == "actor" and entry[SETTLER][1] in gone
     ]
 
 
@@ -96,7 +97,7 @@ class _Walk:
         for _, (_, actor, _, _) in heap.entries("subscriptions"):
             self.actor(actor)
         for promise, entry in heap.entries("promises"):
-            if entry[0] < KEPT:
+            if entry[STATE] < KEPT:
                 self.promise(promise)
         for name in ("effects", "outbox"):
             self.tree(heap.system[name])
@@ -110,8 +111,8 @@ class _Walk:
                 continue
             facet = heap.find("facets", number)
             if facet is not None:
-                if not facet[3]:
-                    self.actor(facet[0])
+                if not facet[Facet.REVOKED]:
+                    self.actor(facet[Facet.TARGET])
                 continue
             try:
                 fields = heap.state(number).fields
@@ -123,12 +124,11 @@ class _Walk:
     def _promised(self, entry: Any) -> None:
         if entry is None:
             return
-        state, payload, reactions, _, _ = entry
-        if state >= KEPT:
-            self.value(payload)
-        for reaction in reactions:
+        if entry[STATE] >= KEPT:
+            self.value(entry[PAYLOAD])
+        for reaction in entry[REACTIONS]:
             if reaction[0] == To.THEN:
-                for actor in (reaction[1], reaction[3]):
+                for actor in (reaction[Then.KEPT_ACTOR], reaction[Then.BROKEN_ACTOR]):
                     if actor is not None:
                         self.actor(actor)
             self.value(reaction)

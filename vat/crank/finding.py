@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from dataspace.values import Value
 from vat.crank.acting import Acting
 from vat.errors import NoSuchMethod, Refused, Revoked, no_such_method
+from vat.heap.entries import REACTIONS, Then
 from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import To
 from vat.heap.refs import Ref
@@ -89,9 +90,9 @@ class Finding(Acting):
         """What an effect gave, marked as the reaction to its promise says that it takes it."""
         entry = self.heap.find("promises", promise)
         if outcome.succeeded and entry is not None:
-            for reaction in entry[2]:
-                if reaction[0] == To.THEN and reaction[2] is not None:
-                    found = self.known(reaction[1], reaction[2])
+            for reaction in entry[REACTIONS]:
+                if reaction[0] == To.THEN and reaction[Then.KEPT] is not None:
+                    found = self.known(reaction[Then.KEPT_ACTOR], reaction[Then.KEPT])
                     if isinstance(found, Method) and 0 in found.marks:
                         return found.marks[0](outcome.payload)
         return outcome.payload

@@ -1,6 +1,6 @@
 """Promises: made, waited for, followed, settled, and what reacts to them.
 
-A promise is an entry in the heap, `[state, payload, reactions, settler, held]`. It is pending, follows another one, or
+A promise is an entry in the heap (`vat.heap.entries`). It is pending, follows another one, or
 is settled: kept with a value, or broken with a failure. What waits for it is a list of *reactions*, each saying where
 the outcome goes (`vat.heap.opcodes.To`).
 
@@ -20,8 +20,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.transaction import Savepoint, Transaction
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
+from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE, Resend, Then, pending_outside
 from vat.heap.fibers import FIRST, METHOD, RESULT, WAITING
-from vat.heap.heap import KEPT, PENDING
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import NearMethod, Promise
@@ -58,8 +58,9 @@ class Promises(Transaction):
 
     def outcome(self, promise: values.Promise) -> Outcome | None:
         """What came of a promise; None before that."""
-        state, payload, *_ = self.entry(promise)
-        return Outcome(state == KEPT, payload) if state >= KEPT else None
+        entry = self.entry(promise)
+        state = entry[STATE]
+        return Outcome(state == KEPT, entry[PAYLOAD]) if state >= KEPT else None
 
     @whole
     def react(
@@ -110,21 +111,21 @@ class Promises(Transaction):
             return f"it is promise {goal}"
         find = self.heap.find
         entry = find("promises", promise)
-        if entry is None or (entry[0] == PENDING and entry[3][0] in ("effect", "send")):
+        if entry is None or pending_outside(entry):
             return None
         came: dict[int, tuple[int, str]] = {goal: (0, "")}
         todo = [goal]
         while todo:
             here = todo.pop()
             entry = find("promises", here)
-            for reaction in () if entry is None else entry[2]:
+            for reaction in () if entry is None else entry[REACTIONS]:
                 kind = reaction[0]
                 if kind == To.FOLLOW:
                     then, how = reaction[1], "follows"
                 elif kind == To.THEN:
-                    then, how = reaction[7], "comes of a reaction to"
+                    then, how = reaction[Then.RESULT], "comes of a reaction to"
                 elif kind == To.RESEND:
-                    then, how = reaction[5], "comes of a message that is to carry"
+                    then, how = reaction[Resend.RESULT], "comes of a message that is to carry"
                 elif kind == To.FIBER:
                     fiber = find("fibers", reaction[1])
                     then, how = fiber[RESULT], f"comes of fiber {reaction[1]} ({fiber[METHOD]}), which waits for"
@@ -145,13 +146,13 @@ class Promises(Transaction):
 
     def _nothing_holds(self, promise: int) -> bool:
         """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
-        _, _, reactions, _, held = self.heap.find("promises", promise)
+        entry = self.heap.find("promises", promise)
         answer = self.answer
         return not (
-            held
+            entry[HELD]
             or promise in self.watched
             or (isinstance(answer, Promise) and answer.id == promise)
-            or any(reaction[0] in _HOLDING for reaction in reactions)
+            or any(reaction[0] in _HOLDING for reaction in entry[REACTIONS])
             or self.heap.find("owned", promise) is not None
         )
 
@@ -164,10 +165,10 @@ class Promises(Transaction):
         while settling:
             promise, outcome = settling[0]
             entry = self.heap.find("promises", promise)
-            if entry is not None and entry[0] < KEPT:
+            if entry is not None and entry[STATE] < KEPT:
                 self.note(Op.FULFILLED if outcome.succeeded else Op.BROKE, promise, outcome.payload)
                 self.settled.append((promise, outcome))
-                for reaction in entry[2]:
+                for reaction in entry[REACTIONS]:
                     self.pass_on(reaction, outcome)
             settling.popleft()
 

@@ -19,7 +19,7 @@ from vat.crank.transaction import HERE, OUTWARD
 from vat.crank.whole import whole
 from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
-from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PENDING
+from vat.heap.entries import BROKEN, KEPT, PAYLOAD, PENDING, SETTLER, STATE, root_of
 from vat.heap.indexes import effect_of
 from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import Op, To
@@ -137,12 +137,12 @@ class Sending(Promises):
         return kept, named
 
     def carried(self, promise: values.Promise, depth: int = 0) -> Value:
-        state, payload, *_ = self.entry(promise)
-        if state < KEPT:
+        entry = self.entry(promise)
+        if entry[STATE] < KEPT:
             raise _Unsettled(promise)
-        if state == BROKEN:
-            raise _Broken(payload)
-        return self._left(payload, depth)
+        if entry[STATE] == BROKEN:
+            raise _Broken(entry[PAYLOAD])
+        return self._left(entry[PAYLOAD], depth)
 
     def _left(self, stored: Value, depth: int = 0) -> Value:
         """A stored value as it leaves: the very same when there is nothing in it to change."""
@@ -240,26 +240,19 @@ class Sending(Promises):
 
     def give_up(self, promise: int, failure: Outcome) -> bool:
         """Give up the effects and fibers that a promise waits for."""
-        entry = self.heap.find("promises", promise)
-        while entry is not None and entry[0] == FOLLOWING:
-            promise = entry[1]
-            entry = self.heap.find("promises", promise)
-        if entry is None or entry[0] != PENDING:
+        root, entry = root_of(self.heap, promise)
+        if entry is None or entry[STATE] != PENDING:
             return False
-        settler = entry[3]
+        settler = entry[SETTLER]
         if settler[0] == "fiber":
             return self.throw(settler[1], failure)
-        if settler[0] == "reaction" and len(settler) > 1:
-            return self.give_up(settler[1], failure)
-        if settler[0] == "actor":  # who owes it is told by `owes`
-            self.settle(promise, failure)
-            return True
-        number = effect_of(self.heap, promise)
-        if number is None:
-            return False
-        self.do(Op.ENDED, number)
-        self.cancelled.append(number)
-        self.settle(promise, failure)
+        if settler[0] != "actor":  # who owes it is told by `owes`
+            number = effect_of(self.heap, root)
+            if number is None:
+                return False
+            self.do(Op.ENDED, number)
+            self.cancelled.append(number)
+        self.settle(root, failure)
         return True
 
     def throw(self, fiber: int, failure: Outcome) -> bool:

@@ -24,6 +24,7 @@ from vat.crank.deliveries import Delivery, Resume
 from vat.crank.powers import Powers
 from vat.crank.whole import whole
 from vat.errors import OutsideCrank, ReadOnly
+from vat.heap.entries import HELD
 from vat.heap.heap import COUNTERS, ROOT_ACTOR, Heap
 from vat.heap.messages import NOBODY, Asker, Outcome
 from vat.heap.opcodes import Op
@@ -342,7 +343,7 @@ class Transaction:
         entry = self.heap.find("promises", promise.id)
         if entry is None:
             raise NotAValue("", type(promise), f"promise {promise.id} is over, and nothing has kept what came of it")
-        if not entry[4]:
+        if not entry[HELD]:
             self.note(Op.HELD, promise.id)
         return Promise(promise.id)
 

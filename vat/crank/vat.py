@@ -20,7 +20,7 @@ from vat.crank.powers import Powers
 from vat.crank.transaction import INWARD
 from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, Refused
-from vat.heap.heap import PENDING
+from vat.heap.entries import Effect, pending_outside
 from vat.heap.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
@@ -131,6 +131,7 @@ class Vat(Upkeep):
     def _let_wait(self, call: Call, promise: Promise) -> None:
         if call.reply is not None:
             self.waiters.setdefault(promise.id, []).append(call.reply)
+            call.waits = promise.id
 
     def repeated(self, call: Call) -> Step | None:
         """The answer of the first time to a request that was made before; None for a new one.
@@ -231,7 +232,7 @@ class Vat(Upkeep):
         entry = self.heap.find("effects", message.effect)
         if entry is None:  # it was settled before, or belongs to a parent
             return Step(None)
-        device, method, promise = entry[1], entry[2], entry[5]
+        device, method, promise = entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.PROMISE]
         outcome = message.outcome._replace(payload=self.crank.marked(promise, message.outcome))
         said = {"effect": message.effect}
         return self._come_to(
@@ -276,11 +277,7 @@ class Vat(Upkeep):
         self._begin(Asker("runtime", "fork")).message = FrozenDict({"detach": True})
         # Between cranks a promise that is pending waits for an effect, or for another vat. What reacts to one or
         # follows one comes to its end through it.
-        waiting = [
-            promise
-            for promise, entry in heap.entries("promises")
-            if entry[0] == PENDING and entry[3][0] in ("effect", "send")
-        ]
+        waiting = [promise for promise, entry in heap.entries("promises") if pending_outside(entry)]
         crank.note(Op.DETACHED, self.seq + 1)
         crank.subscriptions = True
         failure = crank.failed(Forked(f"this was asked by {self.id!r}'s parent before the fork; ask again from here"))

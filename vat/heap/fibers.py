@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from dataspace.values import FrozenList
 from vat.heap import indexes
-from vat.heap.heap import BROKEN, KEPT, Heap
+from vat.heap.entries import BROKEN, KEPT, REACTIONS, STATE, with_reactions
+from vat.heap.heap import Heap
 from vat.heap.opcodes import To
-from vat.heap.stored import listed
 
 ALL, FIRST, EVERY = range(3)
 """What ends a wait: all are settled; one is; all have values, or one is broken. Numbers are for ever."""
@@ -55,9 +55,9 @@ def suspended(
     heap.keep("fibers", fiber, entry)
     reaction = FrozenList([_TO, fiber])
     for promise in waiting[1:]:
-        state, payload, reactions, settler, held = heap.find("promises", promise)
-        if state < KEPT:
-            heap.keep("promises", promise, listed([state, payload, listed([*reactions, reaction]), settler, held]))
+        awaited = heap.find("promises", promise)
+        if awaited[STATE] < KEPT:
+            heap.keep("promises", promise, with_reactions(awaited, [*awaited[REACTIONS], reaction]))
     for promise in kept:
         indexes.owns(heap, fiber, promise)
         heap.keep("owned", promise, fiber)
@@ -81,12 +81,12 @@ def returned(heap: Heap, fiber: int, let_go: Sequence[int]) -> None:
 def _ignored(heap: Heap, fiber: int, promise: int) -> bool:
     """A fiber waits for a promise no more. Whether that is settled."""
     entry = heap.find("promises", promise)
-    if entry is None or entry[0] >= KEPT:
+    if entry is None or entry[STATE] >= KEPT:
         return True
-    state, payload, reactions, settler, held = entry
+    reactions = entry[REACTIONS]
     others = [reaction for reaction in reactions if reaction[0] != _TO or reaction[1] != fiber]
     if len(others) < len(reactions):
-        heap.keep("promises", promise, listed([state, payload, listed(others), settler, held]))
+        heap.keep("promises", promise, with_reactions(entry, others))
     return False
 
 
@@ -103,7 +103,7 @@ def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
 def outcomes(heap: Heap, waiting: Sequence[int]) -> list[Sequence[Any] | None]:
     """The entries of the promises that are waited for; None for those without an outcome."""
     found = [heap.find("promises", promise) for promise in waiting[1:]]
-    return [None if entry is None or entry[0] < KEPT else entry for entry in found]
+    return [None if entry is None or entry[STATE] < KEPT else entry for entry in found]
 
 
 def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
@@ -112,4 +112,4 @@ def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
         return True
     if mode == ALL:
         return False
-    return any(entry is not None and (mode == FIRST or entry[0] == BROKEN) for entry in outcomes)
+    return any(entry is not None and (mode == FIRST or entry[STATE] == BROKEN) for entry in outcomes)

@@ -19,23 +19,24 @@ from snapshots.nodes import Node, PageRef
 from snapshots.pages import BadPage, decode_tree
 from snapshots.tree import Tree
 from vat.errors import NoSuchActor
+from vat.heap.entries import HELD, KEPT, STATE
 from vat.heap.refs import Promise, Ref
 
 ROOT_ACTOR: Final = 1
 """The id of a session's first actor, which `host.get` refers to."""
 
-SYSTEM: Final[dict[str, type[Tree]]] = {
-    "promises": MapTree,  # id -> [state, payload, reactions, settler, held]
+SYSTEM: Final[dict[str, type[Tree]]] = {  # where there is more than one value, `vat.heap.entries` has the places
+    "promises": MapTree,  # id -> a promise
     "requests": MapTree,  # principal and request id -> [digest of the content, promise | None, ok, payload]
     "outbox": MapTree,  # number -> [uid, message]
     "awaiting": MapTree,  # promise -> the uid of the vat that is to settle it
     "senders": MapTree,  # uid -> the number of its last message
-    "effects": MapTree,  # number -> [id, device, method, args, keywords, promise, started]
+    "effects": MapTree,  # number -> an effect
     "handed": SetTree,  # actors that others may refer to
-    "facets": MapTree,  # actor id of a narrowed ref -> [target, methods | None, read only, revoked]
+    "facets": MapTree,  # actor id of a narrowed ref -> what it reaches
     "facts": MapTree,  # handle of what may be retracted -> whether it is presence
     "subscriptions": MapTree,  # number -> [pattern, actor, method, cursor]
-    "fibers": MapTree,  # number -> [actor, method, version, promise, seq, operation, [mode, promises…], parts]
+    "fibers": MapTree,  # number -> a fiber (`vat.heap.fibers`)
     "owned": MapTree,  # promise -> the fiber that it is kept for
 }
 
@@ -47,9 +48,6 @@ COUNTERS: Final = ("actor", "promise", "message", "effect", "subscription", "fib
 
 LIFE: Final = ("forking", "born", "swept")
 """What else is remembered. See the properties of these names."""
-
-PENDING, FOLLOWING, KEPT, BROKEN = range(4)
-"""States of a promise."""
 
 _ABSENT: Final = object()
 
@@ -276,7 +274,7 @@ class Heap:
         """The record is complete: nothing of it is undone any more."""
         for promise in self._loose:
             entry = self.find("promises", promise)
-            if entry is not None and entry[0] >= KEPT and not entry[4] and self.find("owned", promise) is None:
+            if entry is not None and entry[STATE] >= KEPT and not entry[HELD] and self.find("owned", promise) is None:
                 self.drop("promises", promise)
         self._loose.clear()
         self._undo.clear()

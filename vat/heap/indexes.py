@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vat.heap.entries import Effect
 from vat.heap.heap import Heap
 
 
@@ -20,7 +21,7 @@ def effect_of(heap: Heap, promise: int) -> int | None:
     """The number of the open effect that is to settle a promise, if there is one. Costs all open ones, once."""
     index = heap.indexes.get("effects")
     if index is None:
-        index = {entry[5]: number for number, entry in heap.entries("effects")}
+        index = {entry[Effect.PROMISE]: number for number, entry in heap.entries("effects")}
         heap.put(heap.indexes, "effects", index)
     return index.get(promise)
 
@@ -36,7 +37,7 @@ def effect_ended(heap: Heap, number: int) -> None:
     """An effect is about to go."""
     index = heap.indexes.get("effects")
     if index is not None and (entry := heap.find("effects", number)) is not None:
-        heap.take(index, entry[5])
+        heap.take(index, entry[Effect.PROMISE])
 
 
 def effects_gone(heap: Heap) -> None:

@@ -16,6 +16,7 @@ import attrs
 
 from dataspace.errors import KeeveError
 from dataspace.values import CELLED, Blob, CelledBlob, CellRef, FrozenDict, FrozenList, Text, Value, freeze
+from vat.heap.entries import Effect
 from vat.heap.heap import Heap, Memory
 
 LONGEST_REQUEST: Final = 1000
@@ -63,7 +64,7 @@ def asker_of(message: Mapping[str, Any], heap: Heap) -> Asker:
     """Who sent the message of a record, from what that says; `heap` is the one before it."""
     if "effect" in message:
         effect = heap.find("effects", message["effect"])
-        return Asker("device", f"device:{'' if effect is None else effect[1]}")
+        return Asker("device", f"device:{'' if effect is None else effect[Effect.DEVICE]}")
     if "subscription" in message:
         return Asker("dataspace", "observe")
     if "detach" in message:
@@ -96,6 +97,8 @@ class Call:
     """Of what the client sent, where the message has a request id."""
     sender: tuple[bytes, int, int] | None = None
     reply: Reply | None = None
+    waits: int | None = None
+    """The promise that its caller waits for, once it has been taken and does."""
 
 
 @attrs.define(eq=False)

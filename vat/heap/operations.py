@@ -18,7 +18,8 @@ from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from vat.heap import fibers, indexes
-from vat.heap.heap import BROKEN, FOLLOWING, KEPT, PARENTAL, PENDING, Heap, State
+from vat.heap.entries import BROKEN, FOLLOWING, HELD, KEPT, PENDING, REACTIONS, Effect, with_reactions
+from vat.heap.heap import PARENTAL, Heap, State
 from vat.heap.opcodes import Op, To
 from vat.heap.stored import listed
 
@@ -81,28 +82,27 @@ def _made(heap: Heap, promise: int, settler: Any) -> None:
 def _held(heap: Heap, promise: int) -> None:
     entry = heap.find("promises", promise)
     if entry is not None:
-        heap.keep("promises", promise, listed([*entry[:4], True]))
+        heap.keep("promises", promise, listed([*entry[:HELD], True]))
 
 
 def _follows(heap: Heap, promise: int, other: int) -> None:
     entry = heap.find("promises", promise)
-    heap.keep("promises", promise, listed([FOLLOWING, other, *entry[2:]]))
+    heap.keep("promises", promise, listed([FOLLOWING, other, *entry[REACTIONS:]]))
 
 
 def _passed(heap: Heap, promise: int, other: int) -> None:
-    waiting = heap.find("promises", promise)[2]
-    state, payload, reactions, settler, held = heap.find("promises", other)
+    waiting = heap.find("promises", promise)[REACTIONS]
+    entry = heap.find("promises", other)
     heap.drop("promises", promise)
-    heap.keep("promises", other, listed([state, payload, listed([*reactions, *waiting]), settler, held]))
+    heap.keep("promises", other, with_reactions(entry, [*entry[REACTIONS], *waiting]))
     for reaction in waiting:
         if reaction[0] == To.FOLLOW:
             _follows(heap, reaction[1], other)
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
-    state, payload, reactions, settler, held = heap.find("promises", promise)
-    entry = listed([state, payload, listed([*reactions, reaction]), settler, held])
-    heap.keep("promises", promise, entry)
+    entry = heap.find("promises", promise)
+    heap.keep("promises", promise, with_reactions(entry, [*entry[REACTIONS], reaction]))
 
 
 def _fulfilled(heap: Heap, promise: int, value: Any) -> None:
@@ -114,7 +114,7 @@ def _broke(heap: Heap, promise: int, failure: Any) -> None:
 
 
 def _settled(heap: Heap, promise: int, state: int, payload: Any) -> None:
-    held = heap.find("promises", promise)[4]
+    held = heap.find("promises", promise)[HELD]
     heap.drop("awaiting", promise)
     heap.keep("promises", promise, listed([state, payload, FrozenList(), None, held]))
     if not held:
@@ -163,7 +163,7 @@ def _wanted(
 
 def _started(heap: Heap, number: int) -> None:
     entry = heap.find("effects", number)
-    heap.keep("effects", number, listed([*entry[:6], True]))
+    heap.keep("effects", number, listed([*entry[: Effect.STARTED], True]))
 
 
 def _ended(heap: Heap, number: int) -> None:
@@ -236,10 +236,9 @@ def _detached(heap: Heap, seq: int) -> None:
         heap.put(heap.system, name, type(heap.system[name])())
     indexes.effects_gone(heap)
     for promise, entry in heap.entries("promises"):
-        state, payload, reactions, settler, held = entry
-        own = [reaction for reaction in reactions if reaction[0] not in (To.ANSWER, To.REPLY)]
-        if len(own) < len(reactions):
-            heap.keep("promises", promise, listed([state, payload, listed(own), settler, held]))
+        own = [reaction for reaction in entry[REACTIONS] if reaction[0] not in (To.ANSWER, To.REPLY)]
+        if len(own) < len(entry[REACTIONS]):
+            heap.keep("promises", promise, with_reactions(entry, own))
     heap.live("forking", 0)
     heap.live("born", seq)
 

@@ -14,8 +14,9 @@ from typing import Final, Literal
 import attrs
 
 from dataspace.catalog.recent import SessionRow
+from vat.heap.entries import KEPT, REACTIONS, SETTLER, STATE, Effect, root_of
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, PARTS, SEQ, VERSION, WAITING
-from vat.heap.heap import FOLLOWING, KEPT, Heap
+from vat.heap.heap import Heap
 from vat.heap.opcodes import To
 from vat.heap.restore import Lineage
 
@@ -60,7 +61,7 @@ class WaitingFiber:
 
 def fibers_in(heap: Heap, row: SessionRow, lineage: Lineage) -> Iterator[WaitingFiber]:
     """The fibers of a session whose heap and lineage these are. Costs the open effects, and a record for each fiber."""
-    effects = {entry[5]: number for number, entry in heap.entries("effects")}
+    effects = {entry[Effect.PROMISE]: number for number, entry in heap.entries("effects")}
     for number, entry in heap.entries("fibers"):
         mode, *waits = entry[WAITING]
         sources = [source_of(heap, promise, effects) for promise in waits]
@@ -81,32 +82,22 @@ def fibers_in(heap: Heap, row: SessionRow, lineage: Lineage) -> Iterator[Waiting
 
 def source_of(heap: Heap, promise: int, effects: dict[int, int]) -> Source | None:
     """What settles a promise; None if it is settled. `effects` are the open ones, by the promise of each."""
-    here = promise
-    while True:
-        entry = heap.find("promises", here)
-        if entry is None:
-            return Source(here, "message")
-        state, payload, _, settler, _ = entry
-        if state >= KEPT:
-            return None
-        if state == FOLLOWING:
-            here = payload
-        elif settler[0] == "reaction":
-            here = settler[1]
-        elif settler[0] == "effect" and here in effects:
-            return Source(here, "effect", effects[here])
-        elif settler[0] in ("fiber", "actor"):
-            return Source(here, settler[0], settler[1])
-        else:
-            uid = heap.find("awaiting", here)
-            return Source(here, "message" if uid is None else "session", uid=uid or b"")
+    root, entry = root_of(heap, promise)
+    if entry is None:
+        return Source(root, "message")
+    if entry[STATE] >= KEPT:
+        return None
+    kind, *which = entry[SETTLER]
+    if kind == "effect" and root in effects:
+        return Source(root, "effect", effects[root])
+    if kind in ("fiber", "actor"):
+        return Source(root, kind, *which)
+    uid = heap.find("awaiting", root)
+    return Source(root, "message" if uid is None else "session", uid=uid or b"")
 
 
 def askers_in(heap: Heap) -> set[bytes]:
     """The uids of other sessions that wait for this one's answers. Costs all promises."""
     return {
-        reaction[1]
-        for _, (_, _, reactions, _, _) in heap.entries("promises")
-        for reaction in reactions
-        if reaction[0] == To.REPLY
+        reaction[1] for _, entry in heap.entries("promises") for reaction in entry[REACTIONS] if reaction[0] == To.REPLY
     }

@@ -20,6 +20,7 @@ from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
 from vat.crank.vat import Step, Vat
 from vat.errors import Deleted, failure_of, gone
+from vat.heap.entries import REACTIONS
 from vat.heap.messages import UNIVERSAL, Call, Outcome, Settled
 from vat.heap.opcodes import To
 from vat.host.carrying import arriving
@@ -165,7 +166,7 @@ class Mail:
     def bury(self, vat: Vat) -> None:
         """A session has been deleted: what others wait for from it never comes."""
         for _, entry in list(vat.heap.system["promises"].items(loader=vat.heap.page)):
-            for reaction in entry[2]:
+            for reaction in entry[REACTIONS]:
                 if reaction[0] == To.REPLY:
                     self._never(reaction[1], reaction[2], vat.uid, gone(vat.id))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dataspace import values
 from vat.errors import PromiseGone, Refused
-from vat.heap.heap import KEPT
+from vat.heap.entries import KEPT, SETTLER, STATE
 from vat.heap.messages import Outcome
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor
@@ -34,10 +34,10 @@ def owe(actor: Actor) -> Promise:
 def owes(actor: Actor, promise: values.Promise) -> bool:
     """Whether this actor has yet to settle that promise: it owes it, and nobody has given up waiting."""
     try:
-        state, _, _, settler, _ = actor._crank.entry(promise)
+        entry = actor._crank.entry(promise)
     except PromiseGone:
         return False
-    return bool(state < KEPT and list(settler) == ["actor", actor._actor])
+    return bool(entry[STATE] < KEPT and list(entry[SETTLER]) == ["actor", actor._actor])
 
 
 def pay(actor: Actor, promise: values.Promise, value: Any = None) -> None:

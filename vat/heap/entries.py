@@ -1,0 +1,80 @@
+"""Entries of the heap's own collections: what stands at which place of them. Those of fibers are in `vat.heap.fibers`.
+
+A *promise* is pending, follows another one, or is settled. Its settler says who will settle it: `[effect, …]`,
+`[send]`, `[reaction, promise]`, `[fiber, number]` or `[actor, id]`; what waits for it is a list of reactions, each of
+which begins with one of `vat.heap.opcodes.To`.
+
+The one rule: places are part of the format. They are never given a new meaning; what is new comes at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from vat.heap.stored import listed
+
+PENDING, FOLLOWING, KEPT, BROKEN = range(4)
+"""States of a promise."""
+
+STATE, PAYLOAD, REACTIONS, SETTLER, HELD = range(5)
+"""The places of a promise. Its payload is its value, what broke it, or the promise that it follows; it is held when
+something in the heap refers to it."""
+
+
+class Effect:
+    """The places of an effect without an outcome. Keywords are pairs."""
+
+    ID, DEVICE, METHOD, ARGS, KEYWORDS, PROMISE, STARTED = range(7)
+
+
+class Facet:
+    """The places of a narrowed ref. No methods are all of them."""
+
+    TARGET, METHODS, READ_ONLY, REVOKED = range(4)
+
+
+class Then:
+    """The places of a reaction that calls a method (`To.THEN`)."""
+
+    KEPT_ACTOR, KEPT, BROKEN_ACTOR, BROKEN, ARGS, KEYWORDS, RESULT = range(1, 8)
+
+
+class Resend:
+    """The places of a message that waits for a promise that it is to carry (`To.RESEND`)."""
+
+    REF, METHOD, ARGS, KEYWORDS, RESULT = range(1, 6)
+
+
+_OUTSIDE: Final = ("effect", "send")
+
+
+class Finds(Protocol):
+    """Has the entries: a heap."""
+
+    def find(self, name: str, key: int) -> Any: ...
+
+
+def pending_outside(entry: Sequence[Any]) -> bool:
+    """Whether a promise waits for what is to come from outside, or for a message on its way."""
+    return bool(entry[STATE] == PENDING and entry[SETTLER][0] in _OUTSIDE)
+
+
+def with_reactions(entry: Sequence[Any], reactions: Iterable[Any]) -> Sequence[Any]:
+    """The entry of a promise for which that waits."""
+    state, payload, _, settler, held = entry
+    return listed([state, payload, listed(reactions), settler, held])
+
+
+def root_of(heap: Finds, promise: int) -> tuple[int, Sequence[Any] | None]:
+    """What a promise comes down to: the one at the end of those that it follows or comes of, and its entry, if any."""
+    while True:
+        entry = heap.find("promises", promise)
+        if entry is None:
+            return promise, None
+        if entry[STATE] == FOLLOWING:
+            promise = entry[PAYLOAD]
+        elif entry[STATE] == PENDING and entry[SETTLER][0] == "reaction":
+            promise = entry[SETTLER][1]
+        else:
+            return promise, entry
