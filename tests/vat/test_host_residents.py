@@ -122,6 +122,61 @@ async def test_who_waits_for_a_promise_keeps_the_session_in_memory(world: World)
         assert answers == ["again 1"]
 
 
+@pytest.mark.parametrize("taken", [True, False], ids=["that waits", "not taken yet"])
+async def test_who_was_cancelled_keeps_no_session_in_memory(
+    world: World, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 39: memory is bounded by what is active, and not by who has been there."""
+    world.tool.open = False
+    async with world.host(vats=1) as host:
+        w = await host.spawn(Worker, "w")
+
+        async def ask() -> None:
+            await w.work("again", 1)
+
+        async with trio.open_nursery() as nursery:
+            if not taken:
+                post = host._engine.turns.post
+
+                def at_once(uid: bytes, job: Job) -> None:
+                    post(uid, job)
+                    nursery.cancel_scope.cancel()
+
+                monkeypatch.setattr(host._engine.turns, "post", at_once)
+            nursery.start_soon(ask)
+            await settled(host)
+            nursery.cancel_scope.cancel()
+        monkeypatch.undo()
+        await settled(host)
+        for number in range(5):
+            await host.spawn(Counter, str(number))
+        assert host._engine.residents.get(w._uid) is None
+        world.tool.gate.set()
+        await settled(host)
+        assert await w.results == ["again 1"]
+
+
+async def test_others_who_wait_for_the_same_are_answered(world: World) -> None:
+    world.tool.open = False
+    async with world.host() as host:
+        w = await host.spawn(Worker, "w")
+        answers: list[Any] = []
+
+        async def ask(scope: trio.CancelScope) -> None:
+            with scope:
+                answers.append(await w.work("again", 1, request="r"))
+
+        async with trio.open_nursery() as nursery:
+            scopes = [trio.CancelScope() for _ in range(3)]
+            for scope in scopes:
+                nursery.start_soon(ask, scope)
+            await settled(host)
+            scopes[1].cancel()
+            await settled(host)
+            world.tool.gate.set()
+        assert answers == ["again 1", "again 1"]
+
+
 async def test_what_is_on_its_way_keeps_the_session_in_memory(world: World) -> None:
     async with world.host(vats=0) as host, trio.open_nursery() as nursery:
         s = await host.spawn(Counter, "s")

@@ -98,6 +98,15 @@ class Resident:
             return False
         return self.vat is None or not self.vat.waiters
 
+    def forget(self, promise: int, reply: Reply) -> None:
+        """A caller waits for a promise no more."""
+        for waiters in (self.waiters, {} if self.vat is None else self.vat.waiters):
+            replies = waiters.get(promise, [])
+            if reply in replies:
+                replies.remove(reply)
+                if not replies:
+                    del waiters[promise]
+
 
 class Residents:
     """The residents by uid, the least recently used first; at most `limit` of them, as far as they are idle."""
