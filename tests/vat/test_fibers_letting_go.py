@@ -49,10 +49,10 @@ async def letting_go(me: Agent, which: Any) -> None:
 @pytest.mark.parametrize("which", [gathers, waits_for_one, waits_some_time])
 def test_what_failed_keeps_no_promise(world, which):
     @script
-    async def failing(me: Agent) -> None:
+    async def failing_later(me: Agent) -> None:
         await letting_go(me, which)
 
-    world.go("failing")
+    world.go("failing_later")
     kept = [promise for promise, _ in world.agent.heap.entries("owned")]
     world.give(error="no", effect=1)
     (ended,) = [op for op in operations(world.agent.records[-1]) if op[0] == Op.SUSPENDED][-1:]
