@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.errors import KeeveError
 from dataspace.log.files import DiskFull
 from dataspace.observe.dataspace import ObserverFailed
 from tests.vat.hosts import Counter, Watcher, World, settled
@@ -234,3 +235,42 @@ async def test_an_event_that_could_not_be_recorded_is_not_passed_over_at_a_stop(
     async with either.host() as host:
         await settled(host)
         assert await (await host.get("w")).heard == [["s1", "z"]]
+
+
+@pytest.mark.parametrize("error", [KeeveError("not now"), ValueError("a mistake")], ids=["ours", "another"])
+@pytest.mark.parametrize("where", ["reading", "bringing"])
+async def test_a_subscription_that_failed_reads_on_later(
+    world: World, error: Exception, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world.host(retry=0.01) as host:
+        await host.spawn(Counter, "s1")
+        w = await host.spawn(Watcher, "w")
+        await w.watch(SAID)
+        await said(host, "a")
+        await settled(host)
+        subscriptions = host._engine.subscriptions
+        tried = 0
+        often = trio.Event()
+
+        def fails(*_: Any, **how: Any) -> Any:
+            nonlocal tried
+            tried += 1
+            if tried == 3:
+                often.set()
+            raise error
+
+        if where == "reading":
+            monkeypatch.setattr("dataspace.observe.search.Search.said", fails)
+        else:
+            monkeypatch.setattr(subscriptions, "_done", fails)
+        await said(host, "b")
+        with trio.fail_after(10):
+            await often.wait()
+        assert str(error) in caplog.text
+        monkeypatch.undo()
+        await said(host, "c")
+        with trio.fail_after(10):
+            while len(await w.heard) < 3:
+                await trio.lowlevel.checkpoint()
+        assert await w.heard == [["s1", "a"], ["s1", "b"], ["s1", "c"]]
+        assert len(subscriptions._tasks) == 1

@@ -238,15 +238,8 @@ class Engine:
         try:
             return await waiter.wait()
         except BaseException:
-            self._abandoned(uid, call)
+            self.residents.abandoned(uid, call)
             raise
-
-    def _abandoned(self, uid: bytes, call: Call) -> None:
-        """Nobody waits for a call's answer any more: that is no reason to keep its session in memory."""
-        resident = self.residents.get(uid)
-        if resident is not None and call.waits is not None and call.reply is not None:
-            resident.forget(call.waits, call.reply)
-        call.reply = None
 
     @trio.lowlevel.enable_ki_protection
     async def ask_vat(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dataspace.errors import KeeveError
 from vat.crank.vat import Step, Vat
 from vat.heap.memory import VatMemory
-from vat.heap.messages import Message, Reply
+from vat.heap.messages import Call, Message, Reply
 
 GLANCES: Final = 256
 """How many residents are looked at in one search for idle ones."""
@@ -127,6 +127,13 @@ class Residents:
         else:
             self._by_uid.move_to_end(uid)
         return found
+
+    def abandoned(self, uid: bytes, call: Call) -> None:
+        """Nobody waits for a call's answer any more: that is no reason to keep its session in memory."""
+        resident = self.get(uid)
+        if resident is not None and call.waits is not None and call.reply is not None:
+            resident.forget(call.waits, call.reply)
+        call.reply = None
 
     def drop(self, resident: Resident) -> None:
         """A resident leaves memory, whatever is on its way."""

@@ -31,6 +31,9 @@ log = logging.getLogger("keeve")
 FAR: Final = 1000
 """Positions that a cursor moves before it is worth a note that nothing between them concerned it."""
 
+LONGEST_PAUSE: Final = 60.0
+"""Seconds after which one that fails again and again is tried again, at most."""
+
 
 class Subscriptions:
     """Reads for actors that observe. `done` does a job of a session, and returns when it is durable."""
@@ -90,27 +93,35 @@ class Subscriptions:
             self._readings.pop(key, None)
 
     async def _read(self, uid: bytes, number: int, pattern: str, cursor: str, scope: trio.CancelScope) -> None:
-        after: Any = cursor if cursor == "start" else None
+        """Read on until cancelled: whatever goes wrong, again from the last event that was recorded."""
+        key, pause = (uid, number), self._retry
         with scope:
             try:
-                after = after or Cursor.parse(cursor)
-                reading = self._dataspace.observe(pattern, after=after, marks=True)
-                self._readings[uid, number] = reading
-                async for item in reading:
-                    if isinstance(item, Event):
-                        self._readings.pop((uid, number), None)
-                        await self._bring(uid, Observed(number, event_value(item), str(item.cursor)))
-                        if self._tasks.get((uid, number)) is scope:
-                            self._readings[uid, number] = reading
-                    elif isinstance(item, Unreadable):
-                        log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
-            except KeeveError as error:
-                log.warning("session %s: its subscription %d stopped: %s", uid.hex(), number, error)
-            except Exception:
-                log.exception("session %s: its subscription %d stopped", uid.hex(), number)
+                while True:
+                    begun = cursor
+                    try:
+                        after: Any = cursor if cursor == "start" else Cursor.parse(cursor)
+                        reading = self._readings[key] = self._dataspace.observe(pattern, after=after, marks=True)
+                        async for item in reading:
+                            if isinstance(item, Event):
+                                self._readings.pop(key, None)
+                                await self._bring(uid, Observed(number, event_value(item), str(item.cursor)))
+                                cursor = str(item.cursor)
+                                if self._tasks.get(key) is scope:
+                                    self._readings[key] = reading
+                            elif isinstance(item, Unreadable):
+                                log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
+                    except Exception as error:
+                        self._readings.pop(key, None)
+                        pause = self._retry if cursor != begun else min(2 * pause, LONGEST_PAUSE)
+                        # A `KeeveError` says in its message what is wrong; of any other the message may say little.
+                        trace = None if isinstance(error, KeeveError) else error
+                        what = "session %s: its subscription %d stopped, and reads on in %g s: %s"
+                        log.warning(what, uid.hex(), number, pause, error, exc_info=trace)
+                        await trio.sleep(pause)
             finally:
-                if self._tasks.get((uid, number)) is scope:
-                    del self._tasks[uid, number]
+                if self._tasks.get(key) is scope:
+                    del self._tasks[key]
 
     async def _bring(self, uid: bytes, message: Observed) -> None:
         while True:
