@@ -69,7 +69,7 @@ async def test_memory_is_bounded_by_what_is_active(world: World) -> None:
             most = max(most, len(residents))
             assert number % 1000 or cache.statistics().size <= 200_000
         assert most <= 51
-        assert len(host._engine.commits) == 0
+        assert not host._engine.commits.busy
         assert len(host._engine.mail._stuck) == len(host._engine.errands._running) == 0
         for number in range(0, 10_000, 999):
             assert await refs[number].count == 1
@@ -95,7 +95,7 @@ async def test_ten_thousand_at_once_are_served_and_leave(world: World) -> None:
 
 async def test_a_session_leaves_and_comes_back_as_it_was(either: World) -> None:
     """Invariant 8: The same run with evictions and reloads ends with the same answers as without."""
-    async with either.host(vats=1, first_snapshot=4, snapshot_cranks=6) as host:
+    async with either.host(vats=1, first_snapshot=4, snapshot_records=6) as host:
         a, b = await host.spawn(Counter, "a"), await host.spawn(Counter, "b")
         for number in range(1, 31):
             assert await a.add(f"a{number}") == number

@@ -46,13 +46,11 @@ class Records(Protocol):
 class VatMemory:
     """The memory of one vat (`vat.heap.heap.Memory`)."""
 
-    __slots__ = ("_cache", "_records", "loads", "trouble")
+    __slots__ = ("_cache", "_records", "trouble")
 
     def __init__(self, records: Records, cache: PageCache) -> None:
         self._records = records
         self._cache = cache
-        self.loads = 0
-        """Pages and cells that were read from the store."""
         self.trouble: Exception | None = None
         """What could not be read, whoever caught the error: what was made of it must not be recorded."""
 
@@ -71,12 +69,10 @@ class VatMemory:
                 self.trouble = BadSnapshotPage(ref, str(error))
                 raise self.trouble from error
             self._cache.put(owner, ref, node, len(data))
-            self.loads += 1
         return node
 
     def cell(self, cell: CellRef) -> str | bytes | Erased:
         """The content of a cell. Raises `SessionDamaged`."""
-        self.loads += 1
         try:
             return self._records.at(cell.seq).cell(cell.number)
         except KeeveError as error:

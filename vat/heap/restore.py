@@ -89,8 +89,6 @@ class Lineage:
         self._legs = index.lineage(uid)
         self._index = index
         self._read = read
-        self.reads = 0
-        """Records that were read."""
 
     def owner(self, seq: int) -> bytes:
         """The uid of the chain that the record of that seq belongs to."""
@@ -104,7 +102,6 @@ class Lineage:
         address = self._index.locate(self.uid, seq)
         if address is None:
             raise BrokenChain(self.uid.hex(), seq, "is missing")
-        self.reads += 1
         return self._read(address)
 
 

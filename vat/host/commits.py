@@ -56,9 +56,6 @@ class Commits:
         self._dropped = dropped
         self._steps: dict[tuple[bytes, int], tuple[Resident, Step, Job]] = {}
 
-    def __len__(self) -> int:
-        return len(self._steps)
-
     @property
     def busy(self) -> bool:
         """Whether anything is on its way."""

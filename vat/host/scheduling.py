@@ -57,8 +57,6 @@ class Turns:
         self._parked: trio.lowlevel.Task | None = None
         self.current: Resident | None = None
         """The resident whose job is being done now."""
-        self.count = 0
-        """Jobs done so far."""
 
     @property
     def busy(self) -> bool:
@@ -113,7 +111,6 @@ class Turns:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _do(self, resident: Resident, job: Job) -> None:
-        self.count += 1
         self.current = resident
         try:
             vat = resident.vat or self._loaded(resident, job)
