@@ -47,7 +47,7 @@ Move: TypeAlias = tuple[Any, ...]
 
 NEVER = 1 << 40
 
-SETTINGS = Settings(first_snapshot=NEVER, snapshot_cranks=NEVER, closing_records=NEVER, retry=0.001)
+SETTINGS = Settings(first_snapshot=NEVER, snapshot_records=NEVER, closing_records=NEVER, retry=0.001)
 """Snapshots only where the script asks for them."""
 
 PATIENCE = 600

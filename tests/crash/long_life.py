@@ -20,7 +20,7 @@ from keeve.testing.crashes import CRASH_AT, crash_files_from
 from tests.crash.nursery import serve
 from vat.host.settings import Settings
 
-SETTINGS = Settings(vats=24, snapshot_cranks=100)
+SETTINGS = Settings(vats=24, snapshot_records=100)
 SEGMENT_BYTES = 4 << 20
 
 

@@ -94,7 +94,7 @@ class Machine(RuleBasedStateMachine):
                 files=self.files,
                 actors=[Counter],
                 devices={"bank": Bank(self.note), "oracle": Oracle(self.note)},
-                settings=Settings(first_snapshot=6, snapshot_cranks=9, vats=2, retry=0.001),
+                settings=Settings(first_snapshot=6, snapshot_records=9, vats=2, retry=0.001),
                 segment_bytes=20_000,
             )
         return self.host

@@ -35,7 +35,7 @@ from vat.host.engine import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
-SETTINGS = Settings(first_snapshot=12, snapshot_cranks=30)
+SETTINGS = Settings(first_snapshot=12, snapshot_records=30)
 SEGMENT_BYTES = 60_000
 BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 

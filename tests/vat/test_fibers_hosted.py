@@ -329,7 +329,7 @@ async def test_it_sleeps_until_the_time_is_over_whatever_restarts_lie_between(wo
 
 
 async def test_snapshots_are_not_far_apart_while_one_waits(world):
-    async with world.host(snapshot_cranks=10_000, first_snapshot=10_000) as host:
+    async with world.host(snapshot_records=10_000, first_snapshot=10_000) as host:
         s = await host.spawn(Agent, "s")
         shut(world)
         await s.started()

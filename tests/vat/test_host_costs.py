@@ -71,7 +71,7 @@ class Costs:
 async def grown(turns: int) -> AsyncIterator[tuple[Host, Costs, Any]]:
     """A host with a session that has had so many turns, and that is not in memory."""
     world = World()
-    world.settings["snapshot_cranks"] = 64  # so that the shorter one has as many as are ever looked at, too
+    world.settings["snapshot_records"] = 64  # so that the shorter one has as many as are ever looked at, too
     async with world.host() as host:
         s = await host.spawn(Counter, "s")
         for _ in range(turns // 50):
@@ -141,7 +141,7 @@ async def test_nothing_costs_more_as_finished_history_grows() -> None:
 async def test_a_stop_and_a_start_cost_the_same_whatever_the_history() -> None:
     async def restart(turns: int) -> Tally[str]:
         world = World()
-        world.settings["snapshot_cranks"] = 32
+        world.settings["snapshot_records"] = 32
         async with world.host() as host:
             s = await host.spawn(Counter, "s")
             for _ in range(turns // 20):

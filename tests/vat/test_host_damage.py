@@ -207,7 +207,7 @@ async def test_who_meets_damage_first_is_told_and_then_it_is_as_damage_that_reco
 
 async def test_an_unreadable_page_is_passed_over_and_the_call_done_all_the_same(disk: World) -> None:
     """Invariant 21: Every snapshot bad: the same heap, from the beginning."""
-    async with disk.host(first_snapshot=4, snapshot_cranks=8) as host:
+    async with disk.host(first_snapshot=4, snapshot_records=8) as host:
         s = await host.spawn(Counter, "s1")
         for number in range(40):
             await s.add(f"word {number}")

@@ -31,7 +31,7 @@ async def test_a_fork_shares_the_past_and_nothing_after_it(either: World) -> Non
 
 async def test_a_fork_at_any_seq_holds_what_was_before_it(either: World) -> None:
     """Invariant 28: A fork at a point holds exactly what was before it."""
-    async with either.host(first_snapshot=5, snapshot_cranks=7) as host:
+    async with either.host(first_snapshot=5, snapshot_records=7) as host:
         s = await host.spawn(Counter, "s1")
         for number in range(30):
             await s.add(str(number))

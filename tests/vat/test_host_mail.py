@@ -267,7 +267,7 @@ async def test_a_deleted_senders_late_messages_bring_nothing_back(world: World) 
 
 
 async def test_a_restored_sender_and_receiver_are_as_they_were(either: World) -> None:
-    async with either.host(first_snapshot=3, snapshot_cranks=5) as host:
+    async with either.host(first_snapshot=3, snapshot_records=5) as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
         for first in range(0, 30, 3):
             await c.burst(s, "add", 3, first)

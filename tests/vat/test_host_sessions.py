@@ -232,7 +232,7 @@ async def test_a_session_can_ask_for_its_own_deletion_and_for_a_fork_of_itself(w
 
 
 async def test_a_restored_heap_is_the_live_one(either: World) -> None:
-    async with either.host(first_snapshot=4, snapshot_cranks=9) as host:
+    async with either.host(first_snapshot=4, snapshot_records=9) as host:
         s = await host.spawn(Counter, "s1")
         for number in range(50):
             await s.add("x" * number * 10)

@@ -295,7 +295,7 @@ async def test_a_host_that_is_started_again_and_again_ends_as_one_that_is_not(wo
     async with world.host() as host:
         await setup(host)
     for life in range(lives):
-        async with world.host(dies=life % 2 == 0, vats=life % 5, first_snapshot=8, snapshot_cranks=16) as host:
+        async with world.host(dies=life % 2 == 0, vats=life % 5, first_snapshot=8, snapshot_records=16) as host:
             await act(host, chance)
     async with world.host() as host:
         await settled(host)
@@ -314,7 +314,7 @@ async def test_restarts_from_the_disk_alone_change_nothing(either: World) -> Non
         await setup(host)
     chance = random.Random(5)
     for life in range(30):
-        async with either.host(dies=life % 2 == 0, first_snapshot=5, snapshot_cranks=7) as host:
+        async with either.host(dies=life % 2 == 0, first_snapshot=5, snapshot_records=7) as host:
             await act(host, chance)
     async with either.host() as host:
         await settled(host)

@@ -20,7 +20,7 @@ from vat.host.host import Host
 
 
 async def fill(world: World) -> None:
-    async with world.host(first_snapshot=4, snapshot_cranks=6) as host:
+    async with world.host(first_snapshot=4, snapshot_records=6) as host:
         s, c, w = await host.spawn(Counter, "s"), await host.spawn(Caller, "c"), await host.spawn(Worker, "w")
         for number in range(20):
             await s.add(f"word {number} " + "x" * 300)

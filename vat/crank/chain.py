@@ -57,12 +57,12 @@ class Chain:
     __slots__ = (
         "acked",
         "bytes_since_snapshot",
-        "cranks_since_snapshot",
         "deleted",
         "hash",
         "heap",
         "id",
         "powers",
+        "records_since_snapshot",
         "seq",
         "snapshot_seq",
         "uid",
@@ -81,7 +81,7 @@ class Chain:
         self.acked: set[int] = set()
         """Messages in the outbox that their receivers have recorded."""
         self.snapshot_seq = 0
-        self.cranks_since_snapshot = 0
+        self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
         self.deleted = False
 
@@ -107,7 +107,7 @@ class Chain:
         step = self._append(draft)
         step.settle = written.settle
         self.snapshot_seq = seq
-        self.cranks_since_snapshot = 0
+        self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
         named = {"session": self.id, "seq": seq, "root": root.digest.hex(), "hash": self.hash.hex()}
         return step, named
@@ -197,7 +197,7 @@ class Chain:
             raise
         complete(heap, draft.kind, draft.time)
         self.seq, self.hash = record.seq, record.hash
-        self.cranks_since_snapshot += 1
+        self.records_since_snapshot += 1
         self.bytes_since_snapshot += len(record.deeds) + sum(map(len, record.cells))
         return Step(record)
 

@@ -62,16 +62,16 @@ class Care:
                 steps.append(vat.snapshot()[0])
         except KeeveError as error:
             log.warning("session %s cannot be looked after: %s", vat.id, error)
-            vat.cranks_since_snapshot = vat.bytes_since_snapshot = 0
+            vat.records_since_snapshot = vat.bytes_since_snapshot = 0
         return steps
 
     def _wants_snapshot(self, vat: Vat) -> bool:
         settings = self._settings
-        records = vat.cranks_since_snapshot
+        records = vat.records_since_snapshot
         if records >= APART and vat.heap.system["fibers"].count:
             return True
         if vat.snapshot_seq:
-            return records >= settings.snapshot_cranks or vat.bytes_since_snapshot >= settings.snapshot_bytes
+            return records >= settings.snapshot_records or vat.bytes_since_snapshot >= settings.snapshot_bytes
         return records >= settings.first_snapshot
 
     def evicting(self, vat: Vat) -> Job | None:
@@ -84,7 +84,7 @@ class Care:
 
     def closing(self, resident: Resident, vat: Vat) -> Job | None:
         """What a vat does at an orderly stop."""
-        many = vat.cranks_since_snapshot >= self._settings.closing_records
+        many = vat.records_since_snapshot >= self._settings.closing_records
         if self._readonly or resident.damage is not None or not (many or vat.acked or self._read_on(vat)):
             return None
 

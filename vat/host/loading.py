@@ -60,7 +60,7 @@ class Loader:
         outdated(heap, self._types)
         vat = Vat(row.uid, row.id, heap, restored.seq, restored.hash, self._types, self._powers)
         vat.snapshot_seq = restored.snapshot
-        vat.cranks_since_snapshot = restored.records
+        vat.records_since_snapshot = restored.records
         self.settle(resident, vat, restored.memory)
         resident.durable = vat.seq
         resident.released = heap.counters["message"]

@@ -16,7 +16,7 @@ class Settings:
 
     vats: how many sessions stay in memory while they are idle.
     cache: bytes of heap pages kept in memory, for all vats together.
-    first_snapshot, snapshot_cranks, snapshot_bytes: a session is snapshotted after so many records once, and then
+    first_snapshot, snapshot_records, snapshot_bytes: a session is snapshotted after so many records once, and then
       whenever so many records or bytes have come since.
     closing_records: at an orderly stop, a session is snapshotted when so many records have come since.
     grace: seconds that effects have to end at an orderly stop, if nobody would know what came of them (`on_crash` is
@@ -35,7 +35,7 @@ class Settings:
     vats: int = 1000
     cache: int = 32 << 20
     first_snapshot: int = 16
-    snapshot_cranks: int = 128
+    snapshot_records: int = 128
     snapshot_bytes: int = 1 << 20
     closing_records: int = 8
     grace: float = 5.0
