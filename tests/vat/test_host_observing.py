@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,6 +160,26 @@ async def test_a_handler_is_called_with_each_event(either: World) -> None:
         await observer.wait()
         await said(host, "c")
         assert heard == ["a", "b"]
+
+
+async def test_for_a_handler_the_head_is_that_of_the_moment_in_which_it_was_given(world: World) -> None:
+    """Invariant 31: whatever becomes durable before its task comes to it."""
+    async with world.host() as host:
+        await host.spawn(Counter, "s1")
+        await said(host, "before")
+        tasks: list[Any] = []
+        engine, heard, past = host._engine, list[str](), list[str]()
+        nursery, engine._nursery = engine._nursery, SimpleNamespace(start_soon=tasks.append)
+        try:
+            host.observe(SAID, lambda event: heard.append(event.value.fields[1]), after="head")
+            host.observe(SAID, lambda event: past.append(event.value.fields[1]), until="head")
+        finally:
+            engine._nursery = nursery
+        await said(host, "after")
+        for task in tasks:
+            nursery.start_soon(task)
+        await settled(host)
+        assert (heard, past) == (["after"], ["before"])
 
 
 async def test_a_handler_that_raises_stops_alone_at_a_known_cursor(either: World) -> None:

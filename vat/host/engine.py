@@ -284,9 +284,14 @@ class Engine:
         return Waiter()
 
     def observe_with(self, pattern: Pattern | str, handler: Handler, **how: Unpack[Heard]) -> Observer:
-        """An observer in a task of its own."""
+        """An observer in a task of its own. The head is that of now, not of when the task comes to it."""
         if self._nursery is None:
             raise NotRunning
+        head = self.dataspace.places.at("head")
+        if how.get("after") == "head":
+            how["after"] = head
+        if how.get("until") == "head":
+            how["until"] = head
         observer = Observer(self.dataspace, pattern, handler, how)
         self._nursery.start_soon(observer.run)
         return observer
