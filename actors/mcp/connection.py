@@ -18,6 +18,7 @@ import attrs
 import httpx2
 import trio
 
+from actors.mcp.contents import named, schema_of
 from dataspace.errors import KeeveError
 from vat.devices.outcomes import alone
 
@@ -96,11 +97,14 @@ class Connection:
     """A connection that begins now. `ready` waits until it can be used."""
 
     client: Client
-    tools: list[Mapping[str, Any]]
-    """The server's, as it has told them."""
+    schemas: list[dict[str, Any]]
+    """The server's tools, as it told them when the connection began, in the form that models take."""
+    names: dict[str, str]
+    """What the server calls each of them, by the name that a model uses."""
 
-    def __init__(self, server: Server, credential: Credential, patience: float) -> None:
+    def __init__(self, server: Server, prefix: str, credential: Credential, patience: float) -> None:
         self._server = server
+        self._prefix = prefix
         self._credential = credential
         self._patience = patience
         self._begun = trio.Event()
@@ -151,7 +155,9 @@ class Connection:
         async with AsyncExitStack() as stack:
             transport = await _transport(self._server, self._credential, words, stack)
             self.client = await stack.enter_async_context(Client(_Watched(transport, self.gone)))
-            self.tools = await _listed(self.client)
+            tools = await _listed(self.client)
+            self.schemas = [schema_of(tool, self._prefix) for tool in tools]
+            self.names = {named(tool["name"], self._prefix): tool["name"] for tool in tools}
             limit.deadline = math.inf
             self._begun.set()
             await self.gone.wait()

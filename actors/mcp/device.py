@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from actors.mcp.connection import Connection, Credential, Server, ServerGone, ServerUnavailable, check_installed
-from actors.mcp.contents import named, part_of, schema_of, text_of, value_of
+from actors.mcp.contents import part_of, text_of, value_of
 from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
 from actors.tools.shortening import LONGEST, shortened
@@ -128,22 +128,26 @@ class McpTools(Source):
             raise ApprovalWanted(name)
         arguments = _arguments(name, call["function"].get("arguments"))
         connection = await self._connected(effect.credential)
-        names = {named(tool["name"], self.prefix): tool["name"] for tool in connection.tools}
-        if name not in names:
-            raise NoSuchTool(name, tuple(names))
+        if name not in connection.names:
+            raise NoSuchTool(name, tuple(connection.names))
 
         async def told(progress: float, total: float | None, message: str | None) -> None:
             effect.progress({"progress": progress, "total": total, "message": message})
 
         meta: Any = {"keeve/effect": effect.id}
         try:
-            result = await connection.client.call_tool(names[name], arguments, progress_callback=told, meta=meta)
+            result = await connection.client.call_tool(
+                connection.names[name], arguments, progress_callback=told, meta=meta
+            )
         except MCPError as error:
             if connection.gone.is_set() or _is_over(error):
                 connection.gone.set()
                 raise ServerGone(self._server.shown, name) from None
             raise ToolFailed(name, error.message) from None
-        except (RuntimeError, ValueError) as error:  # an answer that is not what the server has declared
+        except (RuntimeError, ValueError) as error:
+            if connection.gone.is_set():
+                raise ServerGone(self._server.shown, name) from None
+            # The client has no class of its own for an answer that is not what the server has declared.
             raise ToolFailed(name, str(error)) from None
         said = result.model_dump(by_alias=True, exclude_none=True, mode="json")
         if result.is_error:
@@ -168,9 +172,9 @@ class McpTools(Source):
             if connection is None or connection.gone.is_set():
                 if not self._hosts:
                     raise ServerUnavailable(self._server.shown, "no host runs that it is a device of; open one first")
-                connection = self._connection = Connection(self._server, credential, self._patience)
+                connection = self._connection = Connection(self._server, self.prefix, credential, self._patience)
             await connection.ready()
-            self._schemas = [schema_of(tool, self.prefix) for tool in connection.tools]
+            self._schemas = connection.schemas
             return connection
 
     async def __aenter__(self) -> McpTools:
