@@ -82,11 +82,7 @@ async def hang(seconds: float = 60.0) -> str:
 
 
 if __name__ == "__main__":
-    if "--refuse" in sys.argv:
-        sys.exit("there is no such folder")
-    if "--deaf" in sys.argv:
-        sys.stdin.read()
-    elif "--http" in sys.argv:
+    if "--http" in sys.argv:
         server.run("streamable-http", port=int(sys.argv[-1]))
     else:
         server.run()

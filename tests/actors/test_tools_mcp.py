@@ -6,7 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,38 @@ SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
 
 
 @asynccontextmanager
-async def using(*more: str, **options: Any) -> AsyncIterator[Tools]:
-    """Tools of the server, while a host would run."""
-    tools = Tools(McpTools([*SERVER, *more], **options))
+async def using(command: Sequence[str] = SERVER, **options: Any) -> AsyncIterator[Tools]:
+    """Tools of a server that is started for them, while a host would run."""
+    tools = Tools(McpTools(command, **options))
+    async with tools:
+        yield tools
+
+
+def a_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Where a server is that all tests of this file share, but for those that start or end one."""
+    port = a_port()
+    with subprocess.Popen([*SERVER, "--http", str(port)]) as process:
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            assert process.poll() is None
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.kill()
+
+
+@asynccontextmanager
+async def sharing(url: str, **options: Any) -> AsyncIterator[Tools]:
+    """Tools of the server that all share."""
+    tools = Tools(McpTools(url=url, **options))
     async with tools:
         yield tools
 
@@ -46,8 +76,8 @@ def alive(pid: int) -> bool:
 # What there is
 
 
-async def test_the_tools_are_the_servers_in_the_form_that_models_take() -> None:
-    async with using(prefix="calc_") as tools:
+async def test_the_tools_are_the_servers_in_the_form_that_models_take(url: str) -> None:
+    async with sharing(url, prefix="calc_") as tools:
         with pytest.raises(NotFetched, match=r"await tools\.fetch\(\) while the host runs"):
             assert tools.schemas
         schemas = await tools.fetch()
@@ -57,11 +87,11 @@ async def test_the_tools_are_the_servers_in_the_form_that_models_take() -> None:
     assert shown["parameters"]["required"] == ["a"]
 
 
-async def test_tools_of_a_server_stand_beside_functions() -> None:
+async def test_tools_of_a_server_stand_beside_functions(url: str) -> None:
     def here() -> str:
         return "here"
 
-    tools = Tools(here, McpTools(SERVER, prefix="calc_"))
+    tools = Tools(here, McpTools(url=url, prefix="calc_"))
     async with tools:
         assert [schema["function"]["name"] for schema in await tools.fetch()][:2] == ["here", "calc_add_up"]
         assert await run(tools, "here") == "here"
@@ -118,8 +148,27 @@ async def test_a_server_that_died_between_two_calls_is_noticed_before_the_next()
         assert int(await run(tools, "pid")) != first
 
 
+async def test_a_call_that_comes_when_the_connection_has_just_ended_says_so(url: str) -> None:
+    source = McpTools(url=url)
+    async with Tools(source) as tools:
+        await tools.fetch()
+        connection = source._connection
+        assert connection is not None
+        client = connection.client
+
+        class Late:
+            async def call_tool(self, *args: Any, **options: Any) -> Any:
+                await connection.end()
+                return await client.call_tool(*args, **options)
+
+        connection.client = Late()  # type: ignore[assignment]  # as far as it is used
+        with pytest.raises(ServerGone, match="ended during this call of pid"):
+            await run(tools, "pid")
+        assert alive(int(await run(tools, "pid")))
+
+
 async def test_a_server_that_cannot_start_says_why() -> None:
-    async with using("--refuse") as tools:
+    async with using([sys.executable, "-c", "import sys; sys.exit('there is no such folder')"]) as tools:
         with pytest.raises(ServerUnavailable, match=r"nothing was called: .*It said: there is no such folder"):
             await run(tools, "pid")
     missing = Tools(McpTools(["no-such-server", "--key=hidden"]))
@@ -130,7 +179,7 @@ async def test_a_server_that_cannot_start_says_why() -> None:
 
 
 async def test_a_server_that_does_not_answer_is_given_up() -> None:
-    async with using("--deaf", patience=0.5) as tools:
+    async with using([sys.executable, "-c", "import sys; sys.stdin.read()"], patience=0.5) as tools:
         with pytest.raises(ServerUnavailable, match=r"did not answer in 0\.5 s"):
             await run(tools, "pid")
 
@@ -143,16 +192,16 @@ async def test_without_a_host_there_is_no_server() -> None:
 # Calls
 
 
-async def test_a_failure_that_the_server_tells_is_one() -> None:
-    async with using() as tools:
+async def test_a_failure_that_the_server_tells_is_one(url: str) -> None:
+    async with sharing(url) as tools:
         with pytest.raises(ToolFailed, match=r"fail failed: .*fail"):
             await run(tools, "fail")
         with pytest.raises(ToolFailed, match="add_up failed"):
             await run(tools, "add_up", {"a": "many"})
 
 
-async def test_what_the_model_got_wrong_is_told_before_the_server_is_asked() -> None:
-    async with using() as tools:
+async def test_what_the_model_got_wrong_is_told_before_the_server_is_asked(url: str) -> None:
+    async with sharing(url) as tools:
         with pytest.raises(BadArguments, match="no JSON"):
             await run(tools, "pid", "{")
         with pytest.raises(BadArguments, match="no object"):
@@ -161,16 +210,16 @@ async def test_what_the_model_got_wrong_is_told_before_the_server_is_asked() -> 
             await run(tools, "sing")
 
 
-async def test_pictures_arrive_as_blobs_and_what_cannot_is_named() -> None:
-    async with using() as tools:
+async def test_pictures_arrive_as_blobs_and_what_cannot_is_named(url: str) -> None:
+    async with sharing(url) as tools:
         assert await run(tools, "picture") == [
             {"type": "image_url", "image_url": {"url": Blob("image/png", b"\x89PNG")}}
         ]
         assert await run(tools, "mixed") == "hear\n[audio/wav of 3 bytes, which is not passed on]"
 
 
-async def test_a_long_answer_is_cut() -> None:
-    async with using(longest=100) as tools:
+async def test_a_long_answer_is_cut(url: str) -> None:
+    async with sharing(url, longest=100) as tools:
         assert "[… 900 of 1000 characters left out …]" in await run(tools, "long", {"size": 1000})
 
 
@@ -186,13 +235,13 @@ async def test_progress_is_told_on() -> None:
     assert told == [{"progress": 1, "total": 2, "message": "half"}]
 
 
-async def test_the_server_is_told_which_effect_it_is() -> None:
-    async with using() as tools:
+async def test_the_server_is_told_which_effect_it_is(url: str) -> None:
+    async with sharing(url) as tools:
         assert await run(tools, "marked", id="e" * 32) == "e" * 32
 
 
-async def test_calls_run_beside_each_other() -> None:
-    async with using() as tools:
+async def test_calls_run_beside_each_other(url: str) -> None:
+    async with sharing(url) as tools:
         await tools.fetch()
         with trio.move_on_after(50) as limit:
             async with trio.open_nursery() as nursery:
@@ -202,8 +251,8 @@ async def test_calls_run_beside_each_other() -> None:
         assert not limit.cancelled_caught
 
 
-async def test_each_tool_of_a_server_may_have_its_own_policy() -> None:
-    async with using(policies={"hang": Policy(timeout=0.2)}) as tools, running(Host(tools)) as host:
+async def test_each_tool_of_a_server_may_have_its_own_policy(url: str) -> None:
+    async with sharing(url, policies={"hang": Policy(timeout=0.2)}) as tools, running(Host(tools)) as host:
         await tools.fetch()
         host.want(1, "run", a_call("hang"))
         error = (await host.outcome()).error
@@ -212,8 +261,8 @@ async def test_each_tool_of_a_server_may_have_its_own_policy() -> None:
         assert await run(tools, "add_up", {"a": 1}) == "2"  # the server goes on
 
 
-async def test_a_person_may_have_to_approve_of_calls() -> None:
-    async with using(approval=["pid"]) as tools:
+async def test_a_person_may_have_to_approve_of_calls(url: str) -> None:
+    async with sharing(url, approval=["pid"]) as tools:
         with pytest.raises(ApprovalWanted):
             await run(tools, "pid")
         assert alive(int(await run(tools, "pid", approved=True)))
@@ -257,9 +306,7 @@ async def served(port: int) -> AsyncIterator[None]:
 
 
 async def test_a_server_may_be_at_a_url_and_come_back_there() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = a_port()
     tools = Tools(McpTools(url=f"http://127.0.0.1:{port}/mcp", patience=10))
     async with tools:
         async with served(port):
