@@ -49,9 +49,29 @@ async def test_a_timeout_is_that_of_the_variant_and_names_it():
         raise (await outcome_of(Several(hang=Policy(timeout=0.01)), "hang")).error
 
 
-@pytest.mark.parametrize("what", ["none", "unheard of"])
-async def test_what_is_no_variant_has_the_policy_of_the_method(what):
-    assert await outcome_of(Several(), what) == Outcome(what)
+async def test_what_is_no_variant_has_the_policy_of_the_method():
+    assert await outcome_of(Several(), "none") == Outcome("none")
+
+
+@pytest.mark.parametrize("error", [KeyError("unheard of"), SystemExit(3)], ids=["error", "exit"])
+async def test_a_call_of_which_nobody_knows_the_policy_is_not_made(error):
+    """It breaks with what was raised instead of its policy, and does not say that it started."""
+    device = Several()
+
+    def variant(what):
+        raise error
+
+    device.variants = {"run": variant}
+    async with running(Host(device)) as host:
+        host.want(1, "run", "write")
+        outcome = await host.outcome()
+        assert ("started", 1) not in host.happened
+    assert type(error).__name__ in repr(outcome.error)
+    assert device.called == []
+
+
+async def test_a_call_that_had_started_is_of_unknown_outcome_when_nobody_knows_its_policy():
+    assert isinstance((await outcome_of(Several(), "unheard of", "started")).error, OutcomeUnknown)
 
 
 async def test_each_variant_has_its_own_limit_of_calls_at_once():

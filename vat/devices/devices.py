@@ -108,7 +108,10 @@ class Policy:
 
 
 Variant: TypeAlias = Callable[..., "tuple[str, Policy] | None"]
-"""Given what a method is called with: the name of what that comes to, and its policy. None: the method's own."""
+"""Given what a method is called with: the name of what that comes to, and its policy. None: the method's own.
+
+What it raises is the outcome of the effect, whose device is not called then: nobody knows how.
+"""
 
 
 @attrs.frozen

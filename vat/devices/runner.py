@@ -23,10 +23,10 @@ from typing import Final
 
 import trio
 
-from dataspace.errors import KeeveError
+from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Value
 from vat.devices.attempts import Attempts, Key, Wanted
-from vat.devices.devices import Method, methods_of
+from vat.devices.devices import Method, Policy, methods_of
 from vat.devices.outcomes import EffectCancelled, Outcome, OutcomeUnknown, UnknownDevice
 from vat.devices.timers import Deadlines, Timer, deadline_of
 from vat.devices.vault import Vault
@@ -47,12 +47,13 @@ class AlreadyRunning(KeeveError):
 class _Lane:
     """A device's method, or a variant of it, and those that wait because it is called as often as its policy allows."""
 
-    __slots__ = ("busy", "method", "name", "timed", "waiting")
+    __slots__ = ("broken", "busy", "method", "name", "timed", "waiting")
 
-    def __init__(self, name: str, method: Method, timed: bool = False) -> None:
+    def __init__(self, name: str, method: Method, timed: bool = False, *, broken: bool = False) -> None:
         self.name = name
         self.method = method
         self.timed = timed  # it is called when its time has come, and not before
+        self.broken = broken  # nobody knows its policy, so that it is not called
         self.busy = 0
         self.waiting: OrderedDict[Key, _Job] = OrderedDict()
 
@@ -85,6 +86,15 @@ class _Job:
     def risky(self) -> bool:
         """Whether nobody would know what came of it, if the host ended now."""
         return self.admitted and self.lane is not None and self.lane.method.policy.on_crash == "unknown"
+
+
+def _raising(error: BaseException) -> Callable[..., Awaitable[Value]]:
+    """What stands for a method of which it cannot be said how it is to be called."""
+
+    async def raises(*_: object, **__: object) -> Value:
+        raise error
+
+    return raises
 
 
 class EffectRunner:
@@ -155,8 +165,10 @@ class EffectRunner:
             return lane
         try:
             found = lane.method.variant(*wanted.args, **wanted.keywords)
-        except Exception:  # noqa: BLE001 - the device's own code; the call itself will say what is wrong
-            return lane
+        except BaseException as error:  # the device's own code: whatever it raises is the outcome
+            if is_interrupt(error):
+                raise
+            return _Lane(lane.name, Method(Policy(), _raising(error)), broken=True)
         if found is None:
             return lane
         name, policy = found
@@ -320,7 +332,7 @@ class EffectRunner:
         if lane is None:
             known = tuple(f"{device}.{method}" for device, method in self._lanes)
             return Outcome(error=UnknownDevice(job.name, known))
-        if surely:
+        if surely and not lane.broken:
             try:
                 await self._mark_started(wanted)
             except Exception:  # noqa: BLE001 - why it is not durable is the host's affair, which raised it

@@ -16,12 +16,14 @@ from typing import Any
 import attrs
 
 from dataspace.errors import KeeveError, is_interrupt
+from dataspace.log.files import ReadFailed
 from dataspace.log.store import RecordTooLarge
 from dataspace.values import Value, freeze
 from snapshots.tree import Tree
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
 from vat.devices.outcomes import Outcome as EffectOutcome
+from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted, failure_of
@@ -99,13 +101,26 @@ class Errands:
             return
         try:
             wanted = _wanted(vat, number, entry)
+        except ReadFailed as error:
+            log.warning("session %s: the arguments of an effect cannot be read now: %s", vat.id, error)
+            self._later(vat.uid)
+            return
         except KeeveError as error:
             log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error)
+            self._unreadable(vat, number, entry, error)
             return
         if wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
             self.held[key] = wanted
         else:
             self._run(wanted)
+
+    def _unreadable(self, vat: Vat, number: int, entry: Sequence[Any], error: KeeveError) -> None:
+        """An effect whose arguments are lost: it breaks, or if it may have happened, it is known to be unknown."""
+        wanted = _wanted_as(vat, number, entry, [], {})
+        if wanted.state == "started":
+            error = OutcomeUnknown(f"{wanted.device}.{wanted.method}", wanted.id)
+        self._outcomes[wanted.key] = wanted, Outcome(False, freeze(failure_of(error)))
+        self._offer(wanted.key)
 
     def _run(self, wanted: Wanted) -> None:
         self.held.pop(wanted.key, None)
@@ -224,9 +239,14 @@ class Errands:
 
 def _wanted(vat: Vat, number: int, entry: Sequence[Any]) -> Wanted:
     """An effect as the runner takes it: with its arguments in read form, and views as they are."""
-    id, device, method, args, keywords, _, started = entry
+    args, keywords = entry[3], entry[4]
     heap = vat.heap
     read = [view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for arg in args]
     named = {name: view_of(heap, arg) if isinstance(arg, Tree) else heap.read(arg) for name, arg in keywords}
+    return _wanted_as(vat, number, entry, read, named)
+
+
+def _wanted_as(vat: Vat, number: int, entry: Sequence[Any], args: list[Any], keywords: dict[str, Any]) -> Wanted:
+    id, device, method, _, _, _, started = entry
     state: Any = "started" if started else "wanted"
-    return Wanted((vat.uid, number), id.hex(), vat.id, device, method, read, named, state)
+    return Wanted((vat.uid, number), id.hex(), vat.id, device, method, args, keywords, state)
