@@ -52,7 +52,8 @@ class Doing(NamedTuple):
 class Crank(Finding):
     """The cranks of a vat. `begin`, one of the three ways to run it, and `end`."""
 
-    __slots__ = ("fibers",)
+    __slots__ = ()
+    fibers: Fibers
 
     def __init__(self, heap: Heap, types: Types, uid: bytes, id: str, powers: Powers) -> None:
         super().__init__(heap, types, uid, id, powers)
@@ -97,16 +98,6 @@ class Crank(Finding):
         super().abandon()
         if self.fibers.gone:
             self.fibers.bury()
-
-    def unwind(self, since: int) -> None:
-        self.fibers.undone(self.advanced[since:])
-        del self.advanced[since:]
-
-    def wake(self, fiber: int, outcome: Outcome) -> None:
-        self.fibers.wake(fiber, outcome)
-
-    def throw(self, fiber: int, failure: Outcome) -> bool:
-        return self.fibers.throw(fiber, failure)
 
     def _run(self) -> None:
         before, running.crank = running.crank, self
@@ -231,7 +222,7 @@ class Crank(Finding):
                 return self._read(actor, found, args, keywords)
             if isinstance(found, Method):
                 result = found.function(facade(self, actor), *args, **keywords)
-                return self.fibers.start(found, actor, result) if found.waits else self.given(found, result)
+                return self.fibers.start(found, actor, result) if found.waits else self.returned(found, result)
             return Outcome(True, self.keep(found.function(self, addressed, *args, **keywords), found.name))
         finally:
             self.read_only = before

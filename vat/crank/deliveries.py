@@ -6,9 +6,12 @@ The one rule: all of it is data, made of stored values; nothing in the queue hol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dataspace.values import Value
+from vat.heap.messages import Outcome
+from vat.heap.refs import Promise
+from vat.objects.types import Method
 
 
 class Delivery(NamedTuple):
@@ -37,3 +40,17 @@ class Resume(NamedTuple):
     method: str
     failure: Value = None
     """What it is told of instead of what it waits for."""
+
+
+class Parts(Protocol):
+    """What runs the parts of fibers (`vat.crank.fibers.Fibers`), as far as those know it that a crank is made of."""
+
+    live: dict[int, Any]
+
+    def start(self, found: Method, actor: int, coroutine: Any) -> Outcome | Promise: ...
+    def advance(
+        self, number: int, fiber: Any, result: int, outcomes: Sequence[Sequence[Any] | None], failure: Any
+    ) -> Outcome | Promise | None: ...
+    def wake(self, number: int, outcome: Outcome) -> None: ...
+    def throw(self, number: int, failure: Outcome) -> bool: ...
+    def undone(self, numbers: Sequence[int]) -> None: ...

@@ -88,7 +88,7 @@ class Fibers:
             try:
                 fiber.wait = self._drive(coroutine, 0, None)
             except StopIteration as stop:
-                return crank.given(found, stop.value)
+                return crank.returned(found, stop.value)
             made, crank.making = crank.making, outer
             number = crank.number("fiber")
             result = crank.make("fiber", number)
@@ -160,13 +160,13 @@ class Fibers:
                 else:
                     fiber.wait = self._drive(fiber.coroutine, result, None, exception_of(crank.heap.read(failure)))
             except StopIteration as stop:
-                returned: Outcome | Promise | None = crank.given(fiber.found, stop.value)
+                came: Outcome | Promise | None = crank.returned(fiber.found, stop.value)
             else:
                 self._suspend(number, fiber, crank.making)
-                returned = None
+                came = None
             if crank.torn is not None:
                 raise crank.torn
-            return returned
+            return came
         except BaseException:
             self.gone.append(fiber.coroutine)
             raise

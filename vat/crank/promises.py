@@ -186,7 +186,7 @@ class Promises(Transaction):
         elif kind == To.REPLY:
             self.reply(result[1], result[2], outcome)
         elif kind == To.FIBER:
-            self.wake(result[1], outcome)
+            self.fibers.wake(result[1], outcome)
         else:
             self.resend(result)
 
@@ -244,7 +244,7 @@ class Promises(Transaction):
         self.torn = torn
         return outcome
 
-    def given(self, found: Method, result: Any) -> Outcome | Promise:
+    def returned(self, found: Method, result: Any) -> Outcome | Promise:
         """What a method returned: a promise as it is, anything else in stored form. Raises `NotAValue`."""
         if found.mark_result is not None:
             result = found.mark_result(result)
@@ -271,10 +271,6 @@ class Promises(Transaction):
 
     def reply(self, uid: bytes, promise: int, outcome: Outcome) -> None:
         """Send an outcome to the promise of another vat."""
-        raise NotImplementedError
-
-    def wake(self, fiber: int, outcome: Outcome) -> None:
-        """Something that a fiber waits for has an outcome."""
         raise NotImplementedError
 
     def resend(self, result: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 from dataspace.drafts import Statement, read_statements
 from dataspace.errors import is_interrupt
@@ -23,6 +23,7 @@ from dataspace.log.store import BodyErased
 from dataspace.records import Kind
 from vat.crank.acting import Acting
 from vat.crank.comparing import alike, facts_told, same, told
+from vat.crank.deliveries import Parts
 from vat.crank.powers import Powers
 from vat.crank.transaction import CrankDraft
 from vat.errors import FiberDiverged, exception_of
@@ -34,24 +35,12 @@ from vat.heap.operations import APPLY, follow
 from vat.heap.past import Past, Recorded
 from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
-from vat.objects.types import Method
-
-
-class Runs(Protocol):
-    """What runs the parts of fibers (`vat.crank.fibers.Fibers`), apart from the crank's own."""
-
-    live: dict[int, Any]
-
-    def start(self, found: Method, actor: int, coroutine: Any) -> Outcome | Promise: ...
-    def advance(
-        self, number: int, fiber: Any, result: int, outcomes: Sequence[Sequence[Any] | None], failure: Any
-    ) -> Outcome | Promise | None: ...
 
 
 class Rerun:
     """Runs one fiber again. `scratch` has its coroutine in the end."""
 
-    def __init__(self, crank: Acting, scratch: Runs, past: Past, number: int) -> None:
+    def __init__(self, crank: Acting, scratch: Parts, past: Past, number: int) -> None:
         self._crank = crank
         self._scratch = scratch
         self._past = past
@@ -72,7 +61,7 @@ class Rerun:
         here: Recorded | None = None
         done, asker = 0, crank.asker
         with crank.aside():
-            crank.fibers = self._scratch  # type: ignore[attr-defined]  # a crank has them
+            crank.fibers = self._scratch
             for self._part, (recorded, at) in enumerate(parts, 1):
                 if heap is None or here is None or recorded.seq != here.seq:
                     if heap is not None and here is not None:

@@ -245,7 +245,7 @@ class Sending(Promises):
             return False
         settler = entry[SETTLER]
         if settler[0] == "fiber":
-            return self.throw(settler[1], failure)
+            return self.fibers.throw(settler[1], failure)
         if settler[0] != "actor":  # who owes it is told by `owes`
             number = effect_of(self.heap, root)
             if number is None:
@@ -254,7 +254,3 @@ class Sending(Promises):
             self.cancelled.append(number)
         self.settle(root, failure)
         return True
-
-    def throw(self, fiber: int, failure: Outcome) -> bool:
-        """Have a failure raised where a fiber waits. False when it does not wait."""
-        raise NotImplementedError

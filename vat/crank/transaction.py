@@ -20,7 +20,7 @@ from dataspace.drafts import Draft
 from dataspace.drafts import Savepoint as DraftSavepoint
 from dataspace.records import Kind
 from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
-from vat.crank.deliveries import Delivery, Resume
+from vat.crank.deliveries import Delivery, Parts, Resume
 from vat.crank.powers import Powers
 from vat.crank.whole import whole
 from vat.errors import OutsideCrank, ReadOnly
@@ -70,6 +70,7 @@ class Transaction:
         "cancelled",
         "draft",
         "failure",
+        "fibers",
         "heap",
         "id",
         "lent",
@@ -91,6 +92,8 @@ class Transaction:
         "wanted",
         "watched",
     )
+
+    fibers: Parts
 
     def __init__(self, heap: Heap, types: Types, uid: bytes, id: str, powers: Powers) -> None:
         self.heap = heap
@@ -189,7 +192,8 @@ class Transaction:
 
     def unwind(self, since: int) -> None:
         """What fibers did is undone, from that place in `advanced` on."""
-        raise NotImplementedError
+        self.fibers.undone(self.advanced[since:])
+        del self.advanced[since:]
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -3,8 +3,8 @@
     for each step from the heap's version to the code's:  cls.upgrade(state, version)
 
 All actors of all types are brought up in one crank, recorded; if a step raises, none are. Fibers whose code is gone by
-that break in the same crank. A heap that names a type
-which is not registered, or one in a newer version than the code's, is refused.
+that break in the same crank. A heap that names a type which is not registered, or one in a newer version than the
+code's, is refused.
 
 The one rule: what `upgrade` is given and leaves behind are values; what was not touched is kept, at no cost.
 """
