@@ -202,9 +202,9 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
         message = marked_message(message_in(answer))
         self.messages.append(message)
         state_own(self, "model-output", n, self.session_id, step, message=message)
+        self._count(answer, "turn")
         usage = answer.get("usage")
         if usage:
-            self._count(answer.get("model") or str(self.model), "turn", usage)
             self._spent = summed(self._spent, usage if isinstance(usage, Mapping) else {})
         calls = message.get("tool_calls")
         limit = self._reached(step, bool(calls))

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from actors.chat import summed
 from actors.session.forking import Forking
+from vat.objects.actor import Device
 from vat.objects.collections import Map
 from vat.objects.types import read
 
@@ -26,6 +27,9 @@ LONGEST_NAME: Final = 200
 
 class Usage(Forking):
     """The part of a session that counts."""
+
+    # Of the session's settings.
+    model: Device
 
     usage: Map[str, Mapping[str, Any]]
 
@@ -40,10 +44,15 @@ class Usage(Forking):
         """
         return {} if self._inherited() else dict(self._own)
 
-    def _count(self, model: Any, purpose: str, used: Any) -> None:
-        """Count one answer's usage, as its device gave it."""
+    def _count(self, answer: Mapping[str, Any], purpose: str) -> None:
+        """Count what one answer of a model device says that it has used. Turns count for `"turn"`.
+
+        For subclasses that ask a model for something else: to be called where the answer is recorded, which is once.
+        """
+        used = answer.get("usage")
         if not isinstance(used, Mapping) or not used:
             return
+        model = answer.get("model") or str(self.model)
         name = model[:LONGEST_NAME] if isinstance(model, str) and model else "unknown"
         self._part()
         for counts in (self.usage, self._own):

@@ -17,6 +17,8 @@ from tests.actors.driving import Driven
 from tests.actors.scenes import Does, Says, calls, says
 from tests.model_server import Answer, failing, model_server, whole
 from vat.devices.devices import Policy
+from vat.heap.refs import Promise
+from vat.objects.actor import actor
 
 
 def used(tokens: int) -> dict[str, Any]:
@@ -86,6 +88,30 @@ def test_a_fork_goes_on_from_its_parents_and_has_its_own_apart() -> None:
     own = {each: each.call("own_usage").value["said"]["turn"]["total_tokens"] for each in (driven, child, grandchild)}
     assert list(total.values()) == [40, 30, 70]
     assert list(own.values()) == [40, 20, 40]
+
+
+@actor("test.titled", version=1)
+class Titled(Session):
+    """A session that asks its model for something besides its turns."""
+
+    def title(self) -> Promise:
+        return self.model.complete([*self.messages]).then(self._titled)
+
+    def _titled(self, answer: Any) -> None:
+        self._count(answer, "title")
+
+
+def test_what_a_session_of_ones_own_asks_for_is_counted_apart() -> None:
+    driven = Driven(Titled, {"model": Says(*(says("x", usage=used(tokens)) for tokens in (10, 20, 40)))})
+    take(driven, "one")
+    driven.call("title")
+    driven.run()
+    assert driven.read("usage") == {"said": {"turn": used(10), "title": used(20)}}
+    child = driven.fork()
+    child.call("title")
+    child.run()
+    assert child.call("own_usage").value == {"said": {"title": used(40)}}
+    assert child.read("usage")["said"]["turn"] == used(10)
 
 
 def test_names_of_models_that_are_none_do_no_harm() -> None:
