@@ -19,7 +19,7 @@ from dataspace.log.frames import Type, parse, record_head
 from dataspace.records import Kind
 from vat.crank.fibers import Fibers
 from vat.crank.rerun import Rerun
-from vat.heap import restore
+from vat.heap.restore import Lineage
 from vat.host.errands import Errands
 
 EXIT: Final = 137
@@ -179,7 +179,7 @@ def tell_of_the_rest(killer: Killer) -> None:
     """Have catalog, restore and errands tell of the points in them. This process is only a test, and stays so."""
     _around(tables.Tables, "_write", after=lambda: killer.reached("catalog: in a transaction"))
     catalog.RUN = 40  # type: ignore[misc]  # so that there are transactions on the way
-    _around(restore, "apply", before=lambda: killer.reached("restoring: between two records"))
+    _around(Lineage, "at", before=lambda: killer.reached("restoring: between two records"))
     settled = Errands._settled
 
     def come(self: Any, wanted: Any, outcome: Any) -> None:

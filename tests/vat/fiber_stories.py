@@ -107,6 +107,7 @@ class Told(World):
     # What disturbs.
 
     def before(self, at: int) -> None:
+        chance = next(self.chance)
         for kind, which in self.disturbances[at] if at < len(self.disturbances) else ():
             session = self.sessions[self.uids[which % len(self.uids)]]
             if kind == "restart":
@@ -115,6 +116,7 @@ class Told(World):
                 session.vat.close()
             else:
                 self.abandons = True
+        self.chance = itertools.count(chance)  # what is closed may ask for some
 
     abandons = False
 
