@@ -15,7 +15,7 @@ from actors.messages import named
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor, state_own
 from vat.objects.collections import Map
-from vat.objects.owing import fail, owe, pay
+from vat.objects.owing import fail, owe, owes, pay
 
 
 class Queueing(Actor):
@@ -33,9 +33,10 @@ class Queueing(Actor):
 
     def _admit(self) -> None:
         """Those before it are over: the turn that has waited longest begins in this crank, if there is one."""
-        n = self._first()
-        if n is not None:
-            pay(self, Promise(self._queue[n]))
+        for admitted in map(Promise, self._queue.values()):
+            if owes(self, admitted):  # it is not being given up in this very crank
+                pay(self, admitted)
+                return
 
     def _drop(self, n: int, error: Exception, label: str, /, **said: Any) -> None:
         """End a turn that waits; the fact `label` says how."""

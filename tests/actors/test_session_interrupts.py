@@ -122,6 +122,11 @@ class Hasty(Session):
     def hurry(self, input: str) -> None:
         cancel(self.turn(input), LookupError("never mind"))
 
+    def stop(self, input: str) -> None:
+        asked = self.turn(input)
+        self.interrupt(1)
+        cancel(asked, LookupError("never mind"))
+
 
 def test_a_waiting_turn_that_its_caller_gives_up_fails_alone() -> None:
     driven = Driven(Hasty, {"model": Says(says("1"), says("3")), "tools": Does()})
@@ -131,6 +136,16 @@ def test_a_waiting_turn_that_its_caller_gives_up_fails_alone() -> None:
     assert ended(driven) == [("turn-failed", 2)]
     driven.run()
     assert (first.value, third.value) == ("1", "3")
+
+
+def test_a_waiting_turn_that_is_given_up_as_the_one_before_it_ends_is_in_nobodys_way() -> None:
+    driven = Driven(Hasty, {"model": Says(says("3"), says("4")), "tools": Does()})
+    driven.call("turn", "one")
+    driven.call("stop", "two")
+    third = driven.call("turn", "three")
+    driven.run()
+    assert third.value == "3"
+    assert sorted(ended(driven)) == [("turn-done", 3), ("turn-failed", 2), ("turn-interrupted", 1)]
 
 
 def test_one_for_a_waiting_turn_holds_after_a_restart() -> None:
