@@ -39,7 +39,7 @@ def worthwhile(made: int, looked: int, there: int) -> bool:
     return made - looked >= max(FEWEST, there // 2)
 
 
-class Held(NamedTuple):
+class Locals(NamedTuple):
     """What the locals of fibers hold: actors, promises, and trees of views."""
 
     actors: Iterable[int] = ()
@@ -47,10 +47,10 @@ class Held(NamedTuple):
     trees: Iterable[Tree] = ()
 
 
-def unreached(heap: Heap, held: Held = Held()) -> tuple[list[int], list[int]]:  # noqa: B008  # it cannot change
+def unreached(heap: Heap, inside: Locals = Locals()) -> tuple[list[int], list[int]]:  # noqa: B008  # it cannot change
     """The actors (narrowed refs among them) and the settled promises that nothing reaches, in order."""
     walk = _Walk(heap)
-    walk.begin(held)
+    walk.begin(inside)
     walk.finish()
     facets = [facet for facet, _ in heap.entries("facets")]
     actors = [actor for actor in sorted([*heap.actors(), *facets]) if actor not in walk.actors]
@@ -77,13 +77,13 @@ class _Walk:
         self.promises: set[int] = set()
         self.todo: list[tuple[bool, int]] = []
 
-    def begin(self, held: Held) -> None:
+    def begin(self, inside: Locals) -> None:
         heap = self.heap
-        for actor in held.actors:
+        for actor in inside.actors:
             self.actor(actor)
-        for promise in held.promises:
+        for promise in inside.promises:
             self.promise(promise)
-        for tree in held.trees:
+        for tree in inside.trees:
             self.tree(tree)
         for _, fiber in heap.entries("fibers"):
             self.actor(fiber[ACTOR])

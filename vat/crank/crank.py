@@ -230,16 +230,16 @@ class Crank(Finding):
     def _read(self, actor: int, field: Field, args: Sequence[Any], keywords: Mapping[str, Any]) -> Outcome | Promise:
         if args or keywords:
             raise TypeError(f"{field.name} is a field and takes no arguments")
-        held = self.fields(actor).get(field.name, field.default)
+        stored = self.fields(actor).get(field.name, field.default)
         page = self.heap.page
-        if isinstance(held, Promise):
-            return held
-        if isinstance(held, MapTree):
-            entries = dict(held.items(loader=page))
+        if isinstance(stored, Promise):
+            return stored
+        if isinstance(stored, MapTree):
+            entries = dict(stored.items(loader=page))
             if not all(type(key) is str for key in entries):
                 raise TypeError(f"{field.name} has keys that are no str, so it is no value: read it with a method")
             return Outcome(True, mapped(entries))
-        return Outcome(True, listed(held.walked(page)) if isinstance(held, Tree) else held)
+        return Outcome(True, listed(stored.walked(page)) if isinstance(stored, Tree) else stored)
 
 
 def _begun(delivery: Delivery) -> Sequence[Any]:

@@ -26,7 +26,7 @@ from dataspace.values import Value
 from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.deliveries import Resume
-from vat.crank.holding import held
+from vat.crank.holding import in_locals
 from vat.crank.rerun import Rerun
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
@@ -59,6 +59,13 @@ class Fiber:
         self.found = found
         self.wait: Any = None
         self.kept: dict[int, ref[Promise]] = {}
+
+    def forget(self) -> list[int]:
+        """Keep no more what no local has any more: it is not awaited any more. Gives what that was."""
+        gone = [promise for promise, there in self.kept.items() if there() is None]
+        for promise in gone:
+            del self.kept[promise]
+        return gone
 
 
 class Fibers:
@@ -181,38 +188,42 @@ class Fibers:
         return (True, value) if entry[STATE] == KEPT else (False, exception_of(value))
 
     def _suspend(self, number: int, fiber: Fiber, made: list[Promise], *new: Any) -> None:
+        """A part ends with a wait. `made` are the promises that it has made; what follows is given for a new fiber."""
         crank = self._crank
-        find, kept, wait = crank.heap.find, fiber.kept, fiber.wait
-        lone = not isinstance(wait, Wait)
-        waits = [promise.id for promise in _promises(wait)]
-        # A promise that no local has any more is not awaited any more.
-        let_go = [promise for promise, there in kept.items() if there() is None]
-        for promise in let_go:
-            del kept[promise]
-        fresh = {promise.id: ref(promise) for promise in made}
-        made.clear()
-        keep = [
-            promise for promise, there in fresh.items() if there() is not None and find("promises", promise) is not None
-        ]
-        if lone:
-            if wait.id in keep:  # its outcome is taken in the crank in which it comes
-                keep.remove(wait.id)
-        else:
-            for promise in wait.promises:
-                if promise.id not in kept and promise.id not in keep and not find("promises", promise.id)[HELD]:
-                    fresh[promise.id] = ref(promise)
-                    keep.append(promise.id)
-        for promise in keep:
-            kept[promise] = fresh[promise]
-        waiting = listed([ALL if lone else wait.mode, *waits])
+        let_go = fiber.forget()
+        keep = self._fresh(fiber, made)
+        fiber.kept.update(keep)
+        mode = fiber.wait.mode if isinstance(fiber.wait, Wait) else ALL
+        waiting = listed([mode, *(promise.id for promise in _promises(fiber.wait))])
         moment = crank.record.seq, crank.moment
         crank.note(_SUSPENDED, number, *moment, waiting, listed(keep), listed(let_go), *new)
         if new:
             crank.advanced.append(number)
             self._missing.pop(number, None)
         self.live[number] = fiber
-        if over(waiting[0], outcomes_of(crank.heap, waiting)):  # it goes on in this crank
+        if over(mode, outcomes_of(crank.heap, waiting)):  # it goes on in this crank
             crank.queue.append(Resume(number, *moment, fiber.found.name))
+
+    def _fresh(self, fiber: Fiber, made: list[Promise]) -> dict[int, ref[Promise]]:
+        """What is to be kept for a fiber from now on: what a local has of `made`, and several that are waited for.
+
+        Empties `made`, since who is in no list but that has gone.
+        """
+        find, wait = self._crank.heap.find, fiber.wait
+        there = {promise.id: ref(promise) for promise in made}
+        made.clear()
+        keep = {
+            promise: one
+            for promise, one in there.items()
+            if one() is not None and find("promises", promise) is not None
+        }
+        if not isinstance(wait, Wait):
+            keep.pop(wait.id, None)  # its outcome is taken in the crank in which it comes
+            return keep
+        for promise in wait.promises:
+            if promise.id not in fiber.kept and promise.id not in keep and not find("promises", promise.id)[HELD]:
+                keep[promise.id] = ref(promise)
+        return keep
 
     def _drive(
         self, coroutine: Coroutine[Any, Any, Any], result: int, sent: Any, error: BaseException | None = None
@@ -317,10 +328,10 @@ class Fibers:
             self.gone += scratch.gone
             self.gone += [fiber.coroutine for fiber in scratch.live.values()]
 
-    def held(self) -> tuple[set[int], set[int], list[Tree]]:
+    def in_locals(self) -> tuple[set[int], set[int], list[Tree]]:
         """The actors, promises and trees in the locals of all fibers. Runs those again that are not in memory."""
         self.bring()  # what has diverged holds nothing any more, and breaks when it is to go on
-        return held([fiber.coroutine for fiber in self.live.values()])
+        return in_locals([fiber.coroutine for fiber in self.live.values()])
 
     def bring(self) -> list[FiberDiverged]:
         """Run all fibers again that are not in memory. Gives why some cannot come. There must be no crank."""

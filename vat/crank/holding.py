@@ -24,7 +24,7 @@ from vat.objects.types import Field
 _ENDS = (type, ModuleType, CodeType, FrameType, TracebackType, BuiltinFunctionType, Transaction, Heap, Field)
 
 
-def held(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> tuple[set[int], set[int], list[Tree]]:
+def in_locals(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> tuple[set[int], set[int], list[Tree]]:
     """The actors and promises that coroutines hold, and the trees of their views."""
     actors: set[int] = set()
     promises: set[int] = set()

@@ -12,7 +12,7 @@ from dataspace.errors import KeeveError
 from dataspace.records import ZERO_HASH, Kind
 from dataspace.values import FrozenDict, FrozenList
 from vat.crank.chain import Chain, Step
-from vat.crank.collecting import Held, owed_by, unreached, worthwhile
+from vat.crank.collecting import Locals, owed_by, unreached, worthwhile
 from vat.crank.crank import Crank
 from vat.crank.powers import Powers
 from vat.crank.transaction import CrankDraft
@@ -88,11 +88,11 @@ class Upkeep(Chain):
         """
         self._fit()
         try:
-            held = Held(*self.crank.fibers.held())
+            inside = Locals(*self.crank.fibers.in_locals())
         except NotYet:
             return None
         self._looked = self._made
-        actors, promises = unreached(self.heap, held)
+        actors, promises = unreached(self.heap, inside)
         if not (actors or promises):
             return None
         crank = self.crank
