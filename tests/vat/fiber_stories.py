@@ -41,6 +41,10 @@ ENOUGH = 400
 """Moves after which a story that does not come to its end is left."""
 
 
+DRAWN = {"ValueError", "TimeLimit", "PromiseGone", "PromiseCycle", "Forked"}
+"""What drawn methods raise themselves."""
+
+
 class Abandoned(Exception):
     """A crank that came to its end could not be kept."""
 
@@ -207,6 +211,8 @@ def changed(methods: Sequence[Any], other: Sequence[Any], which: int, moves: Seq
     story.run()
     # Who waits for one that has diverged fails with the same error, which then has its message alone.
     diverged = [error for error in story.failures if isinstance(error, FiberDiverged) and hasattr(error, "method")]
+    raised = {type(error).__name__ for error in story.failures}
+    assert raised <= {"FiberDiverged", *DRAWN}, raised
     known = concerned(methods, which) | concerned(other, which)
     for error in diverged:
         assert error.method in known, f"{error}: it runs nothing of m{which}"
