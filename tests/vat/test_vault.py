@@ -9,8 +9,11 @@ import os
 import urllib.parse
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataspace.values import Blob, Symbol, Text, freeze
+from vat.devices import vault as vault_module
 from vat.devices.vault import REMEMBERED, Environment, File, NoCredential, Vault, forms_of
 
 SECRET = "sk-canary-93a1\\'\"/+"
@@ -200,3 +203,104 @@ def test_the_placeholders_of_local_servers_stay_in_results_and_leave_errors():
     vault.resolve("a")
     assert vault.redact_value("ollama is a program") == "ollama is a program"
     assert vault.redact("bad key: ollama") == "bad key: ‹credential a›"
+
+
+STRANGE = {
+    "latin-1": os.fsdecode(b"canary-p\xe4ssword"),
+    "no text at all": os.fsdecode(bytes(range(1, 256))),
+    "half a pair": "canary-canary-\ud800",
+    "both": "canary-canary-\ud800\udce4",
+    "only surrogates": "\udce4" * 12,
+    "nul": "canary\0canary",
+    "nul alone": "\0",
+    "one character": "x",
+    "one surrogate": "\udcff",
+    "long": "canary" * 50_000,
+    "lines": "canary-line-1\ncanary-line-2\r\ncanary-line-3",
+    "not English": "canary-пароль-密码",
+}
+
+
+@pytest.mark.parametrize("secret", STRANGE.values(), ids=STRANGE)
+def test_whatever_characters_a_value_has_it_is_taken_out_and_so_are_others_after_it(secret):
+    vault = Vault({"odd": lambda: secret, "api": lambda: "other-canary-2"})
+    assert vault.resolve("odd") == vault.resolve("odd") == secret
+    assert vault.resolve("api") == "other-canary-2"
+    for text in (secret, f"before {secret} after", repr(secret), json.dumps(secret)):
+        assert secret not in vault.redact(text).replace("‹credential odd›", "")
+        assert "canary" not in vault.redact(text)
+    assert "‹credential api›" in vault.redact_value(b"other-canary-2").decode()
+    shown = [repr(secret), secret.encode(errors="replace"), secret.encode(errors="ignore")]
+    assert "canary" not in repr(vault.redact_value(freeze(shown)))
+
+
+@pytest.mark.parametrize("show", [repr, bytes.hex, urllib.parse.quote_from_bytes, lambda data: data.decode("latin-1")])
+def test_a_value_that_is_no_utf_8_is_taken_out_where_its_bytes_are_shown(show):
+    data = b"canary-p\xe4ssword-93a1"
+    vault = Vault({"a": lambda: os.fsdecode(data)})
+    vault.resolve("a")
+    assert vault.redact_value(show(data)).strip("b'") == "‹credential a›"
+    assert vault.redact_value(data.decode(errors="replace")) == "‹credential a›"
+    assert vault.redact_value(b"x" + data + b"\xff") == "x‹credential a›".encode() + b"\xff"
+
+
+@given(st.text(st.characters(), min_size=1))
+def test_the_forms_of_a_text_can_always_be_told_and_none_is_empty(value):
+    forms = forms_of(value)
+    assert value in forms
+    assert "" not in forms
+
+
+@given(st.text(st.characters(categories=["Cs"]), min_size=1))
+def test_the_forms_of_what_is_no_text_can_be_told_as_well(value):
+    vault = Vault({"a": lambda: value})
+    vault.resolve("a")
+    assert value not in vault.redact(f"{value}!")
+    assert vault.redact_value(b"fine") == b"fine"
+
+
+def test_the_lines_of_a_value_are_taken_out_one_by_one():
+    key = "-----BEGIN KEY-----\ncanary-canary-1\ncanary-canary-2\n-----END KEY-----\n"
+    vault = Vault({"a": lambda: key})
+    vault.resolve("a")
+    assert "canary" not in vault.redact("".join(f"  | {line}\n" for line in key.splitlines()))
+
+
+def test_a_value_that_cannot_be_known_again_is_not_given_and_changes_nothing(monkeypatch):
+    vault = Vault({"a": lambda: "canary-one", "b": lambda: "canary-two"})
+    vault.resolve("a")
+    with monkeypatch.context() as patched:
+        patched.setattr(vault_module, "forms_of", lambda value: [][0])
+        for _ in range(2):
+            with pytest.raises(IndexError):
+                vault.resolve("b")
+    assert vault.redact("canary-one") == "‹credential a›"
+    vault.resolve("b")
+    assert vault.redact("canary-two") == "‹credential b›"
+
+
+def test_a_value_that_is_given_again_is_not_forgotten_before_those_given_earlier():
+    values = iter(["canary-a", *(f"canary-{n}" for n in range(REMEMBERED - 1)), "canary-a", "canary-z"])
+    vault = Vault({"a": lambda: next(values)})
+    for _ in range(REMEMBERED + 2):
+        vault.resolve("a")
+    assert vault.redact("canary-a") == "‹credential a›"
+
+
+def test_a_source_that_gives_a_str_of_its_own_class_does_not_decide_how_it_is_known_again():
+    class Hidden(str):
+        __slots__ = ()
+
+        def __eq__(self, other):
+            return True
+
+        def encode(self, *_):
+            raise RuntimeError
+
+        __hash__ = str.__hash__
+
+    values = iter([Hidden("canary-one"), Hidden("canary-two")])
+    vault = Vault({"a": lambda: next(values)})
+    assert type(vault.resolve("a")) is str
+    vault.resolve("a")
+    assert "canary" not in vault.redact("canary-one canary-two")

@@ -14,7 +14,6 @@ import os
 import re
 import stat
 from base64 import b64encode
-from collections import deque
 from collections.abc import Mapping
 from html import escape
 from operator import is_
@@ -108,30 +107,47 @@ class File:
 
 
 def forms_of(value: str) -> set[str]:
-    """What a value looks like where a device echoes what it sent.
+    """What a value looks like where a device echoes what it sent. Never raises, whatever characters there are in it.
 
-    As it is; as Python, JSON and HTML escape it; as a URL or a form has it; and, from 8 characters on, in hex and
-    inside of any base64, whatever stands before and after it there.
+    As it is; as Python, JSON and HTML escape it; as a URL or a form has it; where it is no UTF-8, as it reads when that
+    is passed over; each of its lines, if it has several; and, from 8 characters on, in hex and inside of any base64,
+    whatever stands before and after it there.
     """
-    percent = quote(value, safe="")
+    data = _bytes_of(value)
+    percent = quote(data, safe="")
     escaped = json.dumps(value)[1:-1]
     forms = {
         value,
         repr(value)[1:-1],
+        repr(data)[2:-1],
         escaped,
         escaped.replace("/", "\\/"),
         json.dumps(value, ensure_ascii=False)[1:-1],
     }
-    forms |= {percent, quote(value), quote_plus(value), _lowered(percent), escape(value)}
-    data = value.encode(errors="surrogateescape")
+    forms |= {percent, quote(data), quote_plus(data), _lowered(percent), escape(value)}
     if len(value) >= SHORTEST_SECRET:
-        forms |= {data.hex(), data.hex().upper()}
+        forms |= {data.hex(), data.hex().upper(), data.decode("latin-1")}
+        # Where an error is shown inside of another one, something stands before each of its lines.
+        forms |= {line for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
+        if sum(map(str.isascii, value)) >= SHORTEST_SECRET:  # what is lost below must leave more than question marks
+            forms |= {data.decode(errors="replace")} | {
+                value.encode(errors=how).decode() for how in ("replace", "ignore")
+            }
         for before in range(3):
             # Six bits a character: those count that hold no bit of what stands before, or after.
             first, last = -(-8 * before // 6), 8 * (before + len(data)) // 6
             text = b64encode(bytes(before) + data).decode()[first:last]
             forms |= {text, text.translate(_URLSAFE)}
+    forms.discard("")
     return forms
+
+
+def _bytes_of(text: str) -> bytes:
+    """A text in UTF-8, with the bytes that `surrogateescape` has made characters of; any text has some."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
 
 
 def _lowered(percent: str) -> str:
@@ -144,7 +160,7 @@ class Vault:
 
     def __init__(self, sources: Mapping[str, Source] | None = None) -> None:
         self._sources = dict(sources or {})
-        self._given: dict[str, deque[str]] = {}
+        self._given: dict[str, tuple[str, ...]] = {}  # the last values of each, in the order in which they were given
         self._forms: list[tuple[str, str, int]] = []  # what a value looks like, its name, its length; longest first
 
     def names(self) -> list[str]:
@@ -170,6 +186,7 @@ class Vault:
         if reason is not None:
             raise NoCredential(name, reason)  # outside of the handler: it must not carry what the source raised
         assert isinstance(value, str)
+        value = str.__str__(value)  # a subclass may compare and encode as it likes
         self._remember(name, value)
         return value
 
@@ -214,23 +231,23 @@ class Vault:
 
     def _redact_bytes(self, content: bytes) -> bytes:
         for form, name, length in self._forms:
-            if length >= SHORTEST_SECRET and form.encode() in content:
-                content = content.replace(form.encode(), f"‹credential {name}›".encode())
+            if length >= SHORTEST_SECRET and (data := _bytes_of(form)) in content:
+                content = content.replace(data, _bytes_of(f"‹credential {name}›"))
         return content
 
     def _remember(self, name: str, value: str) -> None:
-        given = self._given.setdefault(name, deque(maxlen=REMEMBERED))
-        if value in given:
+        """Have a value taken out of text from now on. Either that is so when this returns, or nothing has changed."""
+        given = self._given.get(name, ())
+        if given and given[-1] == value:
             return
-        given.append(value)
+        # The one that was given last is the last one to be forgotten, also if it had been given before.
+        now = {**self._given, name: (*(each for each in given if each != value), value)[-REMEMBERED:]}
         forms = {
-            (form, name, len(value))
-            for name, values in self._given.items()
-            for value in values
-            for form in forms_of(value)
+            (form, name, len(value)) for name, values in now.items() for value in values for form in forms_of(value)
         }
         # The longest first: of a value that begins with another one nothing must be left over.
         self._forms = sorted(forms, key=lambda each: (-len(each[0]), each))
+        self._given = now
 
     def __repr__(self) -> str:
         shown = (
