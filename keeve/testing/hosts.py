@@ -10,7 +10,7 @@ The one rule: everything but the store is what runs in production.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,17 +21,25 @@ from vat.host.host import Host
 
 
 class FakeClock:
-    """A clock that stands at `time` (µs since 1970) until it is moved."""
+    """A clock that stands at `time` (µs since 1970) until it is moved; the timers of its host come then."""
 
     def __init__(self, time: int = 1_700_000_000_000_000) -> None:
         self.time = time
+        self._hearing: list[Callable[[], None]] = []
 
     def __call__(self) -> int:
         return self.time
 
     def move(self, seconds: float) -> None:
-        """Let time pass, or go back."""
+        """Let time pass, or go back. Timers that are due then come at once, as soon as the host has its turn."""
         self.time += round(seconds * 1_000_000)
+        for hear in list(self._hearing):
+            hear()
+
+    def on_move(self, hear: Callable[[], None]) -> Callable[[], None]:
+        """Have `hear()` called whenever it is moved; gives the function that ends that."""
+        self._hearing.append(hear)
+        return lambda: self._hearing.remove(hear)
 
 
 @asynccontextmanager

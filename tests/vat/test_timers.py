@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from dataspace.errors import KeeveError
-from keeve.testing.hosts import FakeClock
+from keeve.testing.hosts import FakeClock, memory_host
 from tests.effect_host import Device, Host, running
 from tests.vat.hosts import Counter, World, settled
 from vat.devices.devices import Effect, effect
@@ -186,6 +186,23 @@ async def test_a_clock_that_is_set_forward_lets_timers_come_early(sleepers: Worl
         await later(sleepers, DAY)
         assert len(await s.woken) == 1
         assert trio.current_time() - begun < 2 * LOOK
+
+
+async def test_a_clock_that_is_moved_by_hand_wakes_the_timers_that_are_due(mock_clock: Any) -> None:
+    clock = FakeClock()  # and trio's own stands still: nobody looks at it every few seconds
+    async with memory_host(clock=clock, actors=[Sleeper]) as host:
+        s = await host.spawn(Sleeper, "s")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(nap, s, DAY, "day")
+            nursery.start_soon(nap, s, 2 * DAY, "two")
+            while not len(host.effects()) == 2:
+                await trio.lowlevel.checkpoint()
+            clock.move(seconds=DAY)
+            while not await s.woken:
+                await trio.lowlevel.checkpoint()
+            assert [name for name, _ in await s.woken] == ["day"]
+            clock.move(seconds=DAY)
+    clock.move(seconds=1)  # nobody hears it any more
 
 
 async def test_a_clock_that_is_set_back_lets_timers_come_late(sleepers: World, patient_clock: Any) -> None:

@@ -7,7 +7,8 @@ on record from the moment in which it is wanted: after a restart a timer goes on
 meanwhile comes at once.
 
 The one rule: deadlines are wall time, as the host's clock tells it. Set forward, it lets timers come early; set back,
-late. It is looked at again every few seconds, since a machine that sleeps, or whose clock is set, tells nobody.
+late. It is looked at again every few seconds, since a machine that sleeps, or whose clock is set, tells nobody. A clock
+that is moved by hand, as tests do it, tells: `clock.on_move(hear)` has `hear()` called whenever that happens, in any thread.
 """
 
 from __future__ import annotations
@@ -83,6 +84,22 @@ class Deadlines(Generic[J]):
 
     async def run(self) -> None:
         """Tell what is due, for ever."""
+        on_move: Callable[[Callable[[], None]], Callable[[], None]] | None = getattr(self._clock, "on_move", None)
+        if on_move is None:
+            await self._tell()
+            return
+        token = trio.lowlevel.current_trio_token()
+        ended = on_move(lambda: token.run_sync_soon(self._look))
+        try:
+            await self._tell()
+        finally:
+            ended()
+
+    def _look(self) -> None:
+        """Look at the clock now."""
+        self._earlier.set()
+
+    async def _tell(self) -> None:
         while True:
             self._earlier = trio.Event()
             pause = LOOK
