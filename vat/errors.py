@@ -65,7 +65,7 @@ class PromiseCycle(Broken):
 
 
 class FiberDiverged(Broken):
-    """A fiber cannot go on: run again, it did something else than was recorded. It breaks alone.
+    """A fiber cannot go on: run again, it did something else than was recorded. It breaks alone, and for good.
 
     part: which one, from 1. recorded, did: what the record says and what the code does now, in words.
     """
@@ -74,7 +74,9 @@ class FiberDiverged(Broken):
         super().__init__(
             f"session {session!r}, fiber {fiber}: {type}.{method} cannot go on where it waited. In its part {part}, "
             f"which is run again to bring it back, the record says that it {recorded}; the code now {did}. "
-            "Run the code that began it, or start it anew"
+            "This run of it is over; what its earlier parts did stands. Call the method again to start it anew. The "
+            "next time, give changed code a higher version, and keep the old class in actors=[...] until no fiber of "
+            "it waits (`keeve effects` lists them)"
         )
         self.session = session
         self.fiber = fiber

@@ -54,6 +54,7 @@ async def test_awaiting_trios_sleep_says_what_to_do(world):
 
     said, more = value_of(world.go("trio_sleep"))
     assert "self.device(name).method(...)" in said
+    assert said.startswith("what trio waits for cannot be awaited")
     assert more == "goes on"
     await trio.lowlevel.checkpoint()
 

@@ -126,4 +126,6 @@ def _named(what: object) -> str:
     kind = type(what)
     if what is None:
         return "None (a bare yield, as of asyncio.sleep(0))"
+    if kind.__module__.startswith("trio._"):
+        return "what trio waits for"  # the class is trio's own affair, and tells nobody anything
     return f"{kind.__module__}.{kind.__qualname__}"
