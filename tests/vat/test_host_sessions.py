@@ -119,6 +119,19 @@ async def test_an_unknown_session_and_an_unknown_type_are_named(world: World) ->
         assert host.sessions() == []
 
 
+@actor("sessions.stranger", version=1)
+class Stranger(Actor):
+    """A type that no host here is given."""
+
+
+async def test_a_class_that_the_host_was_not_given_is_refused_at_spawn_and_takes_no_id(world: World) -> None:
+    async with world.host() as host:
+        with pytest.raises(UnknownActorType, match=r"'sessions\.stranger'.*open_host\(\.\.\., actors=\[\.\.\.\]\)"):
+            await host.spawn(Stranger, "s1")
+        assert host.sessions() == []
+        assert await (await host.spawn(Counter, "s1", count=3)).count == 3
+
+
 async def test_the_list_is_given_in_pages_by_id(world: World) -> None:
     async with world.host() as host:
         for name in ("b", "a", "c", "ab"):

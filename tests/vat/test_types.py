@@ -192,3 +192,55 @@ def test_a_field_with_a_name_that_is_taken_is_refused(name: str) -> None:
 def test_a_method_with_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(BadActorType, match="name"):
         actor("types.taken", version=1)(type("Taken", (Actor,), {name: lambda self: None}))
+
+
+def test_a_class_that_is_not_derived_from_actor_is_refused_with_what_to_write():
+    with pytest.raises(BadActorType, match=r"Lonely: .*write class Lonely\(Actor\)"):
+
+        @actor("types.lonely", version=1)  # type: ignore[type-var]  # that is what is refused
+        class Lonely: ...
+
+
+def test_a_bare_decorator_is_refused_with_what_to_write():
+    with pytest.raises(BadActorType, match=r"write @actor\('some\.name', version=1\)"):
+
+        @actor  # type: ignore[arg-type]  # that is what is refused
+        class Nameless(Actor): ...
+
+
+def test_a_function_is_no_actor_type_and_told_so():
+    with pytest.raises(BadActorType, match=r"lonely: @actor is for classes"):
+
+        @actor("types.lonely", version=1)  # type: ignore[type-var]  # that is what is refused
+        def lonely() -> None: ...
+
+
+@pytest.mark.parametrize("value", [5, "x", 1.5, None, True, [], {}])
+def test_what_looks_like_a_field_and_has_no_type_is_refused_with_what_to_write(value):
+    kind = "<type>" if value is None else type(value).__name__
+    with pytest.raises(BadActorType, match=rf"write `step: {kind} = \.\.\.`"):
+        actor("types.lost")(type("Lost", (Actor,), {"__module__": __name__, "step": value}))
+
+
+def test_constants_of_a_class_and_class_variables_are_no_fields():
+    @actor("types.constant", version=1)
+    class Constant(Actor):
+        LIMIT = 5
+        kinds: ClassVar[list[str]] = ["a"]
+
+    assert type_of(Constant).fields == {}
+
+
+def test_a_default_of_a_base_is_not_changed_in_vain():
+    with pytest.raises(BadActorType, match="write `count: int"):
+        actor("types.heir")(type("Heir", (Sample,), {"__module__": __name__, "count": 7}))
+
+
+def test_new_actors_are_of_the_class_that_the_host_runs_under_their_name():
+    @actor("types.sample", version=2)
+    class Older(Actor): ...
+
+    types = Types([Sample, Older])
+    assert types.of(Sample) is SAMPLE
+    with pytest.raises(BadActorType, match=r"this host runs Sample, version \d+, as 'types\.sample'"):
+        types.of(Older)

@@ -26,7 +26,7 @@ from vat.heap.refs import Ref
 from vat.heap.stored import listed, mapped
 from vat.objects.fields import beginning, checked, filling, given
 from vat.objects.randomness import Random
-from vat.objects.types import ActorType, Field, Shape, UnknownActorType, type_of
+from vat.objects.types import ActorType, Field, Shape, type_of
 
 _SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
 
@@ -82,10 +82,8 @@ class Acting(Sending):
 
     @whole
     def spawn(self, cls: type, fields: Mapping[str, Any]) -> Ref:
-        """A new actor of this vat. Raises `UnknownActorType`, `TypeError` or `NotAValue`."""
-        described = type_of(cls)
-        if self.types[described.name].cls is not cls:
-            raise UnknownActorType(described.name, (known.name for known in self.types))
+        """A new actor of this vat. Raises `UnknownActorType`, `BadActorType`, `TypeError` or `NotAValue`."""
+        described = self.types.of(cls)
         self.changes()
         return self.settle_in(described, given(cls, fields))
 

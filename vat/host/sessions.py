@@ -60,7 +60,7 @@ class Sessions:
         request id of the `asker`, if there is one. Durable when it returns.
         """
         engine = self._engine
-        described = engine.types.add(cls)
+        described = engine.types.of(cls)
         given = {name: freeze(unbound(value), None, name) for name, value in begins_with(cls, fields).items()}
         repeated = asker.request if uid is None else uid.hex()
         key: tuple[str, bytes] | None = None

@@ -9,6 +9,7 @@ The one rule: everything an actor does goes through the crank that runs it; an i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from dataspace.drafts import Handle
@@ -19,7 +20,7 @@ from vat.errors import OutsideCrank
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.objects.collections import List, Map, Set
 from vat.objects.fields import stored
-from vat.objects.types import Field, Shape, describe_type
+from vat.objects.types import BadActorType, Field, Shape, describe_type
 
 A = TypeVar("A", bound="type[Actor]")
 
@@ -255,8 +256,14 @@ RESERVED: Final = frozenset(
 
 def actor(name: str, *, version: int = 1) -> Callable[[A], A]:
     """Declare a class as the actor type `name`. Raises `BadActorType`."""
+    if isinstance(name, type | FunctionType):  # a bare @actor
+        raise BadActorType(name, "@actor needs the name of the type: write @actor('some.name', version=1)")
 
     def declare(cls: A) -> A:
+        if not isinstance(cls, type):
+            raise BadActorType(cls, "@actor is for classes: write class Some(Actor), with this as a method of it")
+        if not issubclass(cls, Actor):
+            raise BadActorType(cls, f"an actor type is derived from Actor: write class {cls.__name__}(Actor)")
         described = describe_type(cls, name, version, RESERVED)
         for field in described.fields.values():
             setattr(cls, field.name, _Field(field))

@@ -29,13 +29,18 @@ TYPE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_-]*)+")
 """What an actor type may be called: words with dots between them, `chat.counter`."""
 
 
+PLAIN: Final = (bool, int, float, str, bytes, list, dict, set, tuple, type(None))
+"""Types of what a class attribute without an annotation may have been meant as a field with."""
+
+
 class BadActorType(KeeveError, TypeError):
     """A class cannot be an actor type; says what about it and what to do."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, cls: type, problem: str) -> None:
-        super().__init__(f"{cls.__module__}.{cls.__qualname__}: {problem}")
+    def __init__(self, cls: Any, problem: str) -> None:
+        named = cls if hasattr(cls, "__qualname__") else type(cls)
+        super().__init__(f"{named.__module__}.{named.__qualname__}: {problem}")
 
 
 class UnknownActorType(KeeveError, LookupError):
@@ -47,7 +52,7 @@ class UnknownActorType(KeeveError, LookupError):
         listed = ", ".join(sorted(known)) or "none"
         super().__init__(
             f"unknown actor type {name!r}: this host runs {listed}. "
-            f"Pass its class to open_host(..., actors=[...]); the session is untouched"
+            f"Pass its class to open_host(..., actors=[...]), and to keeve with --actors; nothing has been done"
         )
         self.name = name
 
@@ -149,7 +154,7 @@ def read(function: F) -> F:
 
 def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) -> ActorType:
     """Take a class apart. Raises `BadActorType`."""
-    if not TYPE_NAME.fullmatch(name):
+    if not isinstance(name, str) or not TYPE_NAME.fullmatch(name):
         raise BadActorType(cls, f"{name!r} is no name for an actor type: use words with dots, like 'chat.counter'")
     if type(version) is not int or version < 1:
         raise BadActorType(cls, f"version {version!r} is not a whole number from 1 on; give one")
@@ -160,7 +165,10 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
         for key, function in vars(base).items():
             if key == "__init__":
                 raise BadActorType(cls, "an actor has no __init__: declare fields, and give them to spawn(...)")
-            if key.startswith("__") or not isinstance(function, FunctionType):
+            if key.startswith("__"):
+                continue
+            if not isinstance(function, FunctionType):
+                _no_lost_field(cls, base, key, function)
                 continue
             if key in reserved:
                 raise BadActorType(
@@ -180,6 +188,18 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
     if clash:
         raise BadActorType(cls, f"{min(clash)} is a field and a method; give one of them another name")
     return ActorType(name, version, cls, fields, methods, inner)
+
+
+def _no_lost_field(cls: type, base: type, name: str, value: Any) -> None:
+    """Raise for what looks like a field and is none, since it has no annotation: it would be the same for all."""
+    if name in vars(base).get("__annotations__", {}) or name.isupper() or type(value) not in PLAIN:
+        return
+    kind = "<type>" if value is None else type(value).__name__
+    raise BadActorType(
+        cls,
+        f"{name} = {value!r:.40} is no field without a type: write `{name}: {kind} = ...`; or, for a constant of the "
+        f"class, {name.upper()}, or `{name}: ClassVar[{kind}] = ...`",
+    )
 
 
 def _declared(cls: type) -> Iterable[type]:
@@ -321,6 +341,18 @@ class Types:
             return self._by_name[name]
         except KeyError:
             raise UnknownActorType(name, self._by_name) from None
+
+    def of(self, cls: type) -> ActorType:
+        """The type of a class that new actors may be of. Raises `UnknownActorType` or `BadActorType`."""
+        described = type_of(cls)
+        newest = self[described.name]
+        if newest.cls is not cls:
+            raise BadActorType(
+                cls,
+                f"this host runs {newest.cls.__qualname__}, version {newest.version}, as {described.name!r}: "
+                "make new actors of that class",
+            )
+        return described
 
     def fit(self, name: str, version: int) -> ActorType:
         """The type in that version, or else the newest. Raises `UnknownActorType`."""
