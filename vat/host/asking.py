@@ -55,9 +55,14 @@ class Waiter:
         if task is not None:
             trio.lowlevel.reschedule(task, outcomes.Error(error))
 
-    async def wait(self) -> Outcome:
-        """Wait for the answer. It must not come before this is called."""
-        answer: Outcome = await trio.lowlevel.wait_task_rescheduled(self._abandon)
+    async def wait(self, abandoned: Callable[[], None] | None = None) -> Outcome:
+        """Wait for the answer. It must not come before this is called; if it never comes, `abandoned` is called."""
+        try:
+            answer: Outcome = await trio.lowlevel.wait_task_rescheduled(self._abandon)
+        except BaseException:
+            if abandoned is not None:
+                abandoned()
+            raise
         return answer
 
     def _abandon(self, _: Any) -> trio.lowlevel.Abort:

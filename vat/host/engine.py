@@ -235,11 +235,7 @@ class Engine:
         waiter = await self._waiter()
         call.reply = waiter.reply if first is None else waiter.reply_after(first)
         self.turns.post(uid, Job(call, waiter.failed))
-        try:
-            return await waiter.wait()
-        except BaseException:
-            self.residents.abandoned(uid, call)
-            raise
+        return await waiter.wait(lambda: self.residents.abandoned(uid, call))
 
     @trio.lowlevel.enable_ki_protection
     async def ask_vat(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
