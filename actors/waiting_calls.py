@@ -23,7 +23,7 @@ _TYPES: Final = frozenset(type_of(cls).name for cls in (Approver, Toolkeeper))
 class WaitingCall:
     """A call that waits for approval: `id` and `turn` as its facts name them, `since` in seconds since 1970.
 
-    `promise` is the number of the promise that its approval settles.
+    `actor` is the number of the actor that can be told, `promise` that of the promise which its approval settles.
     """
 
     session: str
@@ -32,6 +32,7 @@ class WaitingCall:
     name: str
     arguments: Any
     since: float
+    actor: int
     promise: int
 
 
@@ -59,5 +60,6 @@ def approvals_in(heap: Heap, session: str) -> Iterator[WaitingCall]:
                 function["name"],
                 function.get("arguments"),
                 said["since"],
+                actor,
                 said["promise"].id,
             )

@@ -198,7 +198,10 @@ if __name__ == "__main__":
     folder.mkdir(exist_ok=True)
     os.chdir(folder)
     if "serve" in sys.argv[2:]:
-        serve()
+        try:
+            serve()
+        except KeyboardInterrupt:
+            sys.exit(130)  # the next start goes on
     elif any(Path().iterdir()):
         sys.exit(f"{folder} is not empty: name another folder")
     else:

@@ -10,7 +10,8 @@ import trio
 
 from actors.approvals import Approvals
 from actors.session import Session
-from keeve import open_host
+from actors.tools import Tools, tool
+from keeve import Settings, open_host
 from vat.devices.devices import Effect, effect
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.owing import owe
@@ -90,6 +91,27 @@ async def leave_a_turn_waiting(store: Path, id: str = "s1") -> None:
         nursery.start_soon(session.turn, "send it")
         await tools.called.wait()
         nursery.cancel_scope.cancel()
+
+
+@tool(approval=True)
+def send() -> str:
+    """Send it."""
+    return "sent"
+
+
+def asking_devices() -> dict[str, Any]:
+    """A model that has a tool called of which a person has to approve."""
+    return {"model": Asking(), "tools": Tools(send)}
+
+
+async def leave_asking(store: Path, id: str = "s1") -> None:
+    """A session whose turn waits for a person's word on a call (`call_1`), and a host that ends then."""
+    devices, settings = asking_devices(), Settings(takes_up="asked")
+    async with open_host(store, devices=devices, settings=settings) as host, trio.open_nursery() as nursery:
+        session = await host.spawn(Session, id, tools=devices["tools"])
+        nursery.start_soon(session.turn, "send it")
+        async for _ in host.observe(f'(approval-wanted _ "{id}" . _)'):
+            nursery.cancel_scope.cancel()
 
 
 @actor("test.waiter", version=1)

@@ -5,6 +5,7 @@ That of the agent, which is killed, also with a model behind an endpoint that sp
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,20 @@ async def test_the_agent_is_killed_twice_and_calls_each_tool_as_often_as_the_mod
     assert done.splitlines() == DONE
     assert "nobody knows whether it took effect" in said
     assert "answer: You leave at 8:05 with R20." in said
+
+
+def test_the_agent_that_is_interrupted_ends_without_a_traceback(tmp_path: Path) -> None:
+    """Ctrl-C while a tool runs: the next start goes on."""
+    command = [sys.executable, AGENT, "trip", "serve"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), text=True, **pipes) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("  tool: reserve"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert process.returncode == 130
 
 
 async def test_the_agent_does_the_same_with_a_model_behind_an_endpoint(tmp_path: Path) -> None:

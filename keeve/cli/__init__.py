@@ -1,5 +1,5 @@
-"""The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `delete`, `verify`, `doctor`; and
-`checkpoint`, `prove`, `check`, `keys`.
+"""The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `approve`, `refuse`, `delete`,
+`verify`, `doctor`; and `checkpoint`, `prove`, `check`, `keys`.
 
 A command ends with 0; with 2 when it was asked for what cannot be (a `KeeveError` whose `usage` is true, or words that
 are no command), with 1 when what was asked is fine and failed, with 130 when Ctrl-C ended it, with 141 when nobody
@@ -19,14 +19,15 @@ from traceback import format_exception
 from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
+from keeve.cli import proving
 from keeve.cli.advice import advised
+from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
-from keeve.cli.proving import app as commands
 from keeve.cli.streams import plug, unplug_output
 from keeve.cli.text import plain
 from vat.devices.outcomes import alone
 
-__all__ = ["main", "run"]
+__all__ = ["main", "proving", "run"]
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, 130, 141
 DEBUG = "--debug"

@@ -281,7 +281,7 @@ def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | No
     approvals = [call for each in found for call in each.approvals]
     for call in approvals[:10]:
         seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
-        remedy = f"whoever decides calls approve({call.id!r}) or refuse({call.id!r}) of its ref, in a host"
+        remedy = f"keeve approve {call.session} {call.id}, or keeve refuse, while no host runs; or through a ref in one"
         yield Sign("approvals", NOTE, seen, remedy)
     if len(approvals) > 10:
         yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")

@@ -180,6 +180,8 @@ EVERY = [
     ("fork", "s1"),
     ("effects",),
     ("resolve", "abc", "--value", "1"),
+    ("approve", "s1", "call_1"),
+    ("refuse", "s1", "call_1", "no"),
     ("verify",),
 ]
 

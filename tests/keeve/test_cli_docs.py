@@ -15,7 +15,7 @@ import trio
 
 from keeve.cli.app import app
 from tests.cli_runner import ROOT, keeve
-from tests.cli_worlds import leave_a_turn_waiting
+from tests.cli_worlds import leave_a_turn_waiting, leave_asking
 
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
 COMMANDS = sorted(name for name in app.resolved_commands() if not name.startswith("-"))
@@ -46,6 +46,8 @@ def test_the_examples_of_the_page_run_and_say_what_is_shown(tmp_path: Path, monk
         if command == "keeve effects":
             trio.run(leave_a_turn_waiting, Path("data"), "mailer")
             waiting = keeve("effects", "--json").json["effects"][0]["id"]
+        if command.startswith(("keeve approve", "keeve refuse")):
+            trio.run(leave_asking, Path("data"), command.split()[2])
         command, shown = command.replace("EFFECT", waiting), shown.replace("settled EFFECT", f"settled {waiting}")
         got = carried_out(command)
         if not OutputChecker().check_output(shown, got, ELLIPSIS):

@@ -102,6 +102,11 @@ class HostRef(Generic[A]):
         return f"<ref to actor {self._actor} of session {self._uid.hex()[:8]}…>"
 
 
+def beside(ref: HostRef[Any], actor: int) -> HostRef[Any]:
+    """A ref to the actor of that number in the same session, for the same asker."""
+    return HostRef(ref._host, ref._uid, actor, ref._asker)
+
+
 class Member:
     """A method or field of an actor behind a ref: call it and await the result, or await it as it is (a field)."""
 
