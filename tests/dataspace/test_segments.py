@@ -58,7 +58,13 @@ class TestTheFolder:
         assert not (tmp_path / "nothing").exists()
 
     def test_missing_folders_are_made(self, tmp_path: Path) -> None:
-        opened(tmp_path / "a" / "b" / "store").close()
+        folder = tmp_path / "a" / "b" / "store"
+        chain = Chain()
+        store = opened(folder)
+        store.append([chain.record("hello")])
+        store.close()
+        assert (folder / "log").is_dir()
+        assert texts(opened(folder, readonly=True)) == ["hello"]
 
     @pytest.mark.parametrize("name", ["head", "format", "lock"])
     @pytest.mark.parametrize("what", ["deleted", "damaged"])

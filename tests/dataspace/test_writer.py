@@ -236,8 +236,14 @@ async def test_a_writer_that_is_cancelled_before_it_begins_loses_nothing(desk: D
     assert desk.durable == [2]
 
 
-async def test_draining_an_idle_writer_returns_at_once(desk: Desk) -> None:
-    await desk.writer.drain()
+async def test_draining_an_idle_writer_returns_at_once(
+    desk: Desk, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    nursery.start_soon(desk.writer.run)
+    with trio.fail_after(60):  # of a clock that jumps there when everybody waits
+        await desk.writer.drain()
+    assert not desk.writer.busy
+    assert desk.durable == []
 
 
 async def test_a_group_is_never_cut_by_a_batchs_limits(store: SlowStore) -> None:
