@@ -87,6 +87,20 @@ class FiberDiverged(Broken):
         self.did = did
 
 
+class OtherShape(KeeveError, TypeError):
+    """An older class, which finishes what it began, used a field that has another shape in the version of the state."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, field: str, *, declares: str, older: int, holds: str, newer: int) -> None:
+        super().__init__(
+            f"{field}: version {older} of the class declares {declares}, and the session is at version {newer}, which "
+            f"has {holds} there; nothing was read or written. Give what gets another shape another name in the new "
+            "version, and fill that in upgrade()"
+        )
+        self.field = field
+
+
 class PromiseGone(KeeveError, LookupError):
     """A promise is over, and nothing in the heap has kept what came of it."""
 

@@ -18,7 +18,7 @@ from vat.crank.promises import method_of
 from vat.crank.sending import Sending
 from vat.crank.transaction import STATED
 from vat.crank.whole import whole
-from vat.errors import Refused
+from vat.errors import OtherShape, Refused
 from vat.heap.entries import Facet
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS, fact_key
@@ -63,9 +63,38 @@ class Acting(Sending):
 
     def change(self, actor: int, field: Field, verb: Verb, *args: Value) -> None:
         """Change a collection."""
-        if field.name not in self.fields(actor):  # its type has this field for the first time
-            self.do(_SET, actor, field.name, beginning(field, {}, self.keep))
+        fields = self.fields(actor)
+        if type(fields.get(field.name)) is not COLLECTIONS[field.shape]:
+            self.fits(actor, field)
+            if field.name not in fields:  # its type has this field for the first time
+                self.do(_SET, actor, field.name, beginning(field, {}, self.keep))
         self.do(_CHANGE, actor, field.name, verb, *args)
+
+    def fits(self, actor: int, field: Field) -> None:
+        """Raise `OtherShape` if an older class declares this field, and has another shape for it than the state.
+
+        What the state's version does not have is the older classes' own, if they agree on it.
+        """
+        state = self.heap.state(actor)
+        described = self.types.fit(state.type, state.version)
+        there = described.fields.get(field.name)
+        if there is field:
+            return
+        shape = field.shape
+        if there is not None and described.version == state.version:
+            shape = there.shape
+        elif field.name in state.fields:
+            kind = type(state.fields[field.name])
+            if kind in COLLECTIONS or COLLECTIONS[shape] is not None:
+                shape = Shape(COLLECTIONS.index(kind)) if kind in COLLECTIONS else Shape.VALUE
+        if shape is not field.shape:
+            raise OtherShape(
+                f"{state.type}.{field.name}",
+                declares=f"a {field.shape.name.lower()}",
+                older=self.types.version_with(state.type, field, state.version),
+                holds=f"a {shape.name.lower()}",
+                newer=state.version,
+            )
 
     def assign(self, actor: int, field: str, value: Value) -> None:
         """Set a field."""

@@ -86,12 +86,15 @@ class _Field:
         handle = _HANDLES.get(field.shape)
         if handle is not None:
             return handle(crank, actor._actor, field)
-        held = crank.fields(actor._actor).get(field.name, field.default)
+        number = actor._actor
+        held = crank.fields(number).get(field.name, field.default)
+        if crank.heap.state(number).version != cls.__keeve_type__.version:  # type: ignore[attr-defined]  # an actor's
+            crank.fits(number, field)
         value = crank.heap.read(held)
         if field.kind is None:
             return value
         if value is None and field.shape is Shape.PART:  # its type has this field for the first time
-            value = crank.part(actor._actor, field, {})
+            value = crank.part(number, field, {})
         return field.kind(crank, value)
 
     def __set__(self, actor: Actor, value: Any) -> None:
@@ -102,6 +105,7 @@ class _Field:
             raise NotDeclared(actor, field.name, "is an actor of its own, which stays what it is")
         if handle is None:
             crank.changes()
+            crank.fits(actor._actor, field)
             crank.assign(actor._actor, field.name, stored(field, value, crank.keep))
         elif not handle(crank, actor._actor, field)._same(value):  # `self.seen += [...]` assigns the same one again
             raise NotDeclared(actor, field.name, "is a collection and cannot be assigned; use clear() and extend()")

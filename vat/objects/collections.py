@@ -33,6 +33,7 @@ class Changes(Protocol):
     def fields(self, actor: int) -> dict[str, Any]: ...
     def keep(self, value: Any, path: str) -> Value: ...
     def key(self, value: Any, path: str) -> Value: ...
+    def fits(self, actor: int, field: Field) -> None: ...
     def change(self, actor: int, field: Field, verb: Verb, *args: Value) -> None: ...
     def view(self, actor: int, field: Field) -> int: ...
 
@@ -51,7 +52,10 @@ class _Handle:
 
     @property
     def _tree(self) -> Any:
-        return self._crank.fields(self._actor).get(self._field.name, self._none)
+        tree = self._crank.fields(self._actor).get(self._field.name, self._none)
+        if type(tree) is not type(self._none):  # of a newer version than the class that runs
+            self._crank.fits(self._actor, self._field)
+        return tree
 
     @property
     def _heap(self) -> Heap:

@@ -363,6 +363,11 @@ class Types:
         """Whether the type is known in that version."""
         return (name, version) in self._versions
 
+    def version_with(self, name: str, field: Field, other: int) -> int:
+        """The version of a type, another than that one, whose class declares this very field."""
+        versions = (version for kind, version in self._versions if kind == name and version != other)
+        return next((one for one in versions if self._versions[name, one].fields.get(field.name) is field), other)
+
     def __iter__(self) -> Any:
         return iter(self._by_name.values())
 
