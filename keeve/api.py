@@ -38,7 +38,7 @@ from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings
 from vat.host.host import Host
 from vat.host.sessions import Sessions
-from vat.objects.types import Types
+from vat.objects.types import BadActorType, Types
 
 CATALOG = "catalog.sqlite"
 """The catalog's file in a store's folder; derived, and may be deleted."""
@@ -139,6 +139,10 @@ async def open_host(
 
 def _check(actors: Sequence[type], devices: Mapping[str, object]) -> None:
     """Raise for what no host can be given, before a store is made for it."""
+    if isinstance(actors, type):
+        raise BadActorType(actors, f"actors is a list of types: write actors=[{actors.__name__}]")
+    if not isinstance(devices, Mapping):
+        raise TypeError(f"devices is a {type(devices).__name__}: give each a name, devices={{'shop': Shop()}}")
     Types([Session, *actors])
     for device in devices.values():
         methods_of(device)

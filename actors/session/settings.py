@@ -19,6 +19,12 @@ from vat.objects.collections import List
 MODES: Final = ("agent", "chat")
 """`agent` offers the tools and carries out what the model calls; `chat` does neither."""
 
+SETTINGS: Final = (
+    *("model", "tool_device", "system", "mode", "options"),
+    *("max_steps", "max_tokens", "max_seconds", "parallel", "tools"),
+)
+"""What `configure` takes."""
+
 CHECKED: Final = ("mode", "parallel", "max_steps", "max_tokens", "max_seconds", "options")
 """The fields that cannot be just anything."""
 
@@ -74,6 +80,10 @@ class Settings(Actor):
         for name, value in fields.items():
             check(name, value)
         tools = fields.get("tools")
+        bare = next((tool for tool in tools if callable(tool)), None) if isinstance(tools, list | tuple) else None
+        if bare is not None:
+            name = getattr(bare, "__name__", "...")
+            raise BadSetting("tools", f"has a function: make Tools({name}) of it, and give that to the host as well")
         return {**fields, "tools": tools.schemas} if isinstance(tools, Tools | Source) else fields
 
     def configure(
@@ -89,8 +99,11 @@ class Settings(Actor):
         max_seconds: float | None = None,
         parallel: bool | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        **unknown: Any,
     ) -> None:
         """Change what is given, from the next request to the model on. Changes nothing if it raises `BadSetting`."""
+        if unknown:
+            raise TypeError(f"a session has no setting {min(unknown)!r} to configure: it has {', '.join(SETTINGS)}")
         given: dict[str, Any] = {"model": model, "tool_device": tool_device, "mode": mode, "options": options}
         given |= {"max_steps": max_steps, "max_tokens": max_tokens, "max_seconds": max_seconds, "parallel": parallel}
         for name, value in given.items():

@@ -9,6 +9,7 @@ The one rule: `append` takes a batch whole and makes it durable, or leaves no tr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol
 
@@ -33,6 +34,8 @@ class StoreOwned(KeeveError):
         self.path = path
         self.pid = pid
         owner = "another host" if pid is None else f"process {pid}"
+        if pid == os.getpid():
+            owner += ", which is this one: another host in it has not been closed"
         super().__init__(f"{path} is owned by {owner}: close it there, or open it here with readonly=True")
 
 

@@ -26,7 +26,7 @@ class BadCursor(KeeveError, ValueError):
 
     def __init__(self, text: object) -> None:
         self.text = text
-        super().__init__(f"{text!r} is no cursor: use one that an event carried, such as `log id:position:hash` in hex")
+        super().__init__(f'{text!r} is no cursor: use "start", "head", a position, or the cursor that an event carried')
 
 
 class Cursor(NamedTuple):

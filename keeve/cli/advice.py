@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 COMMANDS: Final = (
-    (r"look at the list of sessions", "keeve ls lists those that are there"),
+    (r"host\.sessions\(\) lists", "keeve ls lists"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
     (r"get it with host\.get\(.*\), or choose", "choose"),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from actors.chat import BadInput
 from actors.models import EchoModel
 from actors.session import NOT_RUN, BadSetting, Session
+from actors.session.settings import SETTINGS
 from dataspace.drafts import read_deeds
 from dataspace.facts import fact
 from dataspace.records import Record
@@ -284,6 +286,24 @@ def test_a_setting_that_cannot_be_meant_is_refused(field: str, value: Any) -> No
     assert driven.read("system") == ""
     with pytest.raises(BadSetting, match=field):
         said(session(EchoModel(), **{field: value}), "hello")
+
+
+def test_a_setting_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(TypeError, match=r"no setting 'max_tokns' to configure: it has .*max_tokens"):
+        session(EchoModel()).call("configure", max_tokns=1).value  # noqa: B018  # raises what went wrong
+
+
+def test_settings_that_are_named_for_whoever_mistypes_one_are_those_that_configure_takes() -> None:
+    taken = signature(Session.configure).parameters
+    assert set(SETTINGS) == {name for name, one in taken.items() if one.kind is one.KEYWORD_ONLY}
+
+
+def test_a_bare_function_as_a_tool_is_refused_with_what_to_make_of_it() -> None:
+    def add(a: int) -> int:
+        return a
+
+    with pytest.raises(BadSetting, match=r"make Tools\(add\) of it"):
+        Session.given({"tools": [add]})
 
 
 def test_the_steps_of_a_turn_cannot_be_taken_from_outside() -> None:

@@ -46,6 +46,8 @@ async def test_an_unknown_outcome_is_held_whatever_else_is_set(store_folder: Pat
         {"actors": [dict]},
         {"devices": {"model": object()}},
         {"devices": {"model": EchoModel}},
+        {"actors": Session},
+        {"devices": [1]},
         {"unknown": "perhaps"},
         {"settings": {"vats": 1}},
     ],
@@ -63,3 +65,25 @@ async def test_settings_that_are_none_are_told_what_they_are(store_folder: Path)
     with pytest.raises(TypeError, match=r"settings is a dict: give Settings\(vats=100\)"):
         async with open_host(store_folder / "s", settings=settings):
             pass
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"actors": Session}, r"write actors=\[Session\]"),
+        ({"devices": [1]}, r"devices is a list: give each a name, devices=\{'shop': Shop\(\)\}"),
+    ],
+)
+async def test_types_and_devices_that_are_given_in_another_form_are_told_which(
+    store_folder: Path, options: dict[str, Any], what: str
+) -> None:
+    with pytest.raises(TypeError, match=what):
+        async with open_host(store_folder / "s", **options):
+            pass
+
+
+async def test_a_second_host_of_one_process_is_told_that_the_first_one_is_here(store_folder: Path) -> None:
+    async with open_host(store_folder / "s"):
+        with pytest.raises(KeeveError, match="which is this one: another host in it has not been closed"):
+            async with open_host(store_folder / "s"):
+                pass

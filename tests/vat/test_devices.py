@@ -165,3 +165,35 @@ def test_a_function_that_is_no_device_is_told_all_that_it_lacks_at_once(make_asy
 
     with pytest.raises(NotADevice, match=said):
         methods_of(later if make_async else now)
+
+
+def test_a_method_that_does_not_take_its_effect_first_is_refused_where_the_device_is_given():
+    class Forgetful:
+        @effect
+        async def price(self, what: str) -> int:
+            return len(what)
+
+    with pytest.raises(NotADevice, match=r"Forgetful\.price .*`async def price\(effect: Effect, what, \.\.\.\)`"):
+        methods_of(Forgetful())
+
+
+def test_a_function_that_takes_nothing_is_no_device():
+    @effect
+    async def ring() -> None: ...
+
+    with pytest.raises(NotADevice, match=r"`async def ring\(effect: Effect\)`"):
+        methods_of(ring)
+
+
+def test_an_effect_may_have_any_name_and_no_annotation():
+    class Loose:
+        @effect
+        async def one(self, call): ...
+
+        @effect
+        async def two(self, _: object, *rest): ...
+
+        @effect
+        async def three(self, *everything): ...
+
+    assert set(methods_of(Loose())) == {"one", "two", "three"}

@@ -195,7 +195,7 @@ async def test_a_clock_that_is_moved_by_hand_wakes_the_timers_that_are_due(mock_
         async with trio.open_nursery() as nursery:
             nursery.start_soon(nap, s, DAY, "day")
             nursery.start_soon(nap, s, 2 * DAY, "two")
-            while not len(host.effects()) == 2:
+            while len(host.effects()) != 2:
                 await trio.lowlevel.checkpoint()
             clock.move(seconds=DAY)
             while not await s.woken:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
@@ -166,13 +167,13 @@ def methods_of(device: object) -> dict[str, Method]:
         if policy is None:
             wanted = "" if inspect.iscoroutinefunction(device) else "make it an `async def`, and "
             raise NotADevice(_name(device), f"{wanted}mark the function with @effect")
-        return {"call": Method(policy, device)}
+        return {"call": Method(policy, _called(device))}
     own: Mapping[str, Policy] = getattr(device, "policies", {})
     variants: Mapping[str, Variant] = getattr(device, "variants", {})
     methods = {}
     for name in dir(device):
         if not name.startswith("_") and (policy := _declared(device, name)) is not None:
-            methods[name] = Method(own.get(name, policy), getattr(device, name), variants.get(name))
+            methods[name] = Method(own.get(name, policy), _called(getattr(device, name)), variants.get(name))
     if not methods:
         raise NotADevice(
             _name(type(device)),
@@ -189,6 +190,23 @@ def _declared(device: object, name: str) -> Policy | None:
     if policy is None and any(hasattr(vars(base).get(name), _MARK) for base in type(device).__mro__):
         raise NotADevice(_name(type(device)), f"{name} overrides an effect; mark it with @effect as well")
     return policy
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which takes an `Effect` first. Raises `NotADevice` for one that does not look like it."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    said = "" if first is None or first.annotation is first.empty else inspect.formatannotation(first.annotation)
+    if first is None or first.kind is first.KEYWORD_ONLY or (said and not _MAY_BE_EFFECT.search(said)):
+        arguments = "" if first is None else f", {first.name}, ..."
+        raise NotADevice(
+            _name(function),
+            f"what it is given first says which call it is: write `async def {function.__name__}(effect: Effect"
+            f"{arguments})`, with `self` before it in a method",
+        )
+    return function
+
+
+_MAY_BE_EFFECT: Final = re.compile(r"Effect|Any\b|object\b")
 
 
 def _name(thing: Any) -> str:
@@ -208,7 +226,7 @@ def effect_id(log_id: bytes, session: bytes, seq: int, number: int) -> str:
 class Effect:
     """One attempt at one call of a device: which one it is, and what it may use. A device's first argument."""
 
-    __slots__ = ("_credential", "_progress", "attempt", "device", "id", "method", "session")
+    __slots__ = ("_credential", "_progress", "_redact", "attempt", "device", "id", "method", "session")
 
     def __init__(
         self,
@@ -220,6 +238,7 @@ class Effect:
         attempt: int,
         progress: Callable[[Value], None],
         credential: Callable[[str], str],
+        redact: Callable[[Value], Value] = lambda value: value,
     ) -> None:
         self.id = id
         """The idempotency key: the same in every attempt, after a restart too."""
@@ -231,6 +250,7 @@ class Effect:
         """From 1. After a restart they are counted anew."""
         self._progress: Callable[[Value], None] | None = progress
         self._credential = credential
+        self._redact = redact
 
     def progress(self, value: Value) -> None:
         """Tell whoever observes right now how far it is. Kept nowhere. Nobody hears it once the attempt is over."""
@@ -243,6 +263,14 @@ class Effect:
         Raises `NoCredential`.
         """
         return self._credential(name)
+
+    def redact(self, value: Value) -> Any:
+        """A frozen value, or a text, without the credentials that the vault has given out.
+
+        For a device that cuts what it gives: of a credential on the cut, nobody could find the half that is left. What
+        is not cut is looked through when it is returned, told or raised.
+        """
+        return self._redact(value)
 
     def end(self) -> None:
         """The attempt is over: progress is no longer told."""

@@ -73,7 +73,10 @@ class UnknownDevice(EffectError):
 
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
-        return f"this host has no {self.effect}; its devices offer: {known}. Give the device to the host"
+        return (
+            f"this host has no {self.effect}; its devices offer: {known}. Give the device to the host, and mark its "
+            "method with @effect"
+        )
 
 
 class EffectTimeout(EffectError):
@@ -86,7 +89,7 @@ class EffectTimeout(EffectError):
     def __str__(self) -> str:
         return (
             f"{self.effect} did not answer in its {self.seconds:g} s; it may have happened all the same: "
-            "find out before you ask again, or give its @effect a longer timeout"
+            "find out before you ask again"
         )
 
 

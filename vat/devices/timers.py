@@ -8,7 +8,7 @@ meanwhile comes at once.
 
 The one rule: deadlines are wall time, as the host's clock tells it. Set forward, it lets timers come early; set back,
 late. It is looked at again every few seconds, since a machine that sleeps, or whose clock is set, tells nobody. A clock
-that is moved by hand, as tests do it, tells: `clock.on_move(hear)` has `hear()` called whenever that happens, in any thread.
+that is moved by hand, as tests do it, tells: `clock.on_move(hear)` has `hear()` called whenever that happens.
 """
 
 from __future__ import annotations

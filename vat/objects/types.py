@@ -52,7 +52,7 @@ class UnknownActorType(KeeveError, LookupError):
         listed = ", ".join(sorted(known)) or "none"
         super().__init__(
             f"unknown actor type {name!r}: this host runs {listed}. "
-            f"Pass its class to open_host(..., actors=[...]), and to keeve with --actors; nothing has been done"
+            f"Pass its class to open_host(..., actors=[...]); nothing was touched"
         )
         self.name = name
 
