@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -177,6 +178,46 @@ def test_the_effect_is_given_up_even_if_nobody_catches_the_error(world):
         value_of(got)
     assert world.wanted_now == []
     assert world.agent.steps[-1].cancelled == [1]
+    world.sound()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_timer_that_breaks_gives_nothing_up_and_its_error_is_raised(world, restarted):
+    @script
+    async def mistimed(me: Agent) -> Any:
+        promise = me.want()
+        try:
+            return await within(5, promise)
+        except ValueError as error:
+            return [str(error), await promise]
+
+    got = world.go("mistimed")
+    if restarted:
+        waiters = world.agent.vat.waiters
+        world.restart()
+        world.agent.vat.waiters.update(waiters)
+    world.give(error="never comes", effect=2)
+    assert [wanted[0] for wanted in world.wanted_now] == ["tool"]
+    assert world.agent.steps[-1].cancelled == []
+    world.give("late", effect=1)
+    assert restarted or value_of(got) == ["never comes", "late"]
+    assert (world.waiting, world.wanted_now) == (0, [])
+    world.sound()
+
+
+def test_no_end_of_seconds_is_no_limit(world):
+    got = world.go("limited", math.inf)
+    assert [wanted[0] for wanted in world.wanted_now] == ["tool"]
+    world.give("at last")
+    assert value_of(got) == "at last"
+    world.sound()
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -math.inf])
+def test_what_is_no_time_is_refused_and_gives_nothing_up(world, seconds):
+    got = world.go("limited", seconds)
+    with pytest.raises(ValueError, match="no number of seconds that can pass"):
+        value_of(got)
     world.sound()
 
 

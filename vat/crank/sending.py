@@ -8,6 +8,7 @@ The one rule: nothing leaves from here. What is to leave is an operation, and no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -230,6 +231,8 @@ class Sending(Promises):
         """The promise of the effect that ends when so many seconds have passed since this crank began."""
         if isinstance(seconds, bool) or not isinstance(seconds, int | float):
             raise TypeError(f"a number of seconds is wanted, not {seconds!r}")
+        if not seconds > -math.inf:  # which nan is not either
+            raise ValueError(f"{seconds} is no number of seconds that can pass: give 0 or more")
         return self.want("timer", "until", (self.time / 1_000_000 + seconds,), {})
 
     @whole

@@ -9,6 +9,7 @@ The one rule: only promises are waited for, since nothing else survives the proc
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Generator, Sequence
 from typing import Any, ClassVar
 
@@ -92,12 +93,21 @@ def gather(*promises: Any, failures: bool = False) -> Any:
 async def within(seconds: float, promise: Any) -> Any:
     """What comes of a promise within so many seconds; needs the device `timer`, which every host has.
 
-    After that it is given up as `cancel` does it, and `TimeLimit` is raised. Raises `NotAwaitable` for no promise.
+    After that it is given up as `cancel` does it, and `TimeLimit` is raised; `math.inf` is no limit. When the timer
+    breaks, that error is raised and nothing is given up. Raises `NotAwaitable` for no promise, and `TypeError` or
+    `ValueError` for no number of seconds.
     """
     _promises((promise,))
     crank = current("within(seconds, promise)")
+    if seconds == math.inf:
+        return await promise
     timer = crank.timer(seconds)
-    outcome, _ = await Wait(FIRST, (promise, timer))
+    outcome, over = await Wait(FIRST, (promise, timer))
+    if outcome is None and not over[0]:
+        try:
+            raise over[1]
+        finally:
+            del over  # no circle with the traceback, as in `Promise`
     error = TimeLimit(seconds)
     crank.cancel(promise if outcome is None else timer, error)
     # That was a part of its own, which stands even if the caller does not catch what is raised here.
