@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
 LAST_WORDS: Final = 2000
-"""Bytes of what a server has written to its standard error that are shown when it cannot be started."""
+"""Bytes of what a server has written to its standard error that are shown when it cannot be started: whole lines."""
 
 LINGER: Final = 0.5
 """Seconds in which a server that has ended can still be heard: what it started may hold its standard error open."""
@@ -209,6 +209,7 @@ class _Words:
 
     def __init__(self) -> None:
         self._kept = b""
+        self._cut = False  # the first line that is kept may have lost its beginning
         self.over = trio.Event()
         reading, writing = os.pipe()
         self._stream = trio.lowlevel.FdStream(reading)
@@ -217,6 +218,7 @@ class _Words:
     async def listen(self) -> None:
         """Read until nobody can write any more."""
         while piece := await self._stream.receive_some():
+            self._cut = self._cut or len(self._kept) + len(piece) > LAST_WORDS
             self._kept = (self._kept + piece)[-LAST_WORDS:]
         self.over.set()
 
@@ -227,7 +229,10 @@ class _Words:
     @property
     def last(self) -> str:
         """What it said last, as the end of a sentence; "" for nothing."""
-        text = self._kept.decode(errors="replace").strip()
+        # Not the rest of a line: of a credential that was in it, nobody could find the half that is left.
+        text = (self._kept.partition(b"\n")[2] if self._cut else self._kept).decode(errors="replace").strip()
+        if not text and self._cut:
+            text = f"(a line of more than {LAST_WORDS} bytes)"
         return f". It said: {text}" if text else ""
 
 

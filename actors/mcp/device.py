@@ -25,6 +25,7 @@ from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
 from actors.tools.shortening import LONGEST, shortened
 from dataspace.errors import KeeveError
+from dataspace.values import freeze
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Vault
 
@@ -151,8 +152,9 @@ class McpTools(Source):
             raise ToolFailed(name, str(error)) from None
         said = result.model_dump(by_alias=True, exclude_none=True, mode="json")
         if result.is_error:
-            raise ToolFailed(name, shortened(text_of([part_of(block) for block in said["content"]]), self._longest))
-        return shortened(value_of(said), self._longest)
+            words = text_of([part_of(block) for block in said["content"]])
+            raise ToolFailed(name, shortened(effect.redact(words), self._longest))
+        return shortened(effect.redact(freeze(value_of(said), None, f"{name}()")), self._longest)
 
     def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None:
         """Which tool a call is of, and how that is run. Names that nobody knows share the method's own policy."""

@@ -12,12 +12,18 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias
 
 from actors.models.failures import ModelBusy, ModelNonsense, ModelRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Blob, Erased, Symbol
+
+LONGEST_REASON: Final = 1000
+"""Characters of the words in which a service reports an error that are kept."""
+
+Redact: TypeAlias = Callable[[Any], Any]
+"""Gives a text without credentials, before it is cut."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -77,9 +83,9 @@ def _other(value: Any) -> Any:
     raise NotJSON(f"a {type(value).__name__}")
 
 
-def answer_of(body: Any, model: str, effect_id: str) -> dict[str, Any]:
+def answer_of(body: Any, model: str, effect_id: str, redact: Redact = str) -> dict[str, Any]:
     """The answer in the decoded body of a response; see the package. Raises `ModelNonsense`, or what it reports."""
-    raise_reported(body)
+    raise_reported(body, redact)
     choices = _part(body, "choices", list, "the answer")
     if not choices:
         raise ModelNonsense("it has no choices")
@@ -133,7 +139,8 @@ class Events:
 class Assembly:
     """An answer that comes in pieces. `add` takes the pieces in order, `answer` gives the whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Redact = str) -> None:
+        self._redact = redact
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
         self._calls: dict[int, dict[str, Any]] = {}
         self._usage: Any = None
@@ -143,7 +150,7 @@ class Assembly:
 
     def add(self, chunk: Any) -> dict[str, Any]:
         """Take the next piece; gives what it adds to the message. Raises `ModelNonsense`, or what it reports."""
-        raise_reported(chunk)
+        raise_reported(chunk, self._redact)
         if not isinstance(chunk, dict):
             raise ModelNonsense(f"a piece of the stream is {_kind(chunk)} instead of an object")
         self._usage = chunk.get("usage") or self._usage
@@ -199,13 +206,13 @@ class Assembly:
                 call[key] = piece
 
 
-def raise_reported(body: Any) -> None:
+def raise_reported(body: Any, redact: Redact) -> None:
     """Raise the error that a body reports, if it does (some services do so with status 200, or in mid-stream)."""
     if isinstance(body, dict) and body.get("error"):
         error = body["error"]
         status = error.get("code") if isinstance(error, dict) else None
         status = status if type(status) is int else 200
-        raise refusal(status, message_of(body))
+        raise refusal(status, message_of(body, redact))
 
 
 def refusal(status: int, message: str, retry_after: float | None = None) -> ModelRefused:
@@ -215,7 +222,7 @@ def refusal(status: int, message: str, retry_after: float | None = None) -> Mode
     return ModelRefused(status, message)
 
 
-def message_of(body: Any, most: int = 1000) -> str:
+def message_of(body: Any, redact: Redact = str) -> str:
     """The words in which a service reports an error, in any of the forms that are in use; `""` if there are none.
 
     >>> message_of({"error": {"message": "no such model", "type": "invalid_request_error"}})
@@ -226,7 +233,8 @@ def message_of(body: Any, most: int = 1000) -> str:
             break
         body = body.get("error") or body.get("message") or body.get("detail")
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-    return text[:most]
+    said: str = redact(text)
+    return said[:LONGEST_REASON]
 
 
 def _whole_calls(calls: Sequence[Any], effect_id: str) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class ChatModel:
         if response.status_code != 200:
             text = (await _body(response, LARGEST_REFUSAL, cut=True)).decode(errors="replace")
             said = _json(text)
-            message = text.strip()[:1000] if said is None else message_of(said)
+            message = message_of(text.strip() if said is None else said, effect.redact)
             if response.is_redirect:
                 message = (
                     f"it has moved to {_without_query(response.headers.get('location', ''))}; use that as base URL"
@@ -152,10 +152,10 @@ class ChatModel:
         answer = _json((await _body(response, LARGEST_ANSWER)).decode(errors="replace"))
         if answer is None:
             raise ModelNonsense(f"it is no JSON but {kind or 'of no type'}")
-        return answer_of(answer, self._model, effect.id)
+        return answer_of(answer, self._model, effect.id, effect.redact)
 
     async def _assemble(self, response: httpx2.Response, effect: Effect) -> dict[str, Any]:
-        assembly = Assembly()
+        assembly = Assembly(effect.redact)
         events = Events(LARGEST_ANSWER)
         done = False
         async with _pieces(response) as pieces:
@@ -174,7 +174,7 @@ class ChatModel:
     def _add(self, data: str, assembly: Assembly, effect: Effect) -> None:
         chunk = _json(data)
         if chunk is None:
-            raise ModelNonsense(f"a piece of the stream is no JSON: {data[:80]!r}")
+            raise ModelNonsense(f"a piece of the stream is no JSON: {effect.redact(data)[:80]!r}")
         delta = assembly.add(chunk)
         if delta:
             effect.progress({"attempt": effect.attempt, "delta": delta})

@@ -186,7 +186,7 @@ class Tools:
         if tool.approval and not approved:
             raise ApprovalWanted(name)
         given = await self._called(tool, effect, arguments)
-        return shortened(freeze(given, None, f"{name}()"), tool.longest)
+        return shortened(effect.redact(freeze(given, None, f"{name}()")), tool.longest)
 
     def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None:
         """Which tool a call is of, and how that is run."""
@@ -224,4 +224,5 @@ def _in_thread(effect: Effect) -> Effect:
         attempt=effect.attempt,
         progress=lambda value: trio.from_thread.run_sync(effect.progress, value),
         credential=lambda name: trio.from_thread.run_sync(effect.credential, name),
+        redact=lambda value: trio.from_thread.run_sync(effect.redact, value),
     )

@@ -1,6 +1,7 @@
 """What a tool gave, made fit for a model: cut where it is longer than a model should be told.
 
-The one rule: what is short enough stays as it is, the very same value.
+The one rule: what is short enough stays as it is, the very same value. Credentials are taken out before that
+(`Effect.redact`), since half of one is not known again.
 """
 
 from __future__ import annotations

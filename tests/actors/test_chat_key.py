@@ -41,6 +41,26 @@ async def test_the_key_is_in_no_outcome_whatever_the_service_says(answer):
     assert "‹credential openai›" in repr(said)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda text: failing(401, text),
+        lambda text: Answer(403, {}, (text.encode(),)),
+        lambda text: stream({"error": text}),
+        lambda text: whole({"role": "assistant"}, error={"message": text}),
+        lambda text: stream(text),
+    ],
+)
+@pytest.mark.parametrize("edge", [1000, 80, 79])
+async def test_a_key_on_the_cut_of_what_a_service_says_leaves_nothing_of_itself(answer, edge):
+    """Invariant 20."""
+    text = "." * (edge - len(KEY) + 1) + KEY + "." * 2000
+    async with model_server(answer(text)) as server:
+        outcome = await run_to_outcome(ChatModel(server.url, "small", "openai", policy=impatient()))
+    assert outcome.error is not None
+    assert KEY[:6] not in repr((str(outcome.error), vars(outcome.error), outcome.error.args, outcome.trace))
+
+
 async def test_no_error_of_the_http_library_is_carried_along():
     """Invariant 20. Such an error holds the request, with its headers."""
     async with model_server(streamed("hi")) as server:

@@ -268,6 +268,32 @@ async def test_a_long_answer_that_is_no_text_becomes_its_json_cut() -> None:
     assert "characters left out" in told
 
 
+KEY = "sk-canary-" + "abcdefghij" * 4
+RIM = 75 - len(KEY)
+
+
+@pytest.mark.parametrize("how", ["text", "parts", "json", "thread"])
+@pytest.mark.parametrize("before", [RIM - 1, RIM + 1, RIM + 11, RIM + len(KEY) - 1, 175 - len(KEY) + 1])
+async def test_a_credential_on_the_cut_of_a_long_answer_leaves_nothing_of_itself(how: str, before: int) -> None:
+    def said(effect: Effect) -> str:
+        return "." * before + effect.credential("bank") + "." * (200 - before)
+
+    @tool(longest=100)
+    async def dump(effect: Effect) -> Any:
+        text = said(effect)
+        return {"text": text, "parts": [{"type": "text", "text": text}], "json": [text]}[how]
+
+    @tool(longest=100, name="dump")
+    def in_thread(effect: Effect) -> str:
+        return said(effect)
+
+    tools = Tools(in_thread if how == "thread" else dump)
+    outcome = await outcome_of(tools, "dump", {}, Vault({"bank": lambda: KEY}))
+    assert "left out" in str(outcome.value)
+    for start in range(len(KEY) - 5):
+        assert KEY[start : start + 5] not in str(outcome.value)
+
+
 async def test_a_short_answer_stays_the_value_that_it_is() -> None:
     def rows() -> Any:
         return {"rows": [1, 2.5, None]}

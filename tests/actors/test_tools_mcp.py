@@ -178,6 +178,17 @@ async def test_a_server_that_cannot_start_says_why() -> None:
     assert "hidden" not in str(caught.value)
 
 
+@pytest.mark.parametrize("line", ["\\n", ""])
+async def test_of_what_a_server_said_before_it_ended_whole_lines_are_shown(line: str) -> None:
+    said = f"print('canary-12345', '.' * 1990, '{line}the end', sep='', file=sys.stderr)"
+    async with using([sys.executable, "-c", f"import sys; {said}"]) as tools:
+        with pytest.raises(
+            ServerUnavailable, match=r"It said: (the end|\(a line of more than 2000 bytes\))$"
+        ) as caught:
+            await run(tools, "pid")
+    assert "12345" not in str(caught.value)
+
+
 async def test_a_server_that_does_not_answer_is_given_up() -> None:
     async with using([sys.executable, "-c", "import sys; sys.stdin.read()"], patience=0.5) as tools:
         with pytest.raises(ServerUnavailable, match=r"did not answer in 0\.5 s"):
@@ -221,6 +232,14 @@ async def test_pictures_arrive_as_blobs_and_what_cannot_is_named(url: str) -> No
 async def test_a_long_answer_is_cut(url: str) -> None:
     async with sharing(url, longest=100) as tools:
         assert "[… 900 of 1000 characters left out …]" in await run(tools, "long", {"size": 1000})
+
+
+async def test_a_credential_on_the_cut_of_a_long_answer_leaves_nothing_of_itself() -> None:
+    vault = Vault({"bank": lambda: "a" * 40})
+    vault.resolve("bank")
+    async with using(longest=50) as tools:
+        told = await run(tools, "long", {"size": 55}, redact=vault.redact_value)
+    assert told == "‹credential bank›" + "a" * 15
 
 
 async def test_a_server_that_writes_to_its_standard_output_is_heard_all_the_same() -> None:

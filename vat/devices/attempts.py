@@ -87,6 +87,7 @@ class Attempts:
             attempt=attempt,
             progress=lambda value: self._progress(wanted, self._vault.redact_value(value)),
             credential=self._vault.resolve,
+            redact=self._vault.redact_value,
         )
         seconds = math.inf if policy.timeout is None else policy.timeout
         error: BaseException | None = None
