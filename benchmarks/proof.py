@@ -19,7 +19,7 @@ import trio
 
 from benchmarks.core import Keeper, said
 from benchmarks.rows import Row, Rows, main
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.signers import SigningKey
 from keeve.api import open_host
 
 KEY: Final = SigningKey.of_seed(bytes(32))

@@ -37,15 +37,15 @@ from actors.tools import Tools, tool
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact, fact
-from dataspace.log.proofs import Receipt
-from dataspace.log.signing import SigningKey
-from dataspace.log.verifiers import Verifier
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event
 from dataspace.patterns import ANY, Pattern, capture, parse, pattern
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import Verifier
 from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
-from keeve.signing import signing_key
+from keeve.key_files import signing_key
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
 from vat.errors import FiberDiverged

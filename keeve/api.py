@@ -20,19 +20,19 @@ from actors.directory import Directory
 from actors.models import EchoModel
 from actors.session import Session
 from dataspace.catalog.catalog import Catalog, peek
+from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import origin_of
-from dataspace.checkpoints.signing import Checkpoints, Seen
 from dataspace.log.files import Files
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Head
-from dataspace.log.proofs import Receipt
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
 from dataspace.log.store import NotAStore, Store
 from dataspace.log.verdicts import Evidence, LogTampered, LogTruncated
 from dataspace.observe.dataspace import Dataspace
+from dataspace.proofs.proofs import Receipt
 from keeve.entropy import Entropy
 from keeve.guard import guard
-from keeve.signing import Signer, as_key
+from keeve.key_files import Signer, as_key
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings

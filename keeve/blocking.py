@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
-from dataspace.log.proofs import Receipt
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
+from dataspace.proofs.proofs import Receipt
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread

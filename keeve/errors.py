@@ -26,14 +26,11 @@ from actors.models import (
 )
 from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
+from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
 from dataspace.checkpoints.keys import WrongKey
-from dataspace.checkpoints.signing import NotCovered, NotSigning
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.files import DiskFull, NotWritable, ReadFailed, SyncFailed, WriteFailed
-from dataspace.log.notes import BadNote, BadSignature, NotSigned
-from dataspace.log.proofs import BadReceipt
-from dataspace.log.signing import SignerFailed
 from dataspace.log.store import (
     BodyErased,
     NotAStore,
@@ -46,16 +43,19 @@ from dataspace.log.store import (
     StoreReadOnly,
 )
 from dataspace.log.verdicts import LogCorrupt, LogError, LogTampered, LogTruncated, NewerFormat, SessionDamaged
-from dataspace.log.verifiers import BadKey
 from dataspace.observe.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 from dataspace.observe.dataspace import NoSuchSession, ObserverFailed
 from dataspace.observe.events import NotProven
 from dataspace.patterns import BadPattern
+from dataspace.proofs.notes import BadNote, BadSignature, NotSigned
+from dataspace.proofs.proofs import BadReceipt
+from dataspace.proofs.signers import SignerFailed
+from dataspace.proofs.verifiers import BadKey
 from dataspace.values import FrozenValue, NotAValue
 from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
-from keeve.signing import BadKeyFile
+from keeve.key_files import BadKeyFile
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import apsw
 
 from dataspace.catalog.connections import rows
-from dataspace.log.merkle import consistency, inclusion, leaf_hash, node_hash, root
+from dataspace.proofs.merkle import consistency, inclusion, leaf_hash, node_hash, root
 
 STEP: Final = 5
 """Levels between two that have rows."""

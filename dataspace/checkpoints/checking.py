@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.checkpoints.signing import Checkpoints, NotSigning
+from dataspace.checkpoints.checkpoints import Checkpoints, NotSigning
 from dataspace.errors import KeeveError
-from dataspace.log.merkle import Tree, leaf_hash
-from dataspace.log.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
-from dataspace.log.proofs import Receipt
 from dataspace.log.store import Store
 from dataspace.log.verdicts import Found
-from dataspace.log.verifiers import Verifier
+from dataspace.proofs.merkle import Tree, leaf_hash
+from dataspace.proofs.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.verifiers import Verifier
 
 
 class Notes:

@@ -17,11 +17,11 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.drafts import Draft, read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.marks import ChainHead
-from dataspace.log.notes import BadNote, BadSignature, Note, NotSigned
-from dataspace.log.signing import SigningKey
 from dataspace.log.store import Store
 from dataspace.log.verdicts import LogTampered
-from dataspace.log.verifiers import BadKey, Verifier
+from dataspace.proofs.notes import BadNote, BadSignature, Note, NotSigned
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import BadKey, Verifier
 from dataspace.records import STORE_UID, Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList
 

@@ -3,7 +3,7 @@
 `store` is the protocol of every store and its errors, `memory` the readable specification of it, `segments` the
 embedded one. `writer` commits in groups, `files` reaches the disk, `marks` names places. `verdicts` has what recovery
 tells and `verify` checks everything; `layout`, `opening`, `ownership` and `publishing` are for those who look at a
-store's folder without owning it; `notes`, `proofs`, `signing` and `verifiers` for those who prove what is in a log.
+store's folder without owning it.
 
 These modules are public, all others are private to the package.
 """
@@ -13,16 +13,12 @@ __all__ = [
     "layout",
     "marks",
     "memory",
-    "notes",
     "opening",
     "ownership",
-    "proofs",
     "publishing",
     "segments",
-    "signing",
     "store",
     "verdicts",
-    "verifiers",
     "verify",
     "writer",
 ]

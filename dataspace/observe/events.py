@@ -14,11 +14,11 @@ import attrs
 from dataspace.drafts import Assertion, Handle, read_statements, read_used
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
-from dataspace.log.notes import BadSignature, NotSigned
-from dataspace.log.proofs import BadReceipt, Receipt
-from dataspace.log.verifiers import Verifier
 from dataspace.observe.cursor import Cursor
 from dataspace.patterns import Captures
+from dataspace.proofs.notes import BadSignature, NotSigned
+from dataspace.proofs.proofs import BadReceipt, Receipt
+from dataspace.proofs.verifiers import Verifier
 from dataspace.records import Header, body_digest, content_digest, part_digest, split_cell
 from dataspace.values import ERASED, CellRef, Erased
 from dataspace.values.encoding import decode_strict

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dataspace.checkpoints.signing import Checkpoints, Seen
+from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
-from dataspace.log.notes import Checkpoint, Note, checked_checkpoint
-from dataspace.log.proofs import Receipt
-from dataspace.log.verifiers import Algorithm, Verifier, witness_time
+from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.verifiers import Algorithm, Verifier, witness_time
 from keeve.api import open_host
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.text import local_time, utc_time
-from keeve.signing import signing_key
+from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint
 from vat.host.engine import Settings
 

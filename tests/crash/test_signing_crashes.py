@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from dataspace.log.signing import SigningKey
 from dataspace.log.verdicts import LogError
-from dataspace.log.verifiers import Verifier
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import Verifier
 from keeve import Session, Settings, open_host
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.disk import Mode

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from worlds import World
 
-from dataspace.checkpoints.signing import Checkpoints
+from dataspace.checkpoints.checkpoints import Checkpoints
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryLog
-from dataspace.log.merkle import Tree, leaf_hash
-from dataspace.log.notes import Checkpoint, Note
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.merkle import Tree, leaf_hash
+from dataspace.proofs.notes import Checkpoint, Note
+from dataspace.proofs.signers import SigningKey
 
 KEY = SigningKey.of_seed(bytes(32))
 OTHER = SigningKey.of_seed(bytes([1]) * 32)

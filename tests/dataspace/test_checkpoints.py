@@ -11,13 +11,13 @@ from signed_worlds import KEY, OTHER, changed, kept, signing, size_of, tree, wor
 from worlds import World
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.checkpoints.signing import Checkpoints, NotCovered, NotSigning
+from dataspace.checkpoints.checkpoints import Checkpoints, NotCovered, NotSigning
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryLog
-from dataspace.log.notes import BadNote, Checkpoint, Note
-from dataspace.log.proofs import BadReceipt, Receipt
-from dataspace.log.signing import SigningKey
 from dataspace.log.verdicts import LogTampered, LogTruncated
+from dataspace.proofs.notes import BadNote, Checkpoint, Note
+from dataspace.proofs.proofs import BadReceipt, Receipt
+from dataspace.proofs.signers import SigningKey
 
 # Signing
 

@@ -6,10 +6,10 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from dataspace.log.merkle import Tree, consistency, inclusion, leaf_hash
-from dataspace.log.notes import Checkpoint, Note
-from dataspace.log.proofs import Receipt
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.merkle import Tree, consistency, inclusion, leaf_hash
+from dataspace.proofs.notes import Checkpoint, Note
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.signers import SigningKey
 from dataspace.records import Header
 
 PAGE = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()

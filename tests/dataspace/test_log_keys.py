@@ -7,9 +7,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from signed_worlds import KEY, OTHER, kept, signing, size_of, world
 
 from dataspace.checkpoints.keys import WrongKey, introduction, log_keys
-from dataspace.log.notes import BadSignature
-from dataspace.log.signing import SigningKey
 from dataspace.log.verdicts import LogTampered
+from dataspace.proofs.notes import BadSignature
+from dataspace.proofs.signers import SigningKey
 from dataspace.records import Kind
 
 

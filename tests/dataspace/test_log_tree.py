@@ -12,8 +12,8 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.checking import Right, check_catalog
 from dataspace.catalog.tree import LogTree
 from dataspace.facts import fact
-from dataspace.log.merkle import Tree, extends, includes, leaf_hash
 from dataspace.log.store import Store
+from dataspace.proofs.merkle import Tree, extends, includes, leaf_hash
 
 
 def whole(store: Store) -> Tree:

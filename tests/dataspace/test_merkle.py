@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace.log.merkle import EMPTY, Tree, consistency, extends, includes, inclusion, leaf_hash, root
+from dataspace.proofs.merkle import EMPTY, Tree, consistency, extends, includes, inclusion, leaf_hash, root
 
 VECTORS = Path(__file__).parents[3] / "shared" / "data" / "vectors"
 

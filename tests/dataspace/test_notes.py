@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace.log.notes import (
+from dataspace.proofs.notes import (
     LONGEST,
     SIGNATURES,
     BadNote,
@@ -22,7 +22,7 @@ from dataspace.log.notes import (
     Signature,
     checked_checkpoint,
 )
-from dataspace.log.verifiers import Algorithm, BadKey, Verifier, key_id, witness_time, witnessed
+from dataspace.proofs.verifiers import Algorithm, BadKey, Verifier, key_id, witness_time, witnessed
 
 TEXT = "This is an example message.\n"
 FOO = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_notes import cosignature, signature, verifier
 
-from dataspace.log.merkle import Tree, inclusion, leaf_hash
-from dataspace.log.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned
-from dataspace.log.proofs import BadReceipt, LogProof, Receipt
-from dataspace.log.verifiers import Algorithm
+from dataspace.proofs.merkle import Tree, inclusion, leaf_hash
+from dataspace.proofs.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned
+from dataspace.proofs.proofs import BadReceipt, LogProof, Receipt
+from dataspace.proofs.verifiers import Algorithm
 from dataspace.records import Header
 
 LOG = "example.com/log"

@@ -10,10 +10,10 @@ from signed_worlds import KEY, changed, kept, signing, world
 from test_notes import cosignature, verifier
 
 from dataspace.facts import fact
-from dataspace.log.merkle import extends
-from dataspace.log.notes import BadSignature, Checkpoint, Note, NotSigned
-from dataspace.log.signing import SigningKey
-from dataspace.log.verifiers import Algorithm
+from dataspace.proofs.merkle import extends
+from dataspace.proofs.notes import BadSignature, Checkpoint, Note, NotSigned
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import Algorithm
 
 
 class Witness:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import keeve
-from dataspace.log.signing import SigningKey
-from dataspace.log.verifiers import Verifier
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import Verifier
 from keeve import Actor, actor, open_host
 
 KEY = SigningKey.of_seed(bytes(32))

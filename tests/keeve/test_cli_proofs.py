@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dataspace.log.notes import Checkpoint, Note
-from dataspace.log.proofs import Receipt
-from keeve.signing import signing_key
+from dataspace.proofs.notes import Checkpoint, Note
+from dataspace.proofs.proofs import Receipt
+from keeve.key_files import signing_key
 from tests.cli_runner import keeve
 
 

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from signing_hosts import KEY, OTHER, Till, opened, verifiers
 
 from dataspace.checkpoints.keys import WrongKey
-from dataspace.log.proofs import BadReceipt, Receipt
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import LogTampered, LogTruncated
-from keeve.signing import BadKeyFile, signing_key
+from dataspace.proofs.proofs import BadReceipt, Receipt
+from keeve.key_files import BadKeyFile, signing_key
 
 # What was seen
 

@@ -8,12 +8,12 @@ import pytest
 import trio
 from signing_hosts import KEY, OTHER, Till, opened, verifiers
 
-from dataspace.checkpoints.signing import NotCovered, NotSigning
-from dataspace.log.notes import BadSignature, Checkpoint, Note
-from dataspace.log.proofs import Receipt
-from dataspace.log.signing import SignerFailed, SigningKey
-from dataspace.log.verifiers import Verifier
+from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
 from dataspace.observe.events import NotProven
+from dataspace.proofs.notes import BadSignature, Checkpoint, Note
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.signers import SignerFailed, SigningKey
+from dataspace.proofs.verifiers import Verifier
 from keeve import Session, blocking, open_host
 from vat.heap.restore import NoSuchPoint
 

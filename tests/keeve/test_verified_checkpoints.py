@@ -11,8 +11,8 @@ import pytest
 from signing_hosts import KEY, OTHER, Till, opened
 
 from dataspace.log.marks import Certificate
-from dataspace.log.notes import Checkpoint, Note
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.notes import Checkpoint, Note
+from dataspace.proofs.signers import SigningKey
 from keeve.testing.crashes import CrashFiles
 from vat.host.host import Host
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from dataspace.log.notes import Note
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.notes import Note
+from dataspace.proofs.signers import SigningKey
 from keeve import Session, open_host
 
 SOURCES = Path("/usr/share/gocode")

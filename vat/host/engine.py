@@ -24,7 +24,7 @@ from typing import Any, Final, Unpack
 
 import trio
 
-from dataspace.checkpoints.signing import Checkpoints
+from dataspace.checkpoints.checkpoints import Checkpoints
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace

@@ -13,12 +13,12 @@ from copy import copy
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
-from dataspace.log.proofs import Receipt
 from dataspace.observe.dataspace import Reader
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
+from dataspace.proofs.proofs import Receipt
 from dataspace.values import Value
 from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dataspace.checkpoints.signing import NotSigning
-from dataspace.log.notes import Note
-from dataspace.log.proofs import Receipt
-from dataspace.log.verifiers import Verifier
+from dataspace.checkpoints.checkpoints import NotSigning
+from dataspace.proofs.notes import Note
+from dataspace.proofs.proofs import Receipt
+from dataspace.proofs.verifiers import Verifier
 from vat.heap.restore import NoSuchPoint
 from vat.host.engine import Engine
 

@@ -19,11 +19,11 @@ from dataspace.catalog.checking import Right, check_catalog
 from dataspace.checkpoints.checking import Notes, signatures
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
-from dataspace.log.proofs import Receipt
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
 from dataspace.log.verdicts import Outcome
 from dataspace.log.verify import Counts, Verification
+from dataspace.proofs.proofs import Receipt
 from dataspace.records import STORE_UID, content_digest, split_digests
 from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dataspace.errors import KeeveError
-from dataspace.log.signing import SigningKey
+from dataspace.proofs.signers import SigningKey
 
 Signer: TypeAlias = "SigningKey | str | os.PathLike[str]"
 """A key, or the path of its file."""

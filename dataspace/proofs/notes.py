@@ -23,7 +23,7 @@ from typing import ClassVar, Final, NamedTuple
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.log.verifiers import Algorithm, Verifier, is_name, strict_base64
+from dataspace.proofs.verifiers import Algorithm, Verifier, is_name, strict_base64
 from dataspace.records import MOST
 
 LONGEST: Final = 1 << 18

@@ -23,9 +23,9 @@ from typing import ClassVar, Final
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.log.merkle import LONGEST, includes, leaf_hash
-from dataspace.log.notes import BadNote, Checkpoint, Note, checked_checkpoint
-from dataspace.log.verifiers import Verifier, strict_base64
+from dataspace.proofs.merkle import LONGEST, includes, leaf_hash
+from dataspace.proofs.notes import BadNote, Checkpoint, Note, checked_checkpoint
+from dataspace.proofs.verifiers import Verifier, strict_base64
 from dataspace.records import MOST, Header
 
 _FIRST: Final = "c2sp.org/tlog-proof@v1"

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dataspace.errors import KeeveError
-from dataspace.log.notes import BadSignature, Signature
-from dataspace.log.verifiers import Algorithm, Verifier
+from dataspace.proofs.notes import BadSignature, Signature
+from dataspace.proofs.verifiers import Algorithm, Verifier
 
 
 class SignerFailed(KeeveError):

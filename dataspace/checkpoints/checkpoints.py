@@ -19,13 +19,13 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.checkpoints.keys import LogKey, WrongKey, introduction, log_keys, origin_of
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, Head
-from dataspace.log.merkle import includes, leaf_hash
-from dataspace.log.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
-from dataspace.log.proofs import BadReceipt, Receipt
-from dataspace.log.signing import SigningKey
 from dataspace.log.store import Store
 from dataspace.log.verdicts import LogTampered, LogTruncated
-from dataspace.log.verifiers import Algorithm, Verifier
+from dataspace.proofs.merkle import includes, leaf_hash
+from dataspace.proofs.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
+from dataspace.proofs.proofs import BadReceipt, Receipt
+from dataspace.proofs.signers import SigningKey
+from dataspace.proofs.verifiers import Algorithm, Verifier
 from dataspace.records import STORE_UID, ZERO_HASH, Salts
 
 log = logging.getLogger("keeve")
