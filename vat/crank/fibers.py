@@ -21,10 +21,10 @@ from typing import Any, Final
 from weakref import ref
 
 from dataspace import values
-from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from snapshots.tree import Tree
 from vat.crank.acting import Acting
+from vat.crank.closing import close
 from vat.crank.deliveries import Resume
 from vat.crank.holding import in_locals
 from vat.crank.rerun import Rerun
@@ -43,10 +43,6 @@ from vat.objects.waiting import NotAwaitable, Wait
 
 _SUSPENDED: Final = Op.SUSPENDED
 _RESUMED: Final = Op.RESUMED
-
-_CLOSED_AT_MOST: Final = 100
-_stubborn: list[Coroutine[Any, Any, Any]] = []
-"""Coroutines that wait again however often they are closed. Python would say so whenever it drops one."""
 
 
 class Fiber:
@@ -368,23 +364,7 @@ class Fibers:
     def bury(self) -> None:
         """Close what is gone. There must be no crank."""
         while self.gone:
-            _close(self.gone.pop())
-
-
-def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """End a coroutine; whatever its user's code does or raises is of no account."""
-    before, running.crank = running.crank, None
-    try:
-        for _ in range(_CLOSED_AT_MOST):
-            try:
-                coroutine.close()
-                return
-            except BaseException as error:
-                if is_interrupt(error):
-                    raise
-        _stubborn.append(coroutine)
-    finally:
-        running.crank = before
+            close(self.gone.pop())
 
 
 def _promises(wait: Any) -> Sequence[Promise]:
