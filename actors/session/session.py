@@ -178,7 +178,7 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             self._limit = ""
         self.messages.append(user(self.history[n - 1]))
         if self.max_seconds:
-            self._until = self.now() + self.max_seconds
+            self._until = self._crank.deadline(self.max_seconds)
             self._measure(n)
         output = self._ask(n, 1)
         ending = output.then(None, n, broken=self._failed)

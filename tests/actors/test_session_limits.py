@@ -69,6 +69,18 @@ def test_the_deadline_is_on_record_with_the_beginning_of_the_turn() -> None:
     assert driven.stated("turn-done")[1] == fact("turn-done", 2, "s1", output="2", usage={})
 
 
+def test_the_deadline_is_by_the_clock_although_that_was_ahead_once() -> None:
+    driven = session(says("1"), max_seconds=2.5)
+    powers = driven.world.powers
+    clock = powers.clock
+    powers.clock = lambda: clock() + 3_600_000_000
+    driven.call("configure", max_steps=20)
+    powers.clock = clock
+    driven.call("turn", "one")
+    (at,) = [entry[3][0] for _, entry in driven.vat.heap.entries("effects") if entry[1] == "timer"]
+    assert at < clock() / 1_000_000 + 2.6
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_when_the_time_is_over_while_the_model_is_asked_the_turn_ends(restarts: bool) -> None:
     driven = session(says("late"))

@@ -11,6 +11,8 @@ from waits import Agent, Fiberworld, near, script, value_of
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
+HOUR = 3_600_000_000
+
 
 @pytest.fixture
 def world() -> Fiberworld:
@@ -35,6 +37,28 @@ def test_it_goes_on_where_it_waited(world):
     world.restart()
     world.give("c")
     assert world.seen() == [["a"], ["a", "b"], ["a", "b", "c"]]
+    world.sound()
+
+
+@script
+async def resting(me: Agent) -> float:
+    begun = me.now()
+    await me.sleep(60)
+    await me.sleep(70)
+    return me.now() - begun
+
+
+def test_deadlines_are_by_the_clock_although_that_was_ahead_once(world):
+    world.now += HOUR
+    world.tell(world.agent, "plain")
+    world.now -= HOUR
+    world.go("resting")
+    for seconds in (60, 70):
+        ((_, _, (deadline,)),) = world.wanted_now
+        assert abs(deadline - world.now / 1_000_000 - seconds) < 1
+        world.restart()
+        world.give()
+    assert (world.waiting, world.agent.steps[-1].failure) == (0, None)
     world.sound()
 
 

@@ -105,6 +105,10 @@ class Rerun:
             here = operations[number] if number < len(operations) else (None,)
             return here[place] if here[0] == kind else instead
 
+        def clock() -> int:
+            said: int = next_one(Op.CLOCKED, 1, recorded.time)
+            return said
+
         def entropy(count: int) -> bytes:
             said: bytes = next_one(Op.SEEDED, 1, bytes(count))
             return said
@@ -115,7 +119,7 @@ class Rerun:
 
         crank._clear()
         crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
-        crank.powers = Powers(crank.powers.log_id, lambda: recorded.time, entropy, cursor)
+        crank.powers = Powers(crank.powers.log_id, clock, entropy, cursor)
         crank.draft, crank.thread = draft, get_ident()
         crank.previous, crank.asker = recorded.previous, asker
         for operation in operations[:at]:

@@ -229,11 +229,23 @@ class Sending(Promises):
 
     def timer(self, seconds: float) -> Promise:
         """The promise of the effect that ends when so many seconds have passed since this crank began."""
+        return self.want("timer", "until", (self.deadline(seconds),), {})
+
+    def deadline(self, seconds: float) -> float:
+        """When so many seconds have passed since this crank began, in seconds since 1970.
+
+        By the clock itself, which a vat's time is ahead of when it was set back. Raises `TypeError` or `ValueError` for
+        no number of seconds.
+        """
         if isinstance(seconds, bool) or not isinstance(seconds, int | float):
             raise TypeError(f"a number of seconds is wanted, not {seconds!r}")
         if not seconds > -math.inf:  # which nan is not either
             raise ValueError(f"{seconds} is no number of seconds that can pass: give 0 or more")
-        return self.want("timer", "until", (self.time / 1_000_000 + seconds,), {})
+        self.changes()
+        time, clock = self.time, self.powers.clock()
+        if clock < time:
+            self.note(Op.CLOCKED, clock)
+        return min(time, clock) / 1_000_000 + seconds
 
     @whole
     def cancel(self, promise: values.Promise, error: Exception) -> bool:

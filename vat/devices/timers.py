@@ -2,7 +2,7 @@
 
     timer.until(at)      comes to None when it is `at`, in seconds since 1970
 
-An actor says `self.sleep(seconds)`, which wants `until` the time of its crank and so many seconds. So the deadline is
+An actor says `self.sleep(seconds)`, which wants `until` the clock's time and so many seconds. So the deadline is
 on record from the moment in which it is wanted: after a restart a timer goes on to the same one, and one that passed
 meanwhile comes at once.
 

@@ -94,6 +94,8 @@ class Op(IntEnum):
     """fiber, promises that are kept for it no more: it is over"""
     CALLED = 38
     """actor, method, args, keywords: a near call of an async method"""
+    CLOCKED = 39
+    """the clock, which is behind the record's time: a deadline that follows was reckoned from it"""
 
 
 class Verb(IntEnum):

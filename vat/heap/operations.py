@@ -287,6 +287,7 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.RESUMED: fibers.resumed,
     Op.RETURNED: fibers.returned,
     Op.CALLED: _nothing,
+    Op.CLOCKED: _nothing,
 }
 
 
