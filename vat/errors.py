@@ -1,10 +1,11 @@
 """What the runtime refuses, and how a failure is kept: the same class and message after a restart.
 
 A promise breaks, a request is answered and a delivery is recorded with a *failure*: a dict
-`{"error": name, "message": text}`, with `"at"` (file, line and method of the user's code) and `"in"` (session and seq)
-where they are known.
-`failure_of` makes one from an exception, `exception_of` an exception from one: of the built-in class or the
-`KeeveError` of that name, or else a `Failed` that carries it. Nothing is ever imported by a name that was read.
+`{"error": name, "message": text}`, with `"class"` (where a `KeeveError` is defined: module and qualified name), `"at"`
+(file, line and method of the user's code) and `"in"` (session and seq) where they are known.
+`failure_of` makes one from an exception, `exception_of` an exception from one: of the built-in class, or of the
+`KeeveError` that is defined there, or is the only one of that name; or else a `Failed` that carries it. Nothing is ever
+imported by a name that was read.
 
 The one rule: who sees an error live and who sees it after a restart see the same, so every error passes
 through its failure on its way.
@@ -215,19 +216,32 @@ class _Revived:
         return str(self.args[0])
 
 
-def _class_of(name: str) -> type[Exception] | None:
-    """What to make an error of that name with: a built-in class, or a twin of a `KeeveError` that is loaded."""
-    if name in _BUILTIN:
+def _class_of(name: str, qualified: str) -> type[Exception] | None:
+    """What to make an error of that name with: a built-in class, or a twin of a `KeeveError` that is loaded.
+
+    qualified: where it is defined, "" for a built-in class or where nobody said.
+    """
+    if not qualified and name in _BUILTIN:
         return _BUILTIN[name]
-    if name not in _revived:
+    key = qualified or name
+    if key not in _revived:
+        named: dict[str, type[Exception]] = {}
         todo: list[type[Exception]] = [KeeveError]
         while todo:
             kind = todo.pop()
             if kind.__name__ == name:
-                _revived[name] = type(name, (_Revived, kind), {"__module__": kind.__module__})
-                break
+                named.setdefault(_qualified(kind), kind)
             todo.extend(sub for sub in kind.__subclasses__() if not issubclass(sub, _Revived))
-    return _revived.get(name)
+        only = next(iter(named.values())) if len(named) == 1 else None  # it may have moved
+        found = named.get(qualified, only)
+        if found is not None:
+            places = {"__module__": found.__module__, "__qualname__": found.__qualname__}
+            _revived[key] = type(name, (_Revived, found), places)
+    return _revived.get(key)
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
@@ -236,6 +250,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         failure: dict[str, Any] = {"error": error.kind, "message": error.message[:_LONGEST]}
     else:
         failure = {"error": type(error).__name__, "message": _message(error)[:_LONGEST]}
+        if isinstance(error, KeeveError):
+            failure["class"] = _qualified(type(error))
     at = place_of(error)
     if at:
         failure["at"] = at
@@ -258,7 +274,7 @@ def _message(error: BaseException) -> str:
 def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     """The exception that a failure stands for; where it was raised is a note (`where`, if the failure does not say)."""
     name, message = failure["error"], failure["message"]
-    kind = _class_of(name)
+    kind = _class_of(name, failure.get("class", ""))
     error: Exception
     if kind is None:
         error = Failed(name, message)
