@@ -256,6 +256,18 @@ def test_an_effect_is_given_up_and_its_promise_breaks_with_the_reason(world, wai
     assert_restores(world, waiter)
 
 
+def test_what_a_reaction_has_begun_is_given_up_with_the_promise_that_comes_of_it(world, waiter):
+    def go(me):
+        me.kept = me.device("d").call().then(me.again).then(me.note)
+
+    done(world, waiter, go=go)
+    world.settle(waiter, "first")
+    assert waiter.heap.system["effects"].count == 1
+    assert done(world, waiter, go=lambda me: cancel(me.kept, ValueError("enough"))) is True
+    assert waiter.heap.system["effects"].count == 0
+    assert_restores(world, waiter)
+
+
 def test_a_reaction_that_raises_breaks_what_waits_for_it(world, waiter):
     outcome = run(world, waiter, go=lambda me: me.ref.note("x").then(me.fail))
     assert (outcome.payload["error"], outcome.payload["message"]) == ("ValueError", "x")

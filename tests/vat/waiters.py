@@ -22,6 +22,9 @@ class Waiter(Actor):
         self.log.append([value, *more] if key is None else [value, *more, key])
         return value
 
+    def again(self, value: Any) -> Any:
+        return self.device("d").call(value)
+
     def _broken(self, error: Exception, *more: Any) -> str:
         self.log.append([type(error).__name__, str(error), *more])
         return "mended"

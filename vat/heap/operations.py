@@ -18,7 +18,7 @@ from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from vat.heap import fibers, indexes
-from vat.heap.entries import BROKEN, FOLLOWING, HELD, KEPT, PENDING, REACTIONS, Effect, with_reactions
+from vat.heap.entries import BROKEN, FOLLOWING, HELD, KEPT, PENDING, REACTIONS, STATE, Effect, Then, with_reactions
 from vat.heap.heap import PARENTAL, Heap, State
 from vat.heap.opcodes import Op, To
 from vat.heap.stored import listed
@@ -98,6 +98,16 @@ def _passed(heap: Heap, promise: int, other: int) -> None:
     for reaction in waiting:
         if reaction[0] == To.FOLLOW:
             _follows(heap, reaction[1], other)
+        elif reaction[0] == To.THEN:
+            _comes_of(heap, reaction[Then.RESULT], other)
+
+
+def _comes_of(heap: Heap, promise: int, other: int) -> None:
+    """What a promise comes of is another one now; whoever gives it up must find that."""
+    entry = heap.find("promises", promise)
+    if entry is not None and entry[STATE] == PENDING:
+        state, payload, reactions, _, held = entry
+        heap.keep("promises", promise, listed([state, payload, reactions, FrozenList(["reaction", other]), held]))
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
