@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from actors.models import ChosenModel, model_from_environment
 from actors.session import Session
@@ -37,6 +37,7 @@ from vat.devices.vault import Vault
 from vat.errors import Failed
 from vat.host.engine import Settings
 from vat.host.host import SESSION_ID, BadSessionId, EffectStatus
+from vat.objects.types import type_of
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
@@ -60,15 +61,18 @@ def chat(
     if id is not None and (not SESSION_ID.fullmatch(id) or not id.isprintable()):
         raise BadSessionId(id)
     model = model_from_environment(environ)
+    own = named_types(actors)
     with blocking.open_host(
         folder,
-        actors=named_types(actors),
+        actors=own,
         devices={"model": model.device},
         vault=Vault(model.credentials),
         unknown="hold",
         settings=Settings(takes_up="asked"),
         via="cli",
     ) as host:
+        if id is not None:
+            must_talk(host, id, own)
         talk = Conversation(host, output, id, model)
         try:
             return talk.at_the_prompt() if at_a_terminal() else talk.line_by_line()
@@ -87,6 +91,31 @@ def _again(id: str, folder: Path, default: Path) -> str:
     if folder != default:
         command[2:2] = ["--store", str(folder)]
     return shlex.join(command)
+
+
+NEEDED: Final = ("turn", "status", "steer", "interrupt")
+"""The methods that a conversation asks for."""
+
+
+class NoConversation(KeeveError, TypeError):
+    """A session of another type than those that can be talked to; says what its type lacks."""
+
+    usage = True
+
+    def __init__(self, session: str, type: str, missing: Sequence[str]) -> None:
+        super().__init__(
+            f"session {session!r} is a {type}, which has no {', '.join(missing)}: `keeve chat` needs the methods "
+            f"{', '.join(NEEDED)}, as Session has them; `keeve show` and `keeve log` look at any session"
+        )
+
+
+def must_talk(host: blocking.Host, id: str, actors: Sequence[type]) -> None:
+    """Raise `NoConversation` for a session that is there and cannot be talked to."""
+    row = next((row for row in host.sessions(id, limit=1) if row.id == id), None)
+    described = next((found for cls in actors if row is not None and (found := type_of(cls)).name == row.type), None)
+    missing = [] if described is None else [name for name in NEEDED if name not in described.methods]
+    if described is not None and missing:
+        raise NoConversation(id, described.name, missing)
 
 
 class Conversation:

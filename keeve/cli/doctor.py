@@ -245,7 +245,10 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
     seen = peek(path)
     if seen is None:
         # A catalog that a host is writing into cannot always be looked at.
-        yield Sign("catalog", NOTE, "it cannot be read" + (" while it is written" if owner is not None else ""), remedy)
+        if owner is None:
+            yield Sign("catalog", NOTE, "it cannot be read", remedy)
+        else:
+            yield Sign("catalog", OK, "its owner is writing it just now")
         return
     position, same = seen.mark.position, seen.log_id == read.store.log_id
     seen.close()

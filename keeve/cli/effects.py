@@ -113,10 +113,16 @@ def _effect_rows(effects: Sequence[OpenEffect], owner: int | None) -> list[tuple
             effect.session,
             state_of(effect, owner),
             f"{effect.device}.{effect.method}",
-            local_time(due(effect)) or shortened(_as_text([*effect.args, *effect.keywords.values()]), 200),
+            local_time(due(effect)) or shortened(_given(effect), 200),
         )
         for effect in effects
     ]
+
+
+def _given(effect: OpenEffect) -> str:
+    """What an effect was given: a list in JSON, and the keywords by name."""
+    named = [f"{name}={_as_text(value)}" for name, value in effect.keywords.items()]
+    return " ".join([*([_as_text(effect.args)] if effect.args or not named else []), *named])
 
 
 def _approval_rows(approvals: Sequence[WaitingCall]) -> list[tuple[str, ...]]:

@@ -110,3 +110,11 @@ async def test_one_that_has_work_under_way_is_deleted_by_force_only(store: Path)
     said = keeve("delete", "s1", "--store", store)
     assert (said.code, "--force" in said.err) == (2, True)
     assert keeve("delete", "s1", "--force", "--store", store, "--json").json == {"session": "s1", "deleted": True}
+
+
+async def test_a_session_that_cannot_be_talked_to_is_refused_with_what_its_type_lacks(store: Path) -> None:
+    await leave_waiting(store)
+    said = keeve("chat", "c1", "--actors", HERE, "--store", store, input="hello\n")
+    assert said.code == 2
+    assert "session 'c1' is a test.caller, which has no turn, status, steer, interrupt" in said.err
+    assert "resume it with" not in said.err
