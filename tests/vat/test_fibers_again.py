@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -169,6 +170,35 @@ def test_code_that_will_not_end_does_not_hold_up_who_leaves_memory(world):
     world.give(error="once")
     assert world.seen() == ["no"]
     world.agent.vat.close()
+
+
+def descend(depth: int) -> int:
+    return depth and 1 + descend(depth - 1)
+
+
+@script
+async def diving(me: Agent, depth: int) -> int:
+    return descend(depth) + await me.want()
+
+
+def test_what_is_run_again_has_as_much_of_the_stack_as_it_had_at_first(world):
+    depth = 0
+    frame = sys._getframe()
+    while (frame := frame.f_back) is not None:
+        depth += 1
+    limit = sys.getrecursionlimit()
+    got = world.go("diving", limit - depth - 150)
+    world.agent.vat.crank.fibers.close()
+
+    def give(deeper: int) -> None:
+        if deeper:
+            give(deeper - 1)
+        else:
+            world.give(1)
+
+    give(150)
+    assert value_of(got) == limit - depth - 149
+    assert sys.getrecursionlimit() == limit
 
 
 def test_each_part_runs_on_the_heap_as_it_was_then(world):

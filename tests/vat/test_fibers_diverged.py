@@ -87,6 +87,16 @@ async def exits(me: Agent) -> None:
     raise SystemExit("now")
 
 
+async def goes_too_deep(me: Agent) -> None:
+    me.count += 1
+    raise RecursionError("too deep")
+
+
+async def takes_too_much(me: Agent) -> None:
+    me.count += 1
+    raise MemoryError("none left")
+
+
 @pytest.mark.parametrize(
     ("other", "part", "recorded", "did"),
     [
@@ -99,6 +109,8 @@ async def exits(me: Agent) -> None:
         (returns, 1, "makes promise 1 (effect tool use)", "comes to its end"),
         (raises, 1, "states a fact", "raises LookupError: new"),
         (exits, 1, "sets count of actor 1 to 1", "raises SystemExit: now"),
+        (goes_too_deep, 1, "states a fact", "raises RecursionError: too deep"),
+        (takes_too_much, 1, "states a fact", "raises MemoryError: none left"),
         (raises_later, 2, "sets count of actor 1 to 2", "raises LookupError: new"),
     ],
 )

@@ -15,6 +15,7 @@ from tests.vat.hosts import Counter, World, heap_of, held, records, settled
 from vat.crank.vat import Vat
 from vat.devices.outcomes import Outcome
 from vat.errors import Deleted, Forked
+from vat.heap.messages import Ended
 from vat.heap.past import NotYet, StoredPast
 from vat.heap.refs import cancel, near
 from vat.objects.actor import Actor, actor
@@ -195,6 +196,32 @@ async def test_a_batch_that_fails_takes_back_what_fibers_did_in_it(world):
         await settled(host)
         assert await s.seen() == ["again 1", "again 2"]
         assert await s.count == 101
+
+
+async def test_an_outcome_that_cannot_be_taken_is_offered_again_once_each_time_its_session_is_woken(world, monkeypatch):
+    take, offered = Vat.take, []
+
+    def faulty(self: Vat, message: Any) -> Any:
+        if isinstance(message, Ended) and len(offered) < 100:
+            offered.append(message)
+            raise AssertionError("a mistake of the runtime's")
+        return take(self, message)
+
+    async with world.host() as host:
+        s = await host.spawn(Agent, "s")
+        shut(world)
+        await s.started()
+        monkeypatch.setattr(Vat, "take", faulty)
+        open(world)
+        for count in range(1, 4):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert len(offered) == count
+            host._engine._wake(next(iter(host._engine.errands._outcomes))[0])
+        monkeypatch.setattr(Vat, "take", take)
+        await s.poke()
+        host._engine._wake(next(iter(host._engine.errands._outcomes))[0])
+        await settled(host)
+        assert await s.seen() == ["again 1", "again 2"]
 
 
 async def test_one_that_is_needed_again_while_its_records_are_on_their_way_waits_for_them(

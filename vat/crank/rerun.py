@@ -8,6 +8,9 @@
 It runs on the same crank object, put aside for as long as it takes, so that what its locals hold (collections, actors)
 finds the heap of the next crank by itself.
 
+What user code raises here and did not when it was recorded is another thing done, whatever it is: so it has more of the
+stack here than it can have had then.
+
 The one rule: nothing that it does has an effect. It comes back exactly as it was, or raises `FiberDiverged`.
 """
 
@@ -25,6 +28,7 @@ from vat.crank.acting import Acting
 from vat.crank.comparing import alike, facts_told, same, told
 from vat.crank.deliveries import Parts
 from vat.crank.powers import Powers
+from vat.crank.room import room
 from vat.crank.transaction import CrankDraft
 from vat.errors import FiberDiverged, exception_of
 from vat.heap.fibers import ACTOR, METHOD, OPERATION, RESULT, SEQ, VERSION, WAITING, outcomes
@@ -60,7 +64,7 @@ class Rerun:
         heap: Heap | None = None
         here: Recorded | None = None
         done, asker = 0, crank.asker
-        with crank.aside():
+        with crank.aside(), room():
             crank.fibers = self._scratch
             for self._part, (recorded, at) in enumerate(parts, 1):
                 if heap is None or here is None or recorded.seq != here.seq:
@@ -151,8 +155,6 @@ class Rerun:
             if is_interrupt(error):
                 raise
             self._crank.sound()
-            if isinstance(error, RecursionError | MemoryError):  # which says nothing of the code
-                raise
             raise self._otherwise(recorded, at, f"raises {type(error).__name__}: {error}") from error
         self._crank.sound()
         if came is not None:

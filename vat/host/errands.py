@@ -70,6 +70,8 @@ class Errands:
         self._outcomes: dict[Key, tuple[Wanted, Outcome]] = {}
         self.held: dict[Key, Wanted] = {}
         """Effects of unknown outcome that wait for somebody to resolve them."""
+        self._offered: set[Key] = set()
+        """Outcomes that wait in their session's mailbox."""
         self._by_hand: set[Key] = set()
         """Effects that somebody is settling now: nobody else carries them out meanwhile."""
         self.hearing: list[Callable[[Wanted, Value], None]] = []
@@ -165,13 +167,18 @@ class Errands:
         self._offer(wanted.key)
 
     def _offer(self, key: Key) -> None:
+        if key in self._offered:  # or each time that its session is loaded for one there would be one more
+            return
+        self._offered.add(key)
         uid, number = key
 
         def work(vat: Vat) -> Sequence[Step]:
             waiting = self._outcomes.get(key)
             if waiting is None:
+                self._offered.discard(key)
                 return ()
             step = vat.take(Ended(number, waiting[1]))
+            self._offered.discard(key)
             step.replies.append((told, waiting[1]))
             return (step,)
 
@@ -182,6 +189,7 @@ class Errands:
                 del self._outcomes[key]
 
         def failed(error: BaseException) -> None:
+            self._offered.discard(key)
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
             elif isinstance(error, RecordTooLarge) and key in self._outcomes:
