@@ -24,6 +24,9 @@ from vat.heap.pending import OpenEffect, Unread, effects_in
 from vat.heap.restore import Lineage, restore
 from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
 
+LATEST = 253_370_764_800
+"""Seconds since 1970 until the year 9999, in all zones."""
+
 CACHE = 8 << 20
 """Bytes of pages that are kept while a store is looked through."""
 
@@ -102,9 +105,9 @@ def state_of(effect: OpenEffect, owner: int | None) -> str:
 
 
 def due(effect: OpenEffect) -> int:
-    """When a timer comes, in µs since 1970; 0 for any other effect."""
+    """When a timer comes, in µs since 1970, at the latest in the last year that has a name; 0 for any other effect."""
     at = deadline_of(effect.args, effect.keywords) if (effect.device, effect.method) == ("timer", "until") else None
-    return 0 if at is None else int(at * 1_000_000)
+    return 0 if at is None else max(1, int(min(at, LATEST) * 1_000_000))
 
 
 def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from keeve import open_host
+from keeve.cli.waiting import called, effect_face
 from tests.cli_runner import keeve
 from tests.cli_worlds import Waiter, leave_fibers
+from vat.heap.pending import OpenEffect
 
 
 @pytest.fixture
@@ -132,3 +134,10 @@ async def test_a_session_that_cannot_be_read_hides_no_approval(store: Path) -> N
     assert said.code == 1
     assert [each["session"] for each in said.json["unreadable"]] == ["w1"]
     assert [call["session"] for call in said.json["approvals"]] == ["w2"]
+
+
+@pytest.mark.parametrize("at", [-1e300, -1, 0, 1e300, 10**300, 10**400, float("inf")])
+def test_a_timer_is_shown_whatever_its_time_is(at: Any) -> None:
+    face = effect_face(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False), None)
+    assert face["due"] is None or "1970" <= face["due"] < "9999-01-02"
+    assert called(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False))

@@ -83,3 +83,15 @@ async def test_each_variant_has_its_own_limit_of_calls_at_once():
         assert await host.outcome(3) == Outcome("quick")
         await trio.testing.wait_all_tasks_blocked()
         assert sorted(device.called) == ["hang", "quick"]
+
+
+@pytest.mark.parametrize("given", ["one", (1, 2, 3), ([], Policy()), ("name", None), 5], ids=repr)
+async def test_what_is_no_name_and_policy_breaks_its_own_call_and_no_other(given):
+    device = Several()
+    device.variants = {"run": lambda what: given if what == "odd" else None}
+    async with running(Host(device)) as host:
+        host.want(1, "run", "odd")
+        host.want(2, "run", "fine")
+        assert await host.outcome(2) == Outcome("fine")
+        assert isinstance((await host.outcome(1)).error, TypeError | ValueError)
+    assert device.called == ["fine"]

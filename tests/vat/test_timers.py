@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataspace.errors import KeeveError
 from keeve.testing.hosts import FakeClock, memory_host
@@ -15,7 +17,7 @@ from tests.effect_host import Device, Host, running
 from tests.vat.hosts import Counter, World, settled
 from vat.devices.devices import Effect, effect
 from vat.devices.outcomes import EffectCancelled, Outcome
-from vat.devices.timers import LOOK, Timer
+from vat.devices.timers import LOOK, Timer, deadline_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
@@ -241,11 +243,98 @@ async def test_no_time_at_all_passes_at_once(world: World, seconds: float) -> No
         assert await (await host.spawn(Sleeper, "s1")).nap(seconds, "a") == "a"
 
 
-@pytest.mark.parametrize("at", [float("nan"), float("inf"), "tomorrow", None, [1]])
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), 10**400, -(10**400), True, "tomorrow", None, [1]])
 async def test_what_is_no_time_breaks_the_timer_and_says_so(world: World, at: Any) -> None:
     world.actors = (Sleeper,)
     async with world.host() as host:
         assert await (await host.spawn(Sleeper, "s1")).until(at) in ("TypeError", "ValueError")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(),
+            st.integers(300, 4000).map(lambda digits: 10**digits),
+            st.floats(),
+            st.none(),
+            st.booleans(),
+            st.text(max_size=3),
+            st.lists(st.integers(), max_size=2),
+        ),
+        max_size=2,
+    ),
+    st.dictionaries(st.sampled_from(["at", "on"]), st.one_of(st.floats(), st.just(-(10**400))), max_size=2),
+)
+def test_whatever_a_timer_is_asked_for_it_breaks_alone(args: list[Any], keywords: dict[str, Any]) -> None:
+    async def both() -> None:
+        host = Host(Device(), timer=Timer(), clock=lambda: 1 << 60)
+        async with running(host):
+            host.want(1, "until", *args, device="timer", **keywords)
+            host.want(2, "until", 1.0, device="timer")
+            assert await host.outcome(2) == Outcome(None)
+            await trio.testing.wait_all_tasks_blocked()
+            if 1 not in host.outcomes:
+                [at] = [*args, *keywords.values()]
+                assert at * 1_000_000 > 1 << 60  # it waits
+                assert host.cancel(1)
+            elif host.outcomes[1].error is not None:
+                assert isinstance(host.outcomes[1].error, TypeError | ValueError)
+
+    trio.run(both)
+
+
+async def test_what_is_wrong_with_one_effect_keeps_none_that_is_wanted_after_it(
+    world: World, monkeypatch: Any, patient_clock: Any
+) -> None:
+    def fails(args: Any, keywords: Any) -> float:
+        raise OverflowError("as it once did")
+
+    @actor("test.both", version=1)
+    class Both(Actor):
+        results: List[Any]
+
+        def go(self) -> Any:
+            self.device("timer").until(1).then(self.came, broken=self.came)
+            return self.device("tool").again(1).then(self.came, broken=self.came)
+
+        def came(self, result: Any) -> int:
+            self.results.append(str(result))
+            return len(self.results)
+
+    monkeypatch.setattr("vat.devices.runner.deadline_of", fails)
+    world.actors = (Both,)
+    async with world.host() as host:
+        b = await host.spawn(Both, "b")
+        await b.go()
+        await settled(host)
+        assert sorted(await b.results) == ["again 1", "as it once did"]
+
+
+async def test_what_is_wrong_with_one_effect_keeps_none_from_being_taken_up_after_it(
+    world: World, monkeypatch: Any, patient_clock: Any
+) -> None:
+    world.actors = (Sleeper,)
+    async with world.host(dies=True) as host:
+        s = await host.spawn(Sleeper, "s1")
+        for seconds in (1, 2):
+            await s.doze(seconds)
+    deadlines: list[Any] = []
+
+    def fails(args: Any, keywords: Any) -> float | None:
+        deadlines.append(args)
+        if len(deadlines) == 1:
+            raise OverflowError("as it once did")
+        return deadline_of(args, keywords)
+
+    monkeypatch.setattr("vat.devices.runner.deadline_of", fails)
+    async with world.host() as host:
+        world.clock.move(5)
+        await settled(host)
+        await trio.sleep(LOOK + 1)
+        woken = await (await host.get("s1")).woken
+        assert woken[0] == "OverflowError"
+        assert woken[1][0] == "doze"
+    assert len(deadlines) > 1
 
 
 async def test_a_timer_of_the_users_own_takes_its_place(world: World) -> None:

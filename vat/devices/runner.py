@@ -152,7 +152,11 @@ class EffectRunner:
         job = _Job(wanted, self._lane(wanted))
         self._jobs[wanted.key] = job
         if self._nursery is not None:
-            self._admit(job, self._nursery)
+            try:
+                self._admit(job, self._nursery)
+            except BaseException:
+                del self._jobs[wanted.key]
+                raise
 
     def repeatable(self, wanted: Wanted) -> bool:
         """Whether it may run again when the host ended while it ran."""
@@ -165,13 +169,15 @@ class EffectRunner:
             return lane
         try:
             found = lane.method.variant(*wanted.args, **wanted.keywords)
-        except BaseException as error:  # the device's own code: whatever it raises is the outcome
+            if found is None:
+                return lane
+            name, policy = found
+            if type(name) is not str or not isinstance(policy, Policy):
+                raise TypeError(f"the variant of {lane.name} is no name and Policy, but {found!r}")
+        except BaseException as error:  # the device's own code: whatever it raises or gives is the outcome
             if is_interrupt(error):
                 raise
             return _Lane(lane.name, Method(Policy(), _raising(error)), broken=True)
-        if found is None:
-            return lane
-        name, policy = found
         key = (wanted.device, wanted.method, name)
         if key not in self._variants:
             self._variants[key] = _Lane(f"{wanted.device}.{name}", Method(policy, lane.method.function))

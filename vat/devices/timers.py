@@ -39,17 +39,26 @@ class Timer:
         """None, not before `at` (seconds since 1970). Raises `TypeError` or `ValueError` for what is no time."""
         if type(at) is not float and type(at) is not int:
             raise TypeError(f"timer.until(at): at is in seconds since 1970, a number, and not a {type(at).__name__}")
-        if not math.isfinite(at):
-            raise ValueError(f"timer.until(at): {at} never comes; give seconds since 1970")
+        if not _comes(at):
+            shown = at if type(at) is float else "a number of that many digits"
+            raise ValueError(f"timer.until(at): {shown} never comes; give seconds since 1970")
+
+
+def _comes(at: float) -> bool:
+    """Whether a number is a time. There are ints that are finite, and larger than any float."""
+    try:
+        return math.isfinite(at)
+    except OverflowError:
+        return False
 
 
 def deadline_of(args: Sequence[Any], keywords: Mapping[str, Any]) -> float | None:
-    """When a timer's effect is due, in seconds since 1970; None for arguments that the device will refuse."""
+    """When a timer's effect is due, in seconds since 1970; None for what the device will refuse. Never raises."""
     given = [*args, *keywords.values()]
     if len(given) != 1 or (keywords and "at" not in keywords):
         return None
     at = given[0]
-    return at if (type(at) is float or type(at) is int) and math.isfinite(at) else None
+    return at if (type(at) is float or type(at) is int) and _comes(at) else None
 
 
 class Deadlines(Generic[J]):

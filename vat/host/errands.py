@@ -103,21 +103,24 @@ class Errands:
             return
         try:
             wanted = _wanted(vat, number, entry)
+            if wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
+                self.held[key] = wanted
+            else:
+                self._run(wanted)
         except ReadFailed as error:
             log.warning("session %s: the arguments of an effect cannot be read now: %s", vat.id, error)
             self._later(vat.uid)
-            return
         except KeeveError as error:
             log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error)
             self._unreadable(vat, number, entry, error)
-            return
-        if wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
-            self.held[key] = wanted
-        else:
-            self._run(wanted)
+        except Exception as error:
+            # Whatever is wrong with this one, those that are wanted after it are carried out.
+            log.exception("session %s: an effect cannot be carried out", vat.id)
+            self._running.pop(key, None)
+            self._unreadable(vat, number, entry, error)
 
-    def _unreadable(self, vat: Vat, number: int, entry: Sequence[Any], error: KeeveError) -> None:
-        """An effect whose arguments are lost: it breaks, or if it may have happened, it is known to be unknown."""
+    def _unreadable(self, vat: Vat, number: int, entry: Sequence[Any], error: Exception) -> None:
+        """An effect that cannot be called: it breaks, or if it may have happened, it is known to be unknown."""
         wanted = _wanted_as(vat, number, entry, [], {})
         if wanted.state == "started":
             error = OutcomeUnknown(f"{wanted.device}.{wanted.method}", wanted.id)
