@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
+from dataspace.checkpoints.keys import WrongKey
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
 from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
@@ -43,10 +44,25 @@ async def make_checkpoint(
 ) -> None:
     """Sign all that is durable, as the owner of the store, and keep that in the log."""
     must_be_there(folder)
+    there = _is_there(signer)
     key = signing_key(signer, make=make)
     settings = Settings(takes_up="nothing")
-    async with open_host(folder, signer=key, former=former, settings=settings, via="cli") as host:
-        _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
+    try:
+        async with open_host(folder, signer=key, former=former, settings=settings, via="cli") as host:
+            _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
+    except WrongKey:
+        if not there:
+            _take_back(signer)
+        raise
+
+
+def _is_there(file: Path) -> bool:
+    return file.exists()
+
+
+def _take_back(key: Path) -> None:
+    """Delete a key that was made just now and has signed nothing."""
+    key.unlink(missing_ok=True)
 
 
 def tell_checkpoint(folder: Path, output: Output, since: int | None) -> None:

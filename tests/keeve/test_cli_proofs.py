@@ -161,3 +161,11 @@ def test_openssl_makes_a_key_too(store: Path, tmp_path: Path) -> None:
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", path], check=True)
     path.chmod(0o600)
     assert keeve("checkpoint", "--store", store, "--signer", path).code == 0
+
+
+def test_a_key_that_was_made_and_is_refused_is_not_left_behind(store: Path, signer: Path, tmp_path: Path) -> None:
+    chat(store, "s1", "hello")
+    assert keeve("checkpoint", "--store", store, "--signer", signer).code == 0
+    assert keeve("checkpoint", "--store", store, "--signer", tmp_path / "new.pem", "--make").code != 0
+    assert not (tmp_path / "new.pem").exists()
+    assert keeve("checkpoint", "--store", store, "--signer", signer).code == 0
