@@ -260,8 +260,9 @@ RESERVED: Final = frozenset(
 
 def actor(name: str, *, version: int = 1) -> Callable[[A], A]:
     """Declare a class as the actor type `name`. Raises `BadActorType`."""
-    if isinstance(name, type | FunctionType):  # a bare @actor
-        raise BadActorType(name, "@actor needs the name of the type: write @actor('some.name', version=1)")
+    given: Any = name
+    if isinstance(given, type | FunctionType):  # a bare @actor
+        raise BadActorType(given, "@actor needs the name of the type: write @actor('some.name', version=1)")
 
     def declare(cls: A) -> A:
         if not isinstance(cls, type):
