@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataspace.values import Blob, Symbol, Text, freeze
+from dataspace.values.encoding import encode
 from vat.devices import vault as vault_module
-from vat.devices.vault import REMEMBERED, Environment, File, NoCredential, Vault, forms_of
+from vat.devices.vault import REMEMBERED, SHORTEST_SECRET, Environment, File, NoCredential, Vault, forms_of
 
 SECRET = "sk-canary-93a1\\'\"/+"
 
@@ -189,6 +190,40 @@ def test_a_value_is_taken_out_of_results_at_any_depth():
     clean = vault.redact_value(value)
     assert "canary" not in repr(clean)
     assert clean["x"][1]["b"] == Blob("a/b", "‹credential a›".encode())
+
+
+@given(
+    st.recursive(
+        st.one_of(
+            st.text(max_size=3),
+            st.text(max_size=3).map(Text),
+            st.sampled_from([Symbol("canary-canary"), Symbol("x:canary-canary")]),
+            st.just("canary-canary"),
+            st.just(b"\xffcanary-canary"),
+            st.builds(Blob, st.sampled_from(["a/b", "text/canary-canary"]), st.sampled_from([b"", b"canary-canary"])),
+        ),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.dictionaries(st.sampled_from(["a", "canary-canary", "x=canary-canary"]), inner),
+        ),
+        max_leaves=8,
+    )
+)
+def test_a_value_is_taken_out_of_every_string_that_a_result_has(value):
+    vault = Vault({"a": lambda: "canary-canary"})
+    vault.resolve("a")
+    frozen = freeze(value)
+    clean = vault.redact_value(frozen)
+    assert b"canary" not in encode(clean)
+    assert (clean is frozen) == (b"canary" not in encode(frozen))
+
+
+def test_a_value_that_is_no_utf_8_is_taken_out_of_a_result_which_cannot_hold_it_as_it_is():
+    for secret in STRANGE.values():
+        vault = Vault({"odd": lambda secret=secret: secret})
+        vault.resolve("odd")
+        if len(secret) >= SHORTEST_SECRET:
+            assert vault.redact_value(freeze({"x": f"it is {secret}!"})) == {"x": "it is ‹credential odd›!"}
 
 
 def test_a_result_without_a_credential_comes_back_as_it_is():

@@ -124,6 +124,8 @@ def forms_of(value: str) -> set[str]:
         escaped.replace("/", "\\/"),
         json.dumps(value, ensure_ascii=False)[1:-1],
     }
+    # What is half of a character becomes another one on the way into a value.
+    forms.add(value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     forms |= {percent, quote(data), quote_plus(data), _lowered(percent), escape(value)}
     if len(value) >= SHORTEST_SECRET:
         forms |= {data.hex(), data.hex().upper(), data.decode("latin-1")}
@@ -202,7 +204,9 @@ class Vault:
         return text
 
     def redact_value(self, value: Value) -> Value:
-        """A frozen value without the values that have been given out, in keys as well; itself when there are none.
+        """A frozen value without the values that have been given out; itself when there are none.
+
+        Looks into each string of it: keys, symbols, bytes, and the contents and media types of blobs as well.
 
         Values under 8 characters are no secrets, and stay.
         """
@@ -225,8 +229,10 @@ class Vault:
             clean = self.redact(value.name, SHORTEST_SECRET)
             return value if clean == value.name else clean
         if kind is Blob:
+            clean = self.redact(value.media_type, SHORTEST_SECRET)
             content = self._redact_bytes(value.content)
-            return value if content is value.content else Blob(value.media_type, content)
+            same = clean == value.media_type and content is value.content
+            return value if same else Blob(clean, content)
         return value
 
     def _redact_bytes(self, content: bytes) -> bytes:
