@@ -52,7 +52,7 @@ _Left: TypeAlias = (
     list[int] | None
 )  # one number: how many units the rest may have; None until there is something to count
 
-_STEP_SHOWN: Final = 60  # characters of a key, in an error's path
+_STEP_SHOWN: Final = 60  # characters of a key that is shown in an error's path; half of one is not: it may be a secret
 
 _AS_IT_IS: Final[frozenset[type]] = frozenset({NoneType, bool, int, float, Symbol, Erased})
 
@@ -276,7 +276,7 @@ def _step(key: Any) -> str:
     key = str.__str__(key)
     if key.isidentifier() and len(key) <= _STEP_SHOWN:
         return f".{key}"
-    return f"[{key!r}]" if len(key) <= _STEP_SHOWN else f"[{key[:_STEP_SHOWN]!r}…]"
+    return f"[{key!r}]" if len(key) <= _STEP_SHOWN else f"[a key of {len(key)} characters]"
 
 
 def _found_under(container: Any, step: str, error: NotAValue) -> None:

@@ -155,7 +155,7 @@ def test_a_subclass_of_a_ref_stays_what_it_is_and_equals_the_plain_one() -> None
         ((1, 1j), "value[1]: complex"),
         ({"f": len}, "value.f: builtin_function_or_method"),
         ([CellRef(1, 1)], "value[0]: CellRef"),
-        ({"k" * 100: 1j}, f"value['{'k' * 60}'…]: complex"),
+        ({"k" * 100: 1j}, "value[a key of 100 characters]: complex"),
     ],
 )
 def test_what_is_no_value_is_named_with_its_place(value: Any, message: str) -> None:
