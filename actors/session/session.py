@@ -138,10 +138,11 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
     def status(self) -> dict[str, Any]:
         """How far it is: how many turns are accepted and how many over, which one runs (None: none), and the limit that
         the last one that was done has reached (`"steps"`, `"tokens"`, `"time"`, `"mode"`; None: none)."""
+        accepted, running = len(self.history), self._unfinished()
         return {
-            "accepted": len(self.history),
-            "over": self._over,
-            "running": self._unfinished(),
+            "accepted": accepted,
+            "over": (running or accepted + 1) - 1,  # what was dropped or given up while it waited counts as well
+            "running": running,
             "limit": self._limit or None,
         }
 

@@ -148,6 +148,20 @@ def test_a_waiting_turn_that_is_given_up_as_the_one_before_it_ends_is_in_nobodys
     assert sorted(ended(driven)) == [("turn-done", 3), ("turn-failed", 2), ("turn-interrupted", 1)]
 
 
+@pytest.mark.parametrize("forked", [False, True])
+def test_turns_that_never_began_are_over_when_nothing_runs(forked: bool) -> None:
+    driven = Driven(Hasty, {"model": Says(says("3")), "tools": Does()})
+    driven.call("turn", "one")
+    driven.call("turn", "two")
+    if forked:
+        driven = driven.fork()
+        driven.call("hurry", "three")
+    else:
+        driven.call("interrupt", 2)
+        driven.call("stop", "three")
+    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None}
+
+
 def test_one_for_a_waiting_turn_holds_after_a_restart() -> None:
     driven = session(says("1"), says("3"))
     for input in ("one", "two", "three"):
