@@ -16,6 +16,7 @@ The one rule: nothing here waits, and nothing leaves. What goes to other vats, d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
@@ -115,7 +116,7 @@ class Crank(Finding):
             for _ in range(DELIVERIES):
                 item = queue.popleft()
                 if isinstance(item, Delivery):
-                    self._deliver(item)
+                    copy_context().run(self._deliver, item)  # it sets context variables for itself alone
                 else:
                     self.fibers.resume(item)
                 if not queue:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final
 from weakref import ref
 
@@ -48,11 +49,13 @@ _RESUMED: Final = Op.RESUMED
 class Fiber:
     """A coroutine in memory: how far it is, and the promises that the heap keeps for it, for as long as it has them."""
 
-    __slots__ = ("coroutine", "found", "kept", "wait")
+    __slots__ = ("context", "coroutine", "found", "kept", "wait")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], found: Method) -> None:
         self.coroutine = coroutine
         self.found = found
+        self.context = copy_context()
+        """What it sets of context variables is its own."""
         self.wait: Any = None
         self.kept: dict[int, ref[Promise]] = {}
 
@@ -89,7 +92,7 @@ class Fibers:
         fiber = Fiber(coroutine, found)
         try:
             try:
-                fiber.wait = self._drive(coroutine, 0, None)
+                fiber.wait = self._drive(fiber, 0, None)
             except StopIteration as stop:
                 return crank.returned(found, stop.value)
             made, crank.making = crank.making, outer
@@ -159,9 +162,9 @@ class Fibers:
             fiber.wait = None
             try:
                 if failure is None:
-                    fiber.wait = self._drive(fiber.coroutine, result, [self._read(entry) for entry in outcomes])
+                    fiber.wait = self._drive(fiber, result, [self._read(entry) for entry in outcomes])
                 else:
-                    fiber.wait = self._drive(fiber.coroutine, result, None, exception_of(crank.heap.read(failure)))
+                    fiber.wait = self._drive(fiber, result, None, exception_of(crank.heap.read(failure)))
             except StopIteration as stop:
                 came: Outcome | Promise | None = crank.returned(fiber.found, stop.value)
             else:
@@ -221,17 +224,16 @@ class Fibers:
                 keep[promise.id] = ref(promise)
         return keep
 
-    def _drive(
-        self, coroutine: Coroutine[Any, Any, Any], result: int, sent: Any, error: BaseException | None = None
-    ) -> Any:
+    def _drive(self, fiber: Fiber, result: int, sent: Any, error: BaseException | None = None) -> Any:
         """Go on to the next wait. Raises `StopIteration`, or what the user's code raises."""
+        coroutine, run = fiber.coroutine, fiber.context.run
         hooks = sys.get_asyncgen_hooks()
         if hooks.firstiter is not None:  # an event loop would take the user's async generators for its own
             sys.set_asyncgen_hooks(None, None)
         try:
-            wait = coroutine.send(sent) if error is None else coroutine.throw(error)
+            wait = run(coroutine.send, sent) if error is None else run(coroutine.throw, error)
             while (problem := self._problem(wait, result)) is not None:
-                wait = coroutine.throw(problem)
+                wait = run(coroutine.throw, problem)
             return wait
         finally:
             if hooks.firstiter is not None:
@@ -364,7 +366,7 @@ class Fibers:
     def bury(self) -> None:
         """Close what is gone. There must be no crank."""
         while self.gone:
-            close(self.gone.pop())
+            copy_context().run(close, self.gone.pop())
 
 
 def _promises(wait: Any) -> Sequence[Promise]:
