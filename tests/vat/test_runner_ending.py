@@ -15,6 +15,7 @@ from tests.effect_host import Device, Host, forever, running
 from tests.vat.hosts import Worker, World, records, settled
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.outcomes import Outcome
+from vat.devices.timers import Timer
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -177,3 +178,51 @@ async def test_devices_that_stop_in_time_are_not_named(autojump_clock: Any, capl
     await trio.sleep(100)
     assert caplog.records == []
     assert host.outcomes == {}
+
+
+class Meddling(trio.abc.Instrument):
+    """Does something when the first effect ends: where it was the last one, before the runner knows of it."""
+
+    def __init__(self, act: Any) -> None:
+        self.act = act
+        self.acted: list[Any] = []
+
+    def task_exited(self, task: trio.lowlevel.Task) -> None:
+        if not self.acted and "_carry_out" in task.name:
+            try:
+                self.acted.append(self.act())
+            except RuntimeError as error:
+                self.acted.append(error)
+
+
+@pytest.mark.parametrize("act", ["want", "cancel a timer", "cancel what waits for its turn"])
+async def test_what_is_wanted_or_given_up_while_the_runner_ends_is_left_for_the_next_start(act: str) -> None:
+    async def lingers(effect: Effect) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                for _ in range(10):
+                    await trio.lowlevel.checkpoint()
+
+    host = Host(Device(again=Policy(on_crash="retry", concurrency=1)), timer=Timer())
+    acts = {
+        "want": lambda: host.want(4, "until", -1, device="timer"),
+        "cancel a timer": lambda: host.cancel(1),
+        "cancel what waits for its turn": lambda: host.cancel(3),
+    }
+    meddling = Meddling(acts[act])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(host.runner.run)
+        host.want(1, "until", 1e12, device="timer")
+        host.want(2, "again", lingers)
+        host.want(3, "again", lingers)
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.add_instrument(meddling)
+        nursery.cancel_scope.cancel()
+    trio.lowlevel.remove_instrument(meddling)
+    assert [type(each) for each in meddling.acted] in ([bool], [type(None)])
+    assert host.outcomes == {}
+    async with running(host):  # and it may run again
+        host.want(1, "until", -1, device="timer")
+        assert await host.outcome(1) == Outcome(None)

@@ -135,7 +135,9 @@ class EffectRunner:
         self._settle = settle
         self._jobs: dict[Key, _Job] = {}
         self._deadlines: Deadlines[Key] = Deadlines(clock, self._due)
+        self._runs = False
         self._nursery: trio.Nursery | None = None
+        """Where effects run, until `run` begins to end: from then on it may be closed, and what is wanted is left."""
         self._starts = True
         self._leaving = ""
         """The device that is closing."""
@@ -186,7 +188,7 @@ class EffectRunner:
     def cancel(self, key: Key) -> bool:
         """Stop this effect; its outcome is `EffectCancelled`, or still what the device returned if that came first.
 
-        `False` if there is none, so that no outcome will come.
+        `False` if there is none, so that no outcome will come; nor does one when `run` is about to end.
         """
         job = self._jobs.get(key)
         if job is None:
@@ -213,8 +215,9 @@ class EffectRunner:
         Devices that are async context managers are entered first, in their order, and left at the end; what one raises
         while it is entered comes out of here. A device that does not stop when it is cancelled is named in the log.
         """
-        if self._nursery is not None:
+        if self._runs:
             raise AlreadyRunning
+        self._runs = True
         stack = AsyncExitStack()
         naming = trio.CancelScope()
         self._starts = True
@@ -230,8 +233,10 @@ class EffectRunner:
                 try:
                     await trio.sleep_forever()
                 finally:
+                    self._nursery = None
                     trio.lowlevel.spawn_system_task(self._name_who_stays, naming)
         finally:
+            self._runs = False
             self._nursery = None
             self._jobs.clear()
             self._deadlines.clear()
@@ -302,8 +307,8 @@ class EffectRunner:
     def _due(self, key: Key) -> None:
         job = self._jobs[key]
         job.due = None
-        assert self._nursery is not None
-        self._admit(job, self._nursery)
+        if self._nursery is not None:
+            self._admit(job, self._nursery)
 
     async def _carry_out(self, job: _Job) -> None:
         outcome: Outcome | None = None
