@@ -192,7 +192,7 @@ def tell_of_the_rest(killer: Killer) -> None:
 
 def tell_of_fibers(killer: Killer) -> None:
     """Have fibers tell of the points that they come to. This process is only a test, and stays so."""
-    advance, again, run = Fibers.advance, Fibers._again, Rerun._run
+    advance, again, run = Fibers.advance, Fibers._bring, Rerun._run
     running: list[int] = []
     """The parts that were run again by the runs that are under way."""
 
@@ -204,15 +204,14 @@ def tell_of_fibers(killer: Killer) -> None:
         killer.reached("fiber: has gone on, not recorded")
         return returned
 
-    def running_again(self: Any, number: int) -> Any:
+    def running_again(self: Any, numbers: Any) -> None:
         killer.reached("fiber: run again, at its beginning")
         running.append(0)
         try:
-            fiber = again(self, number)
+            again(self, numbers)
         finally:
             running.pop()
         killer.reached("fiber: run again, to go on")
-        return fiber
 
     def next_part(self: Any, *args: Any) -> None:
         running[-1] += 1
@@ -220,7 +219,7 @@ def tell_of_fibers(killer: Killer) -> None:
             killer.reached("fiber: run again, between two parts")
         run(self, *args)
 
-    Fibers.advance, Fibers._again, Rerun._run = (  # type: ignore[method-assign]  # as said above
+    Fibers.advance, Fibers._bring, Rerun._run = (  # type: ignore[method-assign]  # as said above
         advancing,
         running_again,
         next_part,

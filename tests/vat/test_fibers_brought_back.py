@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from vatmaker import operations
-from waits import Agent, Fiberworld, gather, near, script
+from waits import SCRIPTS, Agent, Fiberworld, gather, near, script, value_of
 
+from vat.errors import FiberDiverged
 from vat.heap.opcodes import Op
 
 
@@ -206,4 +207,101 @@ def test_all_of_several_comes_back_with_what_is_settled_already(world):
     world.restart()
     world.give("two", effect=2)
     assert world.ask(world.agent, "value") == ["one", "two"]
+    world.sound()
+
+
+@script
+async def following(me: Agent, of: str) -> None:
+    me.log.append(f"{of} began")
+    await me.value
+    me.log.append(of)
+    await me.want(of)
+    me.count += 1
+
+
+@script
+async def several(me: Agent, count: int) -> None:
+    for number in range(count):
+        me.ref.go("following", f"{number}")
+
+
+@script
+async def holding_one(me: Agent) -> None:
+    me.value = me.want("one for all")
+
+
+def test_all_that_wait_for_one_promise_are_brought_back_on_one_heap(world):
+    """Invariant 36: what lies between their parts is read once."""
+    world.go("holding_one")
+    world.go("several", 20)
+    for number in range(20):
+        world.go("following", f"late {number}")
+    world.restart()
+    before, begun = world.agent.vat.crank.fibers.past.before, []
+
+    def counted(seq: int, heap: Any, at: int) -> Any:
+        begun.append(heap is None)
+        return before(seq, heap, at)
+
+    world.agent.vat.crank.fibers.past.before = counted
+    world.agent.log.read.clear()
+    world.give("all")
+    assert begun.count(True) == 1
+    assert len(world.agent.log.read) <= 2 * world.agent.vat.seq
+    assert sorted(world.seen()[40:]) == sorted(
+        [*(f"{number}" for number in range(20)), *(f"late {number}" for number in range(20))]
+    )
+    world.restart()
+    while world.waiting:
+        world.give()
+    assert world.ask(world.agent, "count") == 40
+    world.sound()
+
+
+def test_one_of_many_that_has_diverged_breaks_alone(world):
+    world.go("holding_one")
+    got = [world.go("following", f"{number}") for number in range(5)]
+    promises = [entry[1][3] for entry in world.agent.heap.entries("fibers")]
+    world.restart()
+    for promise, answers in zip(promises, got, strict=True):
+        world.agent.vat.waiters[promise] = [answers.append]
+    before = SCRIPTS["following"]
+
+    async def other(me: Agent, of: str) -> None:
+        if of == "2":
+            me.count += 100
+            me.log.append("something else")
+        await before(me, of)
+
+    SCRIPTS["following"] = other
+    try:
+        world.give("all")
+    finally:
+        SCRIPTS["following"] = before
+    assert [len(answers) for answers in got] == [0, 0, 1, 0, 0]
+    with pytest.raises(FiberDiverged):
+        value_of(got[2])
+    assert world.seen()[5:] == ["0", "1", "3", "4"]
+    assert world.ask(world.agent, "count") == 0
+    world.sound()
+
+
+@script
+async def near_ones(me: Agent, count: int) -> None:
+    started = [near(me.ref).go("following", f"{number}") for number in range(count)]
+    await me.value
+    for one in started:
+        await one
+
+
+def test_those_that_began_within_a_part_of_another_come_back_as_well(world):
+    world.go("holding_one")
+    world.go("near_ones", 3)
+    world.restart()
+    world.give("all")
+    assert world.seen()[3:] == ["0", "1", "2"]
+    world.restart()
+    while world.waiting:
+        world.give()
+    assert world.ask(world.agent, "count") == 3
     world.sound()

@@ -28,7 +28,7 @@ from vat.crank.acting import Acting
 from vat.crank.closing import close
 from vat.crank.deliveries import Resume
 from vat.crank.holding import in_locals
-from vat.crank.rerun import Rerun
+from vat.crank.rerun import bring_back
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
@@ -49,7 +49,7 @@ _RESUMED: Final = Op.RESUMED
 class Fiber:
     """A coroutine in memory: how far it is, and the promises that the heap keeps for it, for as long as it has them."""
 
-    __slots__ = ("context", "coroutine", "found", "kept", "wait")
+    __slots__ = ("awaited", "context", "coroutine", "found", "kept", "wait")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], found: Method) -> None:
         self.coroutine = coroutine
@@ -58,6 +58,8 @@ class Fiber:
         """What it sets of context variables is its own."""
         self.wait: Any = None
         self.kept: dict[int, ref[Promise]] = {}
+        self.awaited: dict[int, ref[Promise]] = {}
+        """What its last wait was for: a local may still have it."""
 
     def forget(self) -> list[int]:
         """Keep no more what no local has any more: it is not awaited any more. Gives what that was."""
@@ -80,6 +82,8 @@ class Fibers:
         """Coroutines to be closed when the crank is over."""
         self._runs = 0
         """The fiber whose part runs now; its entry in the heap stands for a wait that is over."""
+        self.diverged: dict[int, FiberDiverged] = {}
+        """Fibers that were run again beside others, and cannot come: they break when it is their turn."""
         self._missing: dict[int, int] = {}
         """By fiber, the place of a promise that had no outcome when somebody looked: where to look first."""
 
@@ -155,7 +159,8 @@ class Fibers:
         self.live.pop(number, None)
         before, crank.making, self._runs = self._runs, [], number
         try:
-            # By number: only the fiber's own locals are to keep a promise.
+            # By number, and weakly: only the fiber's own locals are to keep a promise.
+            fiber.awaited = {promise.id: ref(promise) for promise in _promises(fiber.wait)}
             for promise, entry in zip([promise.id for promise in _promises(fiber.wait)], outcomes, strict=True):
                 if entry is not None:
                     fiber.kept.pop(promise, None)
@@ -204,17 +209,20 @@ class Fibers:
             crank.queue.append(Resume(number, *moment, fiber.found.name))
 
     def _fresh(self, fiber: Fiber, made: list[Promise]) -> dict[int, ref[Promise]]:
-        """What is to be kept for a fiber from now on: what a local has of `made`, and several that are waited for.
+        """What is to be kept for a fiber from now on: what a local has of `made` and of what was awaited, and several
+        that are waited for.
 
         Empties `made`, since who is in no list but that has gone.
         """
         find, wait = self._crank.heap.find, fiber.wait
         there = {promise.id: ref(promise) for promise in made}
         made.clear()
+        there |= fiber.awaited
+        fiber.awaited = {}
         keep = {
             promise: one
             for promise, one in there.items()
-            if one() is not None and find("promises", promise) is not None
+            if one() is not None and promise not in fiber.kept and find("promises", promise) is not None
         }
         if not isinstance(wait, Wait):
             keep.pop(wait.id, None)  # its outcome is taken in the crank in which it comes
@@ -316,15 +324,33 @@ class Fibers:
     # Coroutines that go.
 
     def _again(self, number: int) -> Fiber:
-        """The fiber once more, by running what it did again. Raises `FiberDiverged`, or what reading raises."""
+        """The fiber once more, by running what it did again. Raises `FiberDiverged`, or what reading raises.
+
+        Brings those along whose turn comes next, since what lies between their parts is read once for all of them.
+        """
+        if number not in self.diverged:
+            self._bring(self._next(number))
+        error = self.diverged.pop(number, None)
+        if error is not None:
+            raise error
+        return self.live[number]
+
+    def _next(self, number: int) -> list[int]:
+        """A fiber, and those that are to go on after it and are not in memory."""
+        find = self._crank.heap.find
+        found = {number: None}
+        for item in self._crank.queue:
+            if type(item) is not Resume or item.fiber in self.live or item.fiber in self.diverged:
+                continue
+            if find("fibers", item.fiber) is not None:
+                found[item.fiber] = None
+        return list(found)
+
+    def _bring(self, numbers: Sequence[int]) -> None:
+        """Run fibers again that are not in memory: each is `live` then, or `_diverged`. Raises what reading raises."""
         assert self.past is not None, "a vat whose fibers are to go on after a restart must be given its past"
-        scratch = Fibers(self._crank)
-        try:
-            Rerun(self._crank, scratch, self.past, number).run()
-            return scratch.live.pop(number)
-        finally:
-            self.gone += scratch.gone
-            self.gone += [fiber.coroutine for fiber in scratch.live.values()]
+        crank = self._crank
+        bring_back(crank, self.past, numbers, lambda: Fibers(crank), self)
 
     def in_locals(self) -> tuple[set[int], set[int], list[Tree]]:
         """The actors, promises and trees in the locals of all fibers. Runs those again that are not in memory."""
@@ -339,12 +365,10 @@ class Fibers:
             return diverged
         before, running.crank = running.crank, crank  # type: ignore[assignment]  # it is a whole one
         try:
-            for number, _ in crank.heap.entries("fibers"):
-                if number not in self.live:
-                    try:
-                        self.live[number] = self._again(number)
-                    except FiberDiverged as error:
-                        diverged.append(error)
+            there = [number for number, _ in crank.heap.entries("fibers") if number not in self.live]
+            if there:
+                self._bring(there)
+            diverged = [self.diverged.pop(number) for number in there if number in self.diverged]
         finally:
             running.crank = before
             self.bury()
@@ -361,6 +385,7 @@ class Fibers:
         """The vat leaves memory."""
         self.undone(list(self.live))
         self._missing.clear()
+        self.diverged.clear()
         self.bury()
 
     def bury(self) -> None:

@@ -16,9 +16,11 @@ The one rule: nothing that it does has an effect. It comes back exactly as it wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from operator import itemgetter
 from threading import get_ident
-from typing import Any
+from typing import Any, Final, Protocol
 
 from dataspace.drafts import Statement, read_statements
 from dataspace.errors import is_interrupt
@@ -31,7 +33,7 @@ from vat.crank.powers import Powers
 from vat.crank.room import room
 from vat.crank.transaction import CrankDraft
 from vat.errors import FiberDiverged, exception_of
-from vat.heap.fibers import ACTOR, METHOD, OPERATION, RESULT, SEQ, VERSION, WAITING, outcomes
+from vat.heap.fibers import ACTOR, METHOD, OPERATION, PARTS, RESULT, SEQ, VERSION, WAITING, outcomes
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome, asker_of
 from vat.heap.opcodes import Op
@@ -40,54 +42,66 @@ from vat.heap.past import Past, Recorded
 from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
 
+PARTS_AT_ONCE: Final = 10_000
+"""When fibers have so many parts, no more of them are run again together: their records are in memory meanwhile."""
+
+
+class Brings(Parts, Protocol):
+    """Where fibers are in memory, or why they cannot be; `gone` are the coroutines that are to be closed."""
+
+    diverged: dict[int, FiberDiverged]
+    gone: list[Coroutine[Any, Any, Any]]
+
 
 class Rerun:
-    """Runs one fiber again. `scratch` has its coroutine in the end."""
+    """Runs one fiber again. `scratch` has its coroutine in the end, unless it has `diverged`."""
 
     def __init__(self, crank: Acting, scratch: Parts, past: Past, number: int) -> None:
         self._crank = crank
         self._scratch = scratch
         self._past = past
-        self._number = number
+        self.number = number
         self._entry = crank.heap.find("fibers", number)
         self._session = crank.id
         self._type: str = crank.heap.state(self._entry[ACTOR]).type
         self._part = 0
+        self.diverged: FiberDiverged | None = None
 
-    def run(self) -> None:
-        """Raises `FiberDiverged`, or what reading raises."""
+    def parts(self, known: dict[int, Recorded]) -> list[tuple[Recorded, int]]:
+        """The records and the operations with which its parts begin, in order. Raises what reading raises."""
         try:
-            parts = self._parts()
+            return self._parts(known)
         except BodyErased:
-            raise self._diverged("did what was erased since", "cannot be told of it") from None
-        crank = self._crank
-        heap: Heap | None = None
-        here: Recorded | None = None
-        done, asker = 0, crank.asker
-        with crank.aside(), room():
-            crank.fibers = self._scratch
-            for self._part, (recorded, at) in enumerate(parts, 1):
-                if heap is None or here is None or recorded.seq != here.seq:
-                    if heap is not None and here is not None:
-                        follow(heap, here.kind, here.operations[done:], here.time)
-                    heap = self._past.before(recorded.seq, heap, 0 if here is None else here.seq)
-                    here, done = recorded, 0
-                    asker = asker_of(recorded.message, heap)
-                for operation in recorded.operations[done:at]:
-                    APPLY[operation[0]](heap, *operation[1:])
-                draft = self._scene(heap, recorded, at, asker)
-                self._run(heap, recorded, at)
-                self._hold(draft, recorded, at)
-                done = len(draft.operations)
+            self.diverged = self._diverged("did what was erased since", "cannot be told of it")
+        return []
 
-    def _parts(self) -> list[tuple[Recorded, int]]:
-        """The records and the operations with which its parts begin, in order."""
+    def run(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None) -> int:
+        """Run the part that begins at an operation. Gives up to where the record is done then.
+
+        One that does something else is `diverged`, and has done nothing.
+        """
+        self._part += 1
+        undo, views = heap.mark(), len(heap.views)
+        crank = self._crank
+        crank.fibers = self._scratch
+        draft = self._scene(heap, recorded, at, asker, seed)
+        try:
+            self._run(heap, recorded, at)
+            self._hold(draft, recorded, at)
+        except FiberDiverged as error:
+            self.diverged = error
+            heap.rollback(undo)
+            del heap.views[views:]
+            return at
+        return len(draft.operations)
+
+    def _parts(self, known: dict[int, Recorded]) -> list[tuple[Recorded, int]]:
         found: list[tuple[Recorded, int]] = []
         seq, at = self._entry[SEQ], self._entry[OPERATION]
-        known: Recorded | None = None
         while True:
-            recorded = known if known is not None and known.seq == seq else self._past.record(seq)
-            known = recorded
+            recorded = known.get(seq)
+            if recorded is None:
+                recorded = known[seq] = self._past.record(seq)
             found.append((recorded, at))
             operation = recorded.operations[at]
             if operation[0] != Op.RESUMED:
@@ -96,7 +110,7 @@ class Rerun:
         found.reverse()
         return found
 
-    def _scene(self, heap: Heap, recorded: Recorded, at: int, asker: Asker) -> CrankDraft:
+    def _scene(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None) -> CrankDraft:
         """The crank as it was when a part began, the operation with which it begins not done yet."""
         crank, operations = self._crank, recorded.operations
         draft = CrankDraft(recorded.uid, recorded.seq, Kind.CRANK, recorded.time)
@@ -126,9 +140,7 @@ class Rerun:
         crank.powers = Powers(crank.powers.log_id, clock, entropy, cursor)
         crank.draft, crank.thread = draft, get_ident()
         crank.previous, crank.asker = recorded.previous, asker
-        for operation in operations[:at]:
-            if operation[0] == Op.SEEDED:
-                crank.seed = operation[1]
+        crank.seed = seed
         crank.new_moment()
         crank.at = (self._entry[ACTOR], self._entry[METHOD])
         return draft
@@ -139,14 +151,14 @@ class Rerun:
         came: Outcome | Promise | None
         waiting: Sequence[Any] = ()
         if begins[0] == Op.RESUMED:
-            waiting = outcomes(heap, heap.find("fibers", self._number)[WAITING])
+            waiting = outcomes(heap, heap.find("fibers", self.number)[WAITING])
         APPLY[begins[0]](heap, *begins[1:])
         self._crank.record.operations.append(begins)
         try:
             if begins[0] == Op.RESUMED:
                 failure = begins[4] if len(begins) > 4 else None
-                fiber = self._scratch.live[self._number]
-                came = self._scratch.advance(self._number, fiber, self._entry[RESULT], waiting, failure)
+                fiber = self._scratch.live[self.number]
+                came = self._scratch.advance(self.number, fiber, self._entry[RESULT], waiting, failure)
             else:
                 came = self._begin(heap, recorded, begins)
         except FiberDiverged:
@@ -180,7 +192,7 @@ class Rerun:
             read.insert(0, exception_of(heap.read(begins[5])))
         named = {name: heap.read(value) for name, value in keywords.items()}
         came = self._scratch.start(found, actor, found.function(facade(crank, actor), *read, **named))
-        return None if self._number in self._scratch.live else came
+        return None if self.number in self._scratch.live else came
 
     # Held against the record.
 
@@ -214,8 +226,72 @@ class Rerun:
     def _diverged(self, recorded: str, did: str) -> FiberDiverged:
         entry = self._entry
         return FiberDiverged(
-            self._session, self._number, self._type, entry[METHOD], max(self._part, 1), recorded=recorded, did=did
+            self._session, self.number, self._type, entry[METHOD], max(self._part, 1), recorded=recorded, did=did
         )
+
+
+def bring_back(crank: Acting, past: Past, numbers: Sequence[int], make: Callable[[], Brings], goal: Brings) -> None:
+    """Run fibers again: each is `live` in the goal then, or `diverged`. `make` makes a place for one to run in.
+
+    Raises what reading raises.
+    """
+    todo = deque(numbers)
+    while todo:
+        some = [todo.popleft()]
+        parts = 0
+        while todo and (parts := parts + crank.heap.find("fibers", some[-1])[PARTS]) < PARTS_AT_ONCE:
+            some.append(todo.popleft())
+        scratches = {number: make() for number in some}
+        reruns = [Rerun(crank, scratch, past, number) for number, scratch in scratches.items()]
+        try:
+            left = {rerun.number for rerun in _run_together(crank, past, reruns)}
+            for rerun in reruns:
+                number = rerun.number
+                if rerun.diverged is not None:
+                    goal.diverged[number] = rerun.diverged
+                elif number not in left:
+                    goal.live[number] = scratches[number].live.pop(number)
+        finally:
+            for scratch in scratches.values():
+                goal.gone += scratch.gone
+                goal.gone += [fiber.coroutine for fiber in scratch.live.values()]
+        todo.extend(sorted(left))
+
+
+def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Rerun]:
+    """Run fibers again, all their parts in the order of their moments, on one heap that goes forward once.
+
+    Gives those that were left out: they begin in the middle of a part of another one, and are to be run alone. Raises
+    what reading raises.
+    """
+    known: dict[int, Recorded] = {}
+    todo = [(recorded.seq, at, rerun, recorded) for rerun in reruns for recorded, at in rerun.parts(known)]
+    todo.sort(key=itemgetter(0, 1))
+    left: dict[Rerun, None] = {}
+    heap: Heap | None = None
+    here: Recorded | None = None
+    done, asker, seeds = 0, crank.asker, deque[tuple[int, bytes]]()
+    seed: bytes | None = None
+    with crank.aside(), room():
+        for seq, at, rerun, recorded in todo:
+            if rerun.diverged is not None or rerun in left:
+                continue
+            if heap is None or here is None or seq != here.seq:
+                if heap is not None and here is not None:
+                    follow(heap, here.kind, here.operations[done:], here.time)
+                heap = past.before(seq, heap, 0 if here is None else here.seq)
+                here, done, seed = recorded, 0, None
+                asker = asker_of(recorded.message, heap)
+                seeds = deque((place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == Op.SEEDED)
+            if at < done:
+                left[rerun] = None
+                continue
+            for operation in recorded.operations[done:at]:
+                APPLY[operation[0]](heap, *operation[1:])
+            while seeds and seeds[0][0] < at:
+                seed = seeds.popleft()[1]
+            done = rerun.run(heap, recorded, at, asker, seed)
+    return list(left)
 
 
 def _plain(statement: Statement) -> list[Any]:
