@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from vatmaker import operations
-from waits import Agent, Fiberworld, gather, script, within
+from waits import Agent, Fiberworld, gather, script, value_of, within
 
 from vat.heap.opcodes import Op
 
@@ -18,6 +18,42 @@ def world() -> Iterator[Fiberworld]:
     gc.disable()
     yield Fiberworld()
     gc.enable()
+
+
+@script
+async def again(me: Agent, together: bool) -> Any:
+    asked = [me.want("a"), me.want("b")]
+    first = await gather(asked) if together else [await one for one in asked]
+    await me.want("between")
+    return [first, await gather(asked), await asked[0]]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_what_was_awaited_can_be_awaited_again_while_a_local_has_it(world, together, restarted):
+    got = world.go("again", together)
+    for effect in (1, 2, 3):
+        if restarted:
+            waiters = world.agent.vat.waiters
+            world.restart()
+            world.agent.vat.waiters.update(waiters)
+        world.give(f"value {effect}", effect=effect)
+    values = ["value 1", "value 2"]
+    assert world.waiting == 0
+    assert restarted or value_of(got) == [values, values, "value 1"]
+    world.sound()
+
+
+def test_what_was_awaited_and_no_local_has_is_not_kept(world):
+    @script
+    async def one_by_one(me: Agent) -> None:
+        for number in range(3):
+            await me.want(number)
+
+    world.go("one_by_one")
+    for _ in range(2):
+        world.give()
+        assert not world.agent.heap.system["owned"].count
 
 
 @script
