@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from waits import Agent, Fiberworld, cancel, gather, near, script, value_of, within
 
+from vat.crank import crank as cranks
+from vat.errors import CrankOverrun
 from vat.objects.waiting import NotAwaitable, TimeLimit
 
 SECOND = 1_000_000
@@ -360,3 +362,49 @@ def test_one_that_catches_what_cancels_it_goes_on(world):
     world.give()
     assert value_of(got) == "through"
     world.sound()
+
+
+@script
+async def sharing(me: Agent) -> None:
+    await me.value
+    me.count += 1
+
+
+@script
+async def sharers(me: Agent, count: int) -> None:
+    for _ in range(count):
+        me.ref.go("sharing")
+
+
+@script
+async def going_round(me: Agent) -> None:
+    me.value = me.want()
+    await me.value
+    while True:
+        await me.value
+
+
+def test_more_wait_for_one_promise_than_a_crank_has_deliveries(world, monkeypatch):
+    monkeypatch.setattr(cranks, "DELIVERIES", 50)
+    got = world.go("going_round")
+    for _ in range(3):
+        world.go("sharers", 30)
+    world.give()
+    assert (world.waiting, world.ask(world.agent, "count")) == (0, 0)  # one of them has no end
+    with pytest.raises(CrankOverrun):
+        value_of(got)
+
+
+def test_all_that_wait_for_one_promise_go_on(world, monkeypatch):
+    monkeypatch.setattr(cranks, "DELIVERIES", 50)
+    world.go("first_of_all")
+    for _ in range(3):
+        world.go("sharers", 30)
+    world.give()
+    assert (world.waiting, world.ask(world.agent, "count")) == (0, 90)
+    world.sound()
+
+
+@script
+async def first_of_all(me: Agent) -> None:
+    me.value = me.want()
