@@ -27,6 +27,7 @@ from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.closing import close
 from vat.crank.deliveries import Resume
+from vat.crank.fiber import Fiber
 from vat.crank.holding import in_locals
 from vat.crank.rerun import bring_back
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
@@ -44,29 +45,6 @@ from vat.objects.waiting import NotAwaitable, Wait
 
 _SUSPENDED: Final = Op.SUSPENDED
 _RESUMED: Final = Op.RESUMED
-
-
-class Fiber:
-    """A coroutine in memory: how far it is, and the promises that the heap keeps for it, for as long as it has them."""
-
-    __slots__ = ("awaited", "context", "coroutine", "found", "kept", "wait")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], found: Method) -> None:
-        self.coroutine = coroutine
-        self.found = found
-        self.context = copy_context()
-        """What it sets of context variables is its own."""
-        self.wait: Any = None
-        self.kept: dict[int, ref[Promise]] = {}
-        self.awaited: dict[int, ref[Promise]] = {}
-        """What its last wait was for: a local may still have it."""
-
-    def forget(self) -> list[int]:
-        """Keep no more what no local has any more: it is not awaited any more. Gives what that was."""
-        gone = [promise for promise, there in self.kept.items() if there() is None]
-        for promise in gone:
-            del self.kept[promise]
-        return gone
 
 
 class Fibers:
@@ -296,16 +274,15 @@ class Fibers:
                 return True
         return False
 
-    def throw(self, number: int, failure: Outcome) -> bool:
-        """Have a failure raised where a fiber waits, and give up what it waits for. False when it does not wait."""
+    def throw(self, number: int, failure: Outcome) -> Sequence[int] | None:
+        """Have a failure raised where a fiber waits. Gives what it waits for, or None when it does not wait."""
         crank = self._crank
         entry = crank.heap.find("fibers", number)
         if entry is None or number == self._runs:
-            return False
+            return None
         crank.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD], failure.payload))
-        for promise in entry[WAITING][1:]:
-            crank.give_up(promise, failure)
-        return True
+        waits: Sequence[int] = entry[WAITING][1:]
+        return waits
 
     def give_up(self, item: Resume, outcome: Outcome) -> None:
         """A fiber does not go on: its result is settled with that."""

@@ -254,18 +254,33 @@ class Sending(Promises):
         return self.give_up(promise.id, self.failed(error))
 
     def give_up(self, promise: int, failure: Outcome) -> bool:
-        """Give up the effects and fibers that a promise waits for."""
+        """Give up the effects and fibers that a promise waits for, through all that these wait for."""
+        first = True
+        given_up = False
+        todo, seen = [promise], {promise}
+        while todo:
+            further = self._give_up(todo.pop(), failure)
+            if first:
+                first, given_up = False, further is not None
+            for other in reversed(further or ()):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return given_up
+
+    def _give_up(self, promise: int, failure: Outcome) -> Sequence[int] | None:
+        """Give up what settles a promise: gives what that waits for, or None if there is nothing to give up."""
         root, entry = root_of(self.heap, promise)
         if entry is None or entry[STATE] != PENDING:
-            return False
+            return None
         settler = entry[SETTLER]
         if settler[0] == "fiber":
             return self.fibers.throw(settler[1], failure)
         if settler[0] != "actor":  # who owes it is told by `owes`
             number = effect_of(self.heap, root)
             if number is None:
-                return False
+                return None
             self.do(Op.ENDED, number)
             self.cancelled.append(number)
         self.settle(root, failure)
-        return True
+        return ()
