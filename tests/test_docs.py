@@ -101,7 +101,17 @@ PAGES_FOR_USERS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("actors", "checkpoints", "command-line", "devices", "hosts", "observers", "patterns", "sessions", "testing")
+        for name in (
+            "actors",
+            "checkpoints",
+            "command-line",
+            "devices",
+            "hosts",
+            "observers",
+            "patterns",
+            "sessions",
+            "testing",
+        )
     ),
 ]
 """Pages of which a reader may copy every line into a program."""

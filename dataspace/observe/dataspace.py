@@ -37,7 +37,7 @@ class NoSuchSession(KeeveError, LookupError):
 
     def __init__(self, session: str) -> None:
         self.session = session
-        super().__init__(f"there is no session {session!r} to read here: host.sessions() lists those that are there")
+        super().__init__(f"there is no session {session!r} to read here: look at those of host.sessions()")
 
 
 class ObserverFailed(KeeveError):

@@ -105,7 +105,7 @@ class NoConversation(KeeveError, TypeError):
     def __init__(self, session: str, type: str, missing: Sequence[str]) -> None:
         super().__init__(
             f"session {session!r} is a {type}, which has no {', '.join(missing)}: `keeve chat` needs the methods "
-            f"{', '.join(NEEDED)}, as Session has them; `keeve show` and `keeve log` look at any session"
+            f"{', '.join(NEEDED)}, as Session has them; look at it with `keeve show` or `keeve log`"
         )
 
 

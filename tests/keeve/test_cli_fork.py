@@ -74,7 +74,7 @@ async def test_effects_without_an_outcome_are_listed(store: Path) -> None:
 
 def test_no_effects_are_said_to_be_none(store: Path) -> None:
     chat(store, "s1", "hello")
-    assert keeve("effects", "--store", store) == (0, "", "no effect waits for an outcome\n")
+    assert keeve("effects", "--store", store) == (0, "", "nothing waits for an outcome\n")
 
 
 class Counting:

@@ -49,8 +49,8 @@ async def keep_the_last() -> None:
                 outside()
             started = True
             await wait()
-        except BaseException as error:  # noqa: BLE001
-            last = error  # noqa: F841
+        except BaseException as error:  # noqa: BLE001  # what users may write
+            last = error  # noqa: F841  # it keeps the error
 
 
 async def wait_again() -> None:

@@ -11,62 +11,13 @@ import trio
 
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
+from tests.vat.fiber_agent import Agent, open, shut
 from tests.vat.hosts import Counter, World, heap_of, held, records, settled
 from vat.crank.vat import Vat
 from vat.devices.outcomes import Outcome
-from vat.errors import Deleted, Forked
+from vat.errors import Deleted
 from vat.heap.messages import Ended
 from vat.heap.past import NotYet, StoredPast
-from vat.heap.refs import cancel, near
-from vat.objects.actor import Actor, actor
-from vat.objects.collections import List
-from vat.objects.types import read
-
-
-@actor("fibers.agent", version=1)
-class Agent(Actor):
-    log: List[Any]
-    count: int = 0
-
-    async def work(self, *values: Any) -> list[Any]:
-        seen: list[Any] = []
-        try:
-            for value in values:
-                seen.append(await self.device("tool").again(value))
-                self.log.append(seen[-1])
-        except Forked:
-            self.log.append("forked")
-        finally:
-            self.count += 1
-        return seen
-
-    async def once(self, value: Any) -> Any:
-        return await self.device("tool").once(value)
-
-    async def pair(self, *values: Any) -> None:
-        promises = [self.device("tool").again(value) for value in values]
-        for promise in promises:
-            self.log.append(await promise)
-
-    async def nap(self, first: Any, last: Any) -> None:
-        await self.sleep(3600)
-        self.log.append(f"slept from {first} to {last}")
-
-    async def started(self, how: str = "work") -> str:
-        getattr(near(self.ref), how)(1, 2)
-        return "begun"
-
-    async def limited(self) -> Any:
-        work = near(self.ref).work("a", "b")
-        await self.device("tool").once("enough")
-        return cancel(work, ValueError("enough"))
-
-    def poke(self) -> None:
-        self.count += 100
-
-    @read
-    def seen(self) -> list[Any]:
-        return list(self.log)
 
 
 @pytest.fixture
@@ -88,15 +39,6 @@ def live(host: Any, id: str) -> dict[int, Any]:
     row = host._engine.dataspace.catalog.session(id)
     resident = host._engine.residents.get(row.uid)
     return {} if resident is None or resident.vat is None else resident.vat.crank.fibers.live
-
-
-def shut(world: World) -> None:
-    world.tool.open, world.tool.gate = False, trio.Event()
-
-
-def open(world: World) -> None:
-    world.tool.open = True
-    world.tool.gate.set()
 
 
 async def test_a_caller_waits_for_it_like_for_any_method(either):
@@ -219,7 +161,8 @@ async def test_an_outcome_that_cannot_be_taken_is_offered_again_once_each_time_i
             host._engine._wake(next(iter(host._engine.errands._outcomes))[0])
         monkeypatch.setattr(Vat, "take", take)
         await s.poke()
-        host._engine._wake(next(iter(host._engine.errands._outcomes))[0])
+        for uid, _ in list(host._engine.errands._outcomes):
+            host._engine._wake(uid)
         await settled(host)
         assert await s.seen() == ["again 1", "again 2"]
 

@@ -21,7 +21,7 @@ class Shelf(Actor):
 
 
 async def test_collections_begin_with_what_spawn_is_given() -> None:
-    async with memory_host() as host:
+    async with memory_host(actors=[Shelf]) as host:
         s = await host.spawn(Shelf, titles=["b", "a"], copies={"b": 1, "a": 2}, tags=["y", "x", "y"])
         assert await s.titles == ["b", "a"]
         assert await s.copies == {"a": 2, "b": 1}
@@ -39,7 +39,7 @@ async def test_collections_begin_with_what_spawn_is_given() -> None:
 )
 async def test_a_collection_cannot_begin_with_something_else(fields: dict[str, Any], problem: str) -> None:
     """Invariant 43."""
-    async with memory_host() as host:
+    async with memory_host(actors=[Shelf]) as host:
         with pytest.raises(TypeError) as refused:
             await host.spawn(Shelf, "s1", **fields)
         assert str(refused.value) == problem
