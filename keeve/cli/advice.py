@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 COMMANDS: Final = (
-    (r"host\.sessions\(\) lists", "keeve ls lists"),
+    (r"look at those of host\.sessions\(\)", "keeve ls lists those that are there"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
     (r"get it with host\.get\(.*\), or choose", "choose"),
     (
