@@ -16,7 +16,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 import attrs
@@ -194,7 +195,22 @@ def _declared(device: object, name: str) -> Policy | None:
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which takes an `Effect` first. Raises `NotADevice` for one that does not look like it."""
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if inspect.ismethod(function):
+        _check_method(function.__func__)
+    else:
+        _check(function, list(inspect.signature(function).parameters.values()))
+    return function
+
+
+@lru_cache(maxsize=1024)
+def _check_method(function: Callable[..., Any]) -> None:
+    """Check what comes after `self`; once, since a host that is opened again has the same devices."""
+    parameters = list(inspect.signature(function).parameters.values())
+    _check(function, parameters if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL else parameters[1:])
+
+
+def _check(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> None:
+    first = parameters[0] if parameters else None
     said = "" if first is None or first.annotation is first.empty else inspect.formatannotation(first.annotation)
     if first is None or first.kind is first.KEYWORD_ONLY or (said and not _MAY_BE_EFFECT.search(said)):
         arguments = "" if first is None else f", {first.name}, ..."
@@ -203,7 +219,6 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
             f"what it is given first says which call it is: write `async def {function.__name__}(effect: Effect"
             f"{arguments})`, with `self` before it in a method",
         )
-    return function
 
 
 _MAY_BE_EFFECT: Final = re.compile(r"Effect|Any\b|object\b")
