@@ -15,10 +15,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
 import trio
+from outcome import Outcome
 
 from dataspace.log.writer import Writer
 from vat.devices.attempts import Attempts
@@ -110,18 +112,22 @@ def watching(seconds: float, crank: Callable[[], str | None], names: Names, *oth
         log.warning("%s has run for more than %g s, and nothing else does meanwhile:\n%s", name, held, stack)
         return name
 
-    stopped = threading.Event()
-    watch = threading.Thread(
-        target=_watch, args=(Watched(now, tell), others, seconds, stopped), name="keeve watchdog", daemon=True
-    )
+    stopped, ended = threading.Event(), threading.Event()
+
+    def end(result: Outcome[None]) -> None:
+        ended.set()
+        result.unwrap()
+
     trio.lowlevel.add_instrument(turning)
-    watch.start()
+    # A thread that trio has left over, if it has one: to start one and to wait for it takes half a millisecond.
+    watch = partial(_watch, Watched(now, tell), others, seconds, stopped)
+    trio.lowlevel.start_thread_soon(watch, end, "keeve watchdog")
     try:
         yield
     finally:
         trio.lowlevel.remove_instrument(turning)
         stopped.set()
-        watch.join()
+        ended.wait()
 
 
 def _watch(loop: Watched, others: Sequence[Watched], seconds: float, stopped: threading.Event) -> None:
