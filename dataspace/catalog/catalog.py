@@ -273,9 +273,7 @@ class Catalog(Checked):
         try:
             if not path.exists():
                 return None
-            tables = Tables(None if self._store.readonly else path, self._store.log_id)
-            if self._store.readonly:
-                tables.copy_from(path)
+            tables = (Tables.copy if self._store.readonly else Tables)(path, self._store.log_id)
             if self._fits(tables):
                 return tables
         except (*FAILED, OSError):
@@ -305,10 +303,10 @@ class Catalog(Checked):
         if self._path is not None:
             try:
                 remove(self._path)
-                return Tables(self._path, self._store.log_id)
+                return Tables.make(self._path, self._store.log_id)
             except (OSError, apsw.Error):
                 self._path = None
-        return Tables(None, self._store.log_id)
+        return Tables.make(None, self._store.log_id)
 
 
 class Peek:

@@ -14,7 +14,7 @@ from dataspace.catalog.connections import connect, rows
 from dataspace.catalog.packing import pack
 from dataspace.catalog.questions import SESSION, Questions, remember
 from dataspace.catalog.recent import Recent, SessionRow, Taken, Thread
-from dataspace.catalog.schema import FORMAT, SCHEMA
+from dataspace.catalog.schema import FORMAT, SCHEMA, about
 from dataspace.catalog.tree import grow
 
 READING: Final = 2_000
@@ -26,48 +26,61 @@ WRITING: Final = 100
 class Tables(Questions):
     """One catalog file, or one in memory. Reading is for one thread, writing for one, at the same time.
 
-    In memory there is one connection for both, so that writing is for the reading thread. Any method may
-    raise `apsw.Error`: the file is damaged, gone, or full.
+    In memory there is one connection for both, so that writing is for the reading thread. `make` gives new ones; for
+    those that a file has, a connection to write is opened at the first writing. Any method may raise `apsw.Error`: the
+    file is damaged, gone, or full.
     """
 
-    def __init__(self, path: Path | None, log_id: bytes) -> None:
+    def __init__(self, path: Path | None, log_id: bytes, writer: apsw.Connection | None = None) -> None:
         self.path = path
-        self._writer = connect(path, WRITING)
-        super().__init__(self._writer, log_id)
-        try:
-            with self._writer:
-                if not self._writer.table_exists("main", "about"):
-                    self._writer.execute(SCHEMA)
-                    head = (FORMAT, log_id, 0, bytes(32), None, None, None)
-                    self._writer.execute("INSERT INTO about VALUES(?, ?, ?, ?, ?, ?, ?)", head)
-            if path is not None:
-                self._reader = connect(path, READING)
-        except BaseException:
-            self.close()
-            raise
+        self._writer = writer
+        reader = writer if path is None and writer is not None else connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
+        super().__init__(reader, log_id)
         # Not what questions remember: what was written may yet be rolled back.
         self._label_numbers: dict[str, int] = {}
         self._shape_numbers: dict[tuple[str, ...], int] = {}
 
+    @classmethod
+    def make(cls, path: Path | None, log_id: bytes) -> Tables:
+        """New tables, in a file that is not there yet or in memory."""
+        db = connect(path, WRITING)
+        try:
+            with db:
+                db.execute(SCHEMA)
+                head = (FORMAT, log_id, 0, bytes(32), None, None, None)
+                db.execute("INSERT INTO about VALUES(?, ?, ?, ?, ?, ?, ?)", head)
+            return cls(path, log_id, db)
+        except BaseException:
+            db.close()
+            raise
+
+    @classmethod
+    def copy(cls, path: Path, log_id: bytes) -> Tables:
+        """A copy in memory of the file at `path`, which its owner may be writing."""
+        db = connect(None, WRITING)
+        try:
+            source = connect(path, READING, apsw.SQLITE_OPEN_READONLY)
+            try:
+                with db.backup("main", source, "main") as backup:
+                    backup.step()
+            finally:
+                source.close()
+            return cls(None, log_id, db)
+        except BaseException:
+            db.close()
+            raise
+
     def close(self) -> None:
         """Close the connections."""
         self._reader.close()
-        self._writer.close()
-
-    def copy_from(self, path: Path) -> None:
-        """Become a copy of the file at `path`, which its owner may be writing."""
-        source = connect(path, READING, apsw.SQLITE_OPEN_READONLY)
-        try:
-            with self._writer.backup("main", source, "main") as backup:
-                backup.step()
-        finally:
-            source.close()
+        if self._writer is not None:
+            self._writer.close()
 
     # Writing: for the thread that flushes.
 
     def write(self, recent: Recent) -> None:
         """Write all that `recent` holds, in one transaction. About 2 µs for each row."""
-        db = self._writer
+        db = self._writer or self._begin_writing(recent.start)
         db.execute("BEGIN IMMEDIATE")
         try:
             self._write(db, recent)
@@ -78,6 +91,18 @@ class Tables(Questions):
             self._label_numbers.clear()
             self._shape_numbers.clear()
             raise
+
+    def _begin_writing(self, position: int) -> apsw.Connection:
+        """Open the file to write to it, which has to be the one that is read: it has come to `position`."""
+        db = connect(self.path, WRITING, apsw.SQLITE_OPEN_READWRITE)
+        try:
+            if about(db)[:3] != (FORMAT, self._log_id, position):
+                raise apsw.CorruptError(f"{self.path} is another file than the one that was opened")
+        except BaseException:
+            db.close()
+            raise
+        self._writer = db
+        return db
 
     def _write(self, db: apsw.Connection, recent: Recent) -> None:
         db.execute("INSERT INTO spans VALUES(?, ?)", (recent.start + 1, pack(recent.addresses)))

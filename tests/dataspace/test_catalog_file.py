@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ import trio.testing
 from worlds import World, busy_world, everything, in_memory, places, whole_log
 
 from dataspace.catalog import catalog as catalogs
+from dataspace.catalog import tables
 from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.connections import connect
 from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import fact
@@ -342,6 +345,43 @@ def test_a_batch_during_which_the_catalog_is_made_anew_is_noted_whole(tmp_path: 
 
 
 # What recovery asks.
+
+
+def test_opening_makes_no_connection_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.close()
+    opened: list[Path | None] = []
+
+    def counted(path: Path | None, *options: Any) -> apsw.Connection:
+        opened.append(path)
+        return connect(path, *options)
+
+    monkeypatch.setattr(tables, "connect", counted)
+    world = world.reopen()
+    assert len(opened) == 1
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog.flush()
+    world.say("ada", fact("turn", 10, "ada"))
+    world.catalog.flush()
+    assert len(opened) == 2
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_file_that_is_not_the_one_that_is_read_is_not_written_to(tmp_path: Path, older: bool) -> None:
+    world = busy_world(tmp_path / "catalog")
+    world.catalog.flush()
+    shutil.copy(tmp_path / "catalog", tmp_path / "old")
+    world.say("ada", fact("turn", 9, "ada"))
+    world.catalog.close()
+    world = world.reopen()
+    (tmp_path / "catalog").unlink()
+    if older:
+        (tmp_path / "old").rename(tmp_path / "catalog")
+    world.say("ada", fact("turn", 10, "ada"))
+    world.catalog.flush()
+    assert everything(world.catalog) == everything(in_memory(world))
+    world.catalog.close()
+    assert everything(world.reopen().catalog) == everything(in_memory(world))
 
 
 def test_a_peek_gives_the_mark_and_the_heads_there(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ async def test_a_changed_body_is_named_by_session_and_seq(tmp_path: Path, seq: i
 def change_catalog(host: Host) -> None:
     catalog = host._engine.dataspace.catalog
     catalog.flush()
-    catalog._tables._writer.execute("UPDATE sessions SET pending = 7")
+    catalog._tables._reader.execute("UPDATE sessions SET pending = 7")
 
 
 async def test_a_catalog_that_says_something_else_is_found(either: World) -> None:
@@ -142,7 +142,8 @@ async def test_a_host_goes_on_serving_while_it_verifies(either: World, monkeypat
         assert report.troubles == ()
         assert elsewhere == [True] * report.sessions
         assert set(told) >= {"snapshots", "catalog"}
-        assert len({number for number in turns if told[:number].count("catalog")}) > 3
+        # If it held the host up, there would be turns before the look at the catalog and after it, and none between.
+        assert len({number for number in turns if told[:number].count("catalog")}) > 1
 
 
 async def test_a_verification_can_be_given_up(either: World) -> None:
