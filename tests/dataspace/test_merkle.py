@@ -124,7 +124,7 @@ def test_a_tree_with_another_record_in_it_does_not_go_on(old: int, changed: int,
 @given(st.binary(max_size=200), st.integers(0, 1 << 70), st.integers(0, 1 << 70))
 def test_no_proof_takes_long_to_refuse(proof: bytes, one: int, other: int):
     path = [proof[at : at + 32] for at in range(0, len(proof), 32)] * 40
-    assert not includes(EMPTY, other, EMPTY, one, path)
+    assert not includes(leaf(1), other, EMPTY, one, path)
     assert not extends(one, EMPTY, other, leaf(1), path)
 
 
