@@ -1,7 +1,8 @@
 """The segment that is written to: what it has on the disk, and zeros ahead of that.
 
-A sync is a third faster when the file does not grow, so zeros are written ahead of what is needed: a little
-while the segment is small, then 256 KiB at a time. Where there is no space for them it goes on without.
+A sync is a third faster when the file does not grow, so zeros are written ahead of what is needed: 4 KiB at first,
+since whoever opens a store waits for that, then each time twice as many, up to 256 KiB. Where there is no space for
+them it goes on without.
 
 The one rule: `size` is what the file's length must be, and `_last` what it must end with before the zeros,
 whatever failed. The owner compares them before every write.
@@ -17,8 +18,8 @@ from typing import Final
 from dataspace.log.files import DiskFull, Files, WriteFailed
 from dataspace.log.frames import COMMIT_SIZE
 
-_SMALL: Final = 64 << 10
-_AHEAD: Final = 256 << 10
+_FIRST: Final = 4 << 10
+_MOST: Final = 256 << 10
 _KNOWN: Final = COMMIT_SIZE
 """Bytes by which the end is known again: a commit names all that is before it."""
 
@@ -26,12 +27,13 @@ _KNOWN: Final = COMMIT_SIZE
 class Tail:
     """An open segment file, of which this process is the only writer. `end` is where its content ends."""
 
-    __slots__ = ("_end", "_fd", "_files", "_last", "folder", "inode", "path", "size")
+    __slots__ = ("_ahead", "_end", "_fd", "_files", "_last", "folder", "inode", "path", "size")
 
     def __init__(self, files: Files, path: Path, fd: int, end: int) -> None:
         self._files = files
         self._fd = fd
         self._end = end
+        self._ahead = _FIRST
         self._last = os.pread(fd, min(end, _KNOWN), max(0, end - _KNOWN))
         self.path = str(path)
         self.folder = str(path.parent)
@@ -91,8 +93,8 @@ class Tail:
         self._last = data[-_KNOWN:]
 
     def _grow(self, offset: int, data: bytes, end: int) -> None:
-        step = _SMALL if end < _SMALL else _AHEAD
-        size = end + -end % step
+        size = end + -end % self._ahead
+        self._ahead = min(2 * self._ahead, _MOST)
         try:
             self._files.write(self._fd, offset, data + bytes(size - end), self.size)
         except DiskFull as error:
