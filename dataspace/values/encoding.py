@@ -149,7 +149,7 @@ def _seal_dict(items: dict[Any, Any]) -> FrozenDict:
 
 def _refuse_timestamps(items: Any) -> None:
     # msgpack makes these itself, without asking the hook for ext types.
-    if any(type(item) is msgpack.Timestamp for item in items):
+    if msgpack.Timestamp in map(type, items):
         raise BadEncoding("an unknown ext type, -1")
 
 

@@ -82,13 +82,17 @@ class Restored:
 
 
 class Lineage:
-    """The records of a session's lineage, by seq (`vat.heap.memory.Records`)."""
+    """The records of a session's lineage, by seq (`vat.heap.memory.Records`).
+
+    The one read last is kept until `let_go`: what is read of a snapshot are most often pages of one record.
+    """
 
     def __init__(self, uid: bytes, index: Index, read: Callable[[int], Stored]) -> None:
         self.uid = uid
         self._legs = index.lineage(uid)
         self._index = index
         self._read = read
+        self._last: tuple[int, Stored] | None = None
 
     def owner(self, seq: int) -> bytes:
         """The uid of the chain that the record of that seq belongs to."""
@@ -99,10 +103,19 @@ class Lineage:
 
     def at(self, seq: int) -> Stored:
         """The record of that seq. Raises `BrokenChain` when there is none."""
+        last = self._last
+        if last is not None and last[0] == seq:
+            return last[1]
         address = self._index.locate(self.uid, seq)
         if address is None:
             raise BrokenChain(self.uid.hex(), seq, "is missing")
-        return self._read(address)
+        stored = self._read(address)
+        self._last = seq, stored
+        return stored
+
+    def let_go(self) -> None:
+        """Keep no record."""
+        self._last = None
 
 
 def restore(
@@ -161,6 +174,7 @@ def _replay(
             raise BrokenChain(header.uid.hex(), seq, "is not the fork of the record before it")
         follow(heap, header.kind, deeds.operations, header.time)
         hash = header.hash
+    lineage.let_go()
     return Restored(heap, memory, upto, hash, snapshot, upto - snapshot, passed_over)
 
 
