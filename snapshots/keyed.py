@@ -57,6 +57,10 @@ class _KeyedTree(Tree):
         """Whether `key` is there."""
         return self._entry(scalar_key(key), loader) is not OPEN
 
+    def discard(self, key: Any, loader: Loader = nowhere) -> Self | None:
+        """Without `key`, or None when it is not there."""
+        return self._without(scalar_key(key), loader)
+
     def _entry(self, sort: Any, loader: Loader) -> Any:
         """The entry under a sort key, or OPEN."""
         node: Any = self.root
@@ -84,7 +88,8 @@ class _KeyedTree(Tree):
         if at < len(order) and order[at] == sort:
             entries = leaf.entries.copy()
             entries[at] = entry
-            return type(self)(_with_child(path, self.leaf(order, entries)), self.count)
+            new = self.leaf(order, entries)
+            return type(self)(_with_child(path, new) if path else new, self.count)
         if at == WIDTH and all(place == len(branch.children) - 1 for branch, place in path):
             more = self.leaf([sort], [entry])
             return type(self)(extended(path, root, leaf, more, KeyedBranch), self.count + 1)
@@ -95,7 +100,7 @@ class _KeyedTree(Tree):
         new = self.leaf(order, entries)
         if len(order) <= WIDTH and at:
             # No node is added and no bound is lowered: the branches change in nothing but the child.
-            return type(self)(_with_child(path, new), self.count + 1)
+            return type(self)(_with_child(path, new) if path else new, self.count + 1)
         return type(self)(grown(path, new, KeyedBranch), self.count + 1)
 
     def _without(self, sort: Any, loader: Loader) -> Self | None:
@@ -105,10 +110,14 @@ class _KeyedTree(Tree):
         path, leaf, at = self._place(sort, loader)
         if at == len(leaf.order) or leaf.order[at] != sort:
             return None
+        if not path and len(leaf.order) == 1:
+            return type(self)()
         order = leaf.order.copy()
         del order[at]
         entries = leaf.entries.copy()
         del entries[at]
+        if not path:
+            return type(self)(self.leaf(order, entries), self.count - 1)
         return type(self)(shrunk(path, self.leaf(order, entries), loader), self.count - 1)
 
     def _between(self, start: Any, stop: Any, loader: Loader) -> Iterator[Any]:

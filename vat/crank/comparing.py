@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dataspace.drafts import Assertion, Statement
-from dataspace.values import Blob, CelledBlob, CellRef, Erased, render, thaw
+from dataspace.values import Blob, CelledBlob, CelledList, CellRef, Erased, FrozenList, render, thaw
 from snapshots.tree import Tree
 from vat.heap.opcodes import Op, Verb
 
 _EXACT: Final = frozenset({int, str, bytes, bool, type(None)})
+_LISTS: Final = frozenset({list, FrozenList, CelledList})
 _LONGEST: Final = 200
 """Characters of a value in words."""
 
@@ -33,6 +34,8 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     kind = type(one)
     if kind in _EXACT and kind is type(other):
         return bool(one == other)
+    if kind in _LISTS and type(other) in _LISTS:
+        return _all_alike(one, other, load)
     if kind is CellRef:
         one = load(one) if one.content is None else one.content
     if type(other) is CellRef:
@@ -45,16 +48,7 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
         names = ("error", "message") if "in" in one and "error" in one and "message" in one else one
         return all(alike(one[name], other[name], load) for name in names)
     if isinstance(one, list | tuple):
-        if not isinstance(other, list | tuple) or len(one) != len(other):
-            return False
-        for mine, its in zip(one, other, strict=True):
-            kind = type(mine)
-            if kind in _EXACT and kind is type(its):  # nearly everything is
-                if mine != its:
-                    return False
-            elif not alike(mine, its, load):
-                return False
-        return True
+        return isinstance(other, list | tuple) and _all_alike(one, other, load)
     if isinstance(one, Blob | CelledBlob):
         return (
             isinstance(other, Blob | CelledBlob)
@@ -70,6 +64,19 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     if isinstance(one, float):
         return isinstance(other, float) and (one == other or (one != one and other != other))
     return type(one) is type(other) and bool(one == other)
+
+
+def _all_alike(one: Sequence[Any], other: Sequence[Any], load: Callable[[CellRef], Any]) -> bool:
+    if len(one) != len(other):
+        return False
+    for mine, its in zip(one, other, strict=True):
+        kind = type(mine)
+        if kind in _EXACT and kind is type(its):  # nearly everything is
+            if mine != its:
+                return False
+        elif not alike(mine, its, load):
+            return False
+    return True
 
 
 def facts_told(statement: Statement) -> str:

@@ -42,6 +42,7 @@ from vat.heap.past import Past, Recorded
 from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
 
+_SEEDED: Final = int(Op.SEEDED)
 PARTS_AT_ONCE: Final = 10_000
 """When fibers have so many parts, no more of them are run again together: their records are in memory meanwhile."""
 
@@ -51,6 +52,35 @@ class Brings(Parts, Protocol):
 
     diverged: dict[int, FiberDiverged]
     gone: list[Coroutine[Any, Any, Any]]
+
+
+class _Replayed:
+    """The powers of a crank that is done again: what the record says that they gave."""
+
+    __slots__ = ("draft", "recorded")
+    draft: CrankDraft
+    recorded: Recorded
+
+    def clock(self) -> int:
+        """The time."""
+        said: int = self._next(Op.CLOCKED, 1, self.recorded.time)
+        return said
+
+    def entropy(self, count: int) -> bytes:
+        """Random bytes."""
+        said: bytes = self._next(Op.SEEDED, 1, bytes(count))
+        return said
+
+    def cursor(self) -> str:
+        """Where the log ended."""
+        said: str = self._next(Op.SUBSCRIBED, 5, "start")
+        return said
+
+    def _next(self, kind: int, place: int, instead: Any) -> Any:
+        """What the operation says that was recorded next, if it is of that kind."""
+        number, operations = len(self.draft.operations), self.recorded.operations
+        here = operations[number] if number < len(operations) else (None,)
+        return here[place] if here[0] == kind else instead
 
 
 class Rerun:
@@ -65,6 +95,8 @@ class Rerun:
         self._session = crank.id
         self._type: str = crank.heap.state(self._entry[ACTOR]).type
         self._part = 0
+        self._replayed = powers = _Replayed()
+        self._powers = Powers(crank.powers.log_id, powers.clock, powers.entropy, powers.cursor)
         self.diverged: FiberDiverged | None = None
 
     def parts(self, known: dict[int, Recorded]) -> list[tuple[Recorded, int]]:
@@ -112,32 +144,14 @@ class Rerun:
 
     def _scene(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None) -> CrankDraft:
         """The crank as it was when a part began, the operation with which it begins not done yet."""
-        crank, operations = self._crank, recorded.operations
+        crank = self._crank
         draft = CrankDraft(recorded.uid, recorded.seq, Kind.CRANK, recorded.time)
         draft.crank = crank
-        draft.operations = list(operations[:at])
-
-        def next_one(kind: int, place: int, instead: Any) -> Any:
-            """What the operation says that was recorded next, if it is of that kind."""
-            number = len(draft.operations)
-            here = operations[number] if number < len(operations) else (None,)
-            return here[place] if here[0] == kind else instead
-
-        def clock() -> int:
-            said: int = next_one(Op.CLOCKED, 1, recorded.time)
-            return said
-
-        def entropy(count: int) -> bytes:
-            said: bytes = next_one(Op.SEEDED, 1, bytes(count))
-            return said
-
-        def cursor() -> str:
-            said: str = next_one(Op.SUBSCRIBED, 5, "start")
-            return said
-
+        draft.operations = list(recorded.operations[:at])
         crank._clear()
         crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
-        crank.powers = Powers(crank.powers.log_id, clock, entropy, cursor)
+        crank.powers = self._powers
+        self._replayed.draft, self._replayed.recorded = draft, recorded
         crank.draft, crank.thread = draft, get_ident()
         crank.previous, crank.asker = recorded.previous, asker
         crank.seed = seed
@@ -282,7 +296,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 heap = past.before(seq, heap, 0 if here is None else here.seq)
                 here, done, seed = recorded, 0, None
                 asker = asker_of(recorded.message, heap)
-                seeds = deque((place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == Op.SEEDED)
+                seeds = deque([(place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == _SEEDED])
             if at < done:
                 left[rerun] = None
                 continue

@@ -231,8 +231,9 @@ class Heap:
     def drop(self, name: str, key: Value) -> None:
         """Take an entry out of a system map or set, if it is there."""
         tree = self.system[name]
-        if tree.count and tree.contains(key, self.page):
-            self.put(self.system, name, tree.remove(key, self.page))
+        less = tree.discard(key, self.page) if tree.count else None
+        if less is not None:
+            self.put(self.system, name, less)
 
     def count(self, what: str) -> int:
         """The next number of a counter."""
