@@ -22,7 +22,7 @@ from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.proofs.proofs import Receipt
-from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
+from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
@@ -31,6 +31,7 @@ from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.resolving import ABSENT
 from vat.host.verifying import Progress, Report, silent
+from vat.host.watching import Piece
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 
@@ -250,7 +251,7 @@ class Host:
         watch = self._host.watch
         return Watch(self._thread, self._thread.now(watch, _plain(session)))
 
-    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
+    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
         """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""
         stop = self._thread.now(self._host.on_progress, hear)
         return lambda: self._thread.now(stop)

@@ -36,7 +36,7 @@ async def with_trio() -> None:
         assert_type(host.effects(), list[EffectStatus])
         assert_type(await host.verify(), Report)
         assert_type(await host.restore(Snapshot("s1", 1, "", "")), HostRef[Any])
-        assert_type(host.on_progress(lambda session, effect, value: None), Callable[[], None])
+        assert_type(host.on_progress(lambda piece: print(piece.text)), Callable[[], None])
         await host.spawn(int)  # type: ignore[type-var]  # no actor type
         host.observe("(turn . _)", print, marks=True)  # type: ignore[call-overload]  # handlers get events alone
         host.observe("(turn . _)", untill="head")  # type: ignore[call-overload]  # a slip

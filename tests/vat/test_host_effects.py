@@ -330,13 +330,15 @@ def records_of_deleted(host: Any) -> list[int]:
 async def test_progress_reaches_who_listens_and_nobody_else(world: World) -> None:
     async with world.host() as host:
         heard: list[Any] = []
-        stop = host.on_progress(lambda *what: heard.append(what))
+        stop = host.on_progress(heard.append)
         s = await host.spawn(Worker, "s1")
         head = host._engine.store.head.position
         await s.work("again", 1)
         stop()
         await s.work("again", 2)
-        assert heard == [("s1", "tool.again", "at 1")]
+        [told] = heard
+        assert (told.session, told.device, told.method, told.value) == ("s1", "tool", "again", "at 1")
+        assert head < told.after <= head + 2  # what it tells comes after the record that wanted it
         assert host._engine.store.head.position == head + 4
 
 

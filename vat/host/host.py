@@ -19,7 +19,6 @@ from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.proofs.proofs import Receipt
-from dataspace.values import Value
 from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
@@ -33,7 +32,7 @@ from vat.host.proving import Proving, Receipted
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
 from vat.host.verifying import Progress, Report, silent, verify
-from vat.host.watching import Watch
+from vat.host.watching import Piece, Watch
 from vat.objects.actor import Actor
 
 __all__ = [
@@ -251,10 +250,11 @@ class Host:
         is in the log. Raises nothing; a session that is not there yet may be watched by its id.
         """
         which = place(session)[0] if isinstance(session, HostRef) else session
-        return Watch(self._engine.errands.hearing, lambda: self._engine.running, which)
+        engine = self._engine
+        return Watch(engine.errands.hearing, lambda: engine.store.head.position, lambda: engine.running, which)
 
-    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
-        """Have `hear(session, effect, value)` told what running effects tell (`"s1"`, `"model.complete"`, ...).
+    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
+        """Have `hear(piece)` called with each thing that a running effect tells, at that moment.
 
         Gives the function that ends it. `hear` is called in the trio thread and must not raise.
         """

@@ -21,6 +21,7 @@ from vat.heap.messages import Ended, Outcome
 from vat.heap.pending import OpenEffect, effects_in, stored_heap
 from vat.host.engine import Engine
 from vat.host.outside import unbound
+from vat.host.watching import Piece, piece_of
 
 log = logging.getLogger("keeve")
 
@@ -149,13 +150,13 @@ class Resolving:
             except KeeveError as error:
                 log.warning("session %s: its effects cannot be listed: %s", row.id, error)
 
-    def on_progress(self, hear: Callable[[str, str, Value], None]) -> Callable[[], None]:
+    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
         """See `Host.on_progress`."""
+        store, hearing = self._engine.store, self._engine.errands.hearing
 
         def told(wanted: Wanted, value: Value) -> None:
-            hear(wanted.session, f"{wanted.device}.{wanted.method}", value)
+            hear(piece_of(wanted, value, store.head.position))
 
-        hearing = self._engine.errands.hearing
         hearing.append(told)
         return lambda: hearing.remove(told)
 

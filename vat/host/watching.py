@@ -39,7 +39,8 @@ class Piece:
     """Something that a running effect told.
 
     session: the id of the session that wants the effect. effect: the effect's id, the same in every attempt.
-    device, method: who told it. value: what was told. missed: how many pieces before it the watcher was too slow for.
+    device, method: who told it. value: what was told. after: the position of the newest durable record then, so that
+    events up to there came before it. missed: how many pieces before it the watcher was too slow for.
     """
 
     session: str
@@ -47,6 +48,7 @@ class Piece:
     device: str
     method: str
     value: Value
+    after: int
     missed: int = 0
 
     @property
@@ -69,7 +71,10 @@ class Watch:
     One task takes them. It ends when it is closed, after what has come by then, and when the host ends.
     """
 
-    def __init__(self, hearing: Hearing, running: Callable[[], bool], session: str | bytes | None) -> None:
+    def __init__(
+        self, hearing: Hearing, head: Callable[[], int], running: Callable[[], bool], session: str | bytes | None
+    ) -> None:
+        self._head = head
         self._running = running
         self._session = session
         self._pieces: deque[Piece] = deque()
@@ -120,8 +125,13 @@ class Watch:
         if len(self._pieces) == WAITING:
             self._pieces.popleft()
             self._missed += 1
-        self._pieces.append(Piece(wanted.session, wanted.id, wanted.device, wanted.method, value))
+        self._pieces.append(piece_of(wanted, value, self._head()))
         self._came.set()
+
+
+def piece_of(wanted: Wanted, value: Value, head: int) -> Piece:
+    """What an effect tells while the log ends at `head`."""
+    return Piece(wanted.session, wanted.id, wanted.device, wanted.method, value, head)
 
 
 def _told(watch: Any, hearing: Hearing) -> Callable[[Wanted, Value], None]:
