@@ -18,9 +18,12 @@ from pathlib import Path
 
 import pytest
 
+from dataspace.log import segments
 from dataspace.log.files import Files, SyncFailed, WriteFailed
+from dataspace.log.layout import Layout
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import StoreFailed
+from dataspace.log.verdicts import Verdict
 from dataspace.records import STORE_UID, Kind
 from keeve.testing.crashes import CRASH_AT, CrashFiles, SimulatedCrash
 from keeve.testing.disk import Mode
@@ -115,7 +118,7 @@ def test_a_process_that_dies_in_any_call_loses_nothing_acknowledged(tmp_path: Pa
 @pytest.mark.parametrize("mode", Mode)
 def test_a_power_cut_in_any_call_loses_nothing_acknowledged(tmp_path: Path, mode: Mode) -> None:
     """Invariants 1, 4 and 6."""
-    seeds = 2 if mode in (Mode.PREFIX, Mode.SECTORS) else 1
+    seeds = 2 if mode in (Mode.PREFIX, Mode.SECTORS, Mode.GARBAGE) else 1
     for run, files, folder, at in crashes(tmp_path):
         for seed in range(seeds):
             left = tmp_path / f"left {at} {seed}"
@@ -204,6 +207,43 @@ def test_an_error_of_the_disk_at_any_call_is_shown_and_loses_nothing(tmp_path: P
         assert shown <= 1
         store.close()
         assert goes_on(folder, CrashFiles()) == run.acknowledged
+
+
+def seen_after_a_lie(tmp_path: Path) -> tuple[list[bytes], list[bytes], int]:
+    """Opens a store again whose sync failed, on a machine that goes on: what was seen of it, what a power cut leaves of
+    that, and how many records had been acknowledged."""
+    run, folder, left = Run(), tmp_path / "store", tmp_path / "left"
+    files = CrashFiles(lies=True)
+    store = opened(folder, files)
+    store.append(run.batches[0])
+    files.fail(errno.EIO, after=1)
+    with pytest.raises(StoreFailed):
+        store.append(run.batches[1])
+    store.close()
+    again = CrashFiles(disk=files.disk)
+    seen = said(opened(folder, again))
+    again.power_cut(folder, left, Mode.NOTHING)
+    return seen, said(opened(left, CrashFiles())), 1
+
+
+def test_what_recovery_shows_is_durable_even_when_a_sync_has_failed_and_lied(tmp_path: Path) -> None:
+    """Invariant 12."""
+    seen, left, acknowledged = seen_after_a_lie(tmp_path)
+    assert len(seen) > acknowledged
+    assert left == seen
+
+
+def test_the_suite_notices_a_recovery_that_only_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invariant 45: the last batch written again. A sync alone does not put down what the system takes for clean."""
+
+    def put_right(layout: Layout, files: Files, verdict: Verdict) -> None:
+        fd = files.open(layout.segment(verdict.end.segment))
+        files.sync(fd)
+        files.close(fd)
+
+    monkeypatch.setattr(segments, "put_right", put_right)
+    seen, left, _ = seen_after_a_lie(tmp_path)
+    assert left != seen
 
 
 CHILD = """

@@ -50,6 +50,7 @@ class CrashingCalls:
         self.hard = hard
         self.dead = False
         self.syncs = True
+        self.lies = False
         self.failures: dict[int, int] = {}
         self.names: list[str] = []
         self._open: dict[int, str] = {}
@@ -113,7 +114,10 @@ class CrashingCalls:
         raise self._end(what)
 
     def fdatasync(self, fd: int, /) -> None:
-        self._pass("sync")
+        if not self._step("sync"):
+            if self.lies and self.count in self.failures:
+                self.disk.forgot(fd)
+            raise self._end("sync")
         if self.syncs:
             self.disk.synced(fd)
 
@@ -153,12 +157,25 @@ class CrashFiles(Files):
     """The file layer of a store on a machine that is about to die.
 
     `at` and `partial` say when and how, see `crash` too. With `hard` the process itself ends, with exit code
-    137. With `syncs=False` the disk forgets to sync and says that it did: to prove that a test would notice.
+    137. With `syncs=False` the disk forgets to sync and says that it did: to prove that a test would notice. With
+    `lies=True` a sync that is told to fail does so once, and what it was for is never written by a later one, though it
+    can be read: as some systems do. `disk` is that of an earlier one, when the machine has not been started again.
     """
 
-    def __init__(self, at: int | None = None, *, partial: int = 0, hard: bool = False, syncs: bool = True) -> None:
-        self._crashing = CrashingCalls(Disk(), at, partial, hard)
+    def __init__(
+        self,
+        at: int | None = None,
+        *,
+        partial: int = 0,
+        hard: bool = False,
+        syncs: bool = True,
+        lies: bool = False,
+        disk: Disk | None = None,
+    ) -> None:
+        self.disk = disk or Disk()
+        self._crashing = CrashingCalls(self.disk, at, partial, hard)
         self._crashing.syncs = syncs
+        self._crashing.lies = lies
         super().__init__(self._crashing)
 
     @property
@@ -194,7 +211,7 @@ class CrashFiles(Files):
         Only what went through this file layer is known to have been synced or not; the rest is taken to be
         on the disk.
         """
-        self._crashing.disk.power_cut(folder, into, mode, seed)
+        self.disk.power_cut(folder, into, mode, seed)
 
 
 def crash_files_from(environment: Mapping[str, str]) -> Files:

@@ -28,6 +28,9 @@ class Mode(Enum):
     """The first writes whole, one of them in part, the rest not; names in the order of their making."""
     SECTORS = "sectors"
     """Any sectors of any write; each change of a name or not."""
+    GARBAGE = "garbage"
+    """As `PREFIX`, but where the write ends that was under way stands a sector of what nobody wrote. A sector that was
+    written with what it had keeps that."""
     SIZES = "sizes"
     """Lengths and names, but none of the data: zeros in its place."""
 
@@ -55,6 +58,9 @@ class _File:
             offset, data = pending[whole]
             part = data and data[: chance.randrange(len(data) + 1)]
             chosen = [*pending[:whole], (offset, part)]
+        elif mode is Mode.GARBAGE and pending:
+            whole = chance.randrange(len(pending))
+            chosen = [*pending[:whole], *_spoilt(content, *pending[whole], chance)]
         elif mode is Mode.SECTORS:
             chosen = [piece for offset, data in pending for piece in _sectors(offset, data, chance)]
         elif mode is Mode.SIZES:
@@ -96,6 +102,19 @@ def _sectors(offset: int, data: bytes | None, chance: random.Random) -> list[tup
             pieces.append((offset + at, data[at:end]))
         at = end
     return pieces
+
+
+def _spoilt(
+    content: bytearray, offset: int, data: bytes | None, chance: random.Random
+) -> list[tuple[int, bytes | None]]:
+    """The first sectors of a write, and one with anything in it."""
+    if not data:
+        return []
+    part = data[: chance.randrange(len(data))]
+    end = min(len(data), len(part) + SECTOR - (offset + len(part)) % SECTOR)
+    there = bytes(content[offset + len(part) : offset + end])
+    torn = there if there == data[len(part) : end] else chance.randbytes(end - len(part))
+    return [(offset, part), (offset + len(part), torn)]
 
 
 class Disk:
@@ -142,6 +161,10 @@ class Disk:
         """A file was synced."""
         self._files[fd].sync()
 
+    def forgot(self, fd: int) -> None:
+        """A sync failed, and what was not on the disk is taken to be there now: no later sync puts it there."""
+        self._files[fd].pending.clear()
+
     def renamed(self, source: str, target: str) -> None:
         """A file has another name."""
         source = os.path.abspath(source)
@@ -179,7 +202,7 @@ class Disk:
         names = dict(self._kept)
         if mode in (Mode.ALL, Mode.SIZES):
             _rename(names, changes)
-        elif mode is Mode.PREFIX and changes:
+        elif mode in (Mode.PREFIX, Mode.GARBAGE) and changes:
             _rename(names, changes[: chance.randrange(len(changes) + 1)])
         elif mode is Mode.SECTORS:
             _rename(names, [change for change in changes if chance.random() < 0.5])
