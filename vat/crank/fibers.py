@@ -31,6 +31,7 @@ from vat.crank.fiber import Fiber
 from vat.crank.holding import in_locals
 from vat.crank.rerun import bring_back
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
+from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of
@@ -241,9 +242,9 @@ class Fibers:
         except PromiseGone as error:
             return error
         if result:
-            cycles = [crank.cycle(result, promise.id) for promise in promises]
+            cycles = [cycle(crank.heap, result, promise.id) for promise in promises]
             first = isinstance(wait, Wait) and wait.mode == FIRST
-            found = [cycle for cycle in cycles if cycle is not None]
+            found = [way for way in cycles if way is not None]
             if found and (not first or len(found) == len(cycles)):
                 return PromiseCycle(
                     f"this fiber would wait for itself: {found[0]}; wait for something that comes without it"

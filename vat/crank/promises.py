@@ -20,8 +20,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.transaction import Savepoint, Transaction
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
-from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE, Resend, Then, pending_outside
-from vat.heap.fibers import FIRST, METHOD, RESULT, WAITING
+from vat.heap.cycles import cycle
+from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import NearMethod, Promise
@@ -93,56 +93,13 @@ class Promises(Transaction):
             self.answer = Promise(promise.id)
         elif result[0] != To.FOLLOW:
             self.note(Op.REACTS, promise.id, listed(result))
-        elif (cycle := self.cycle(result[1], promise.id)) is not None:
-            self.settle(result[1], self.failed(PromiseCycle(f"promise {result[1]} would follow itself: {cycle}")))
+        elif (way := cycle(self.heap, result[1], promise.id)) is not None:
+            self.settle(result[1], self.failed(PromiseCycle(f"promise {result[1]} would follow itself: {way}")))
         elif self._nothing_holds(result[1]):
             self.note(Op.PASSED, result[1], promise.id)
         else:
             self.note(Op.FOLLOWS, result[1], promise.id)
             self.note(Op.REACTS, promise.id, listed(result))
-
-    def cycle(self, goal: int, promise: int) -> str | None:
-        """How `promise` waits for `goal`, in words, if it does.
-
-        Goes from `goal` to all that waits for it. A fiber that waits for the first of several waits for `goal` only if
-        all of them do.
-        """
-        if promise == goal:
-            return f"it is promise {goal}"
-        find = self.heap.find
-        entry = find("promises", promise)
-        if entry is None or pending_outside(entry):
-            return None
-        came: dict[int, tuple[int, str]] = {goal: (0, "")}
-        todo = [goal]
-        while todo:
-            here = todo.pop()
-            entry = find("promises", here)
-            for reaction in () if entry is None else entry[REACTIONS]:
-                kind = reaction[0]
-                if kind == To.FOLLOW:
-                    then, how = reaction[1], "follows"
-                elif kind == To.THEN:
-                    then, how = reaction[Then.RESULT], "comes of a reaction to"
-                elif kind == To.RESEND:
-                    then, how = reaction[Resend.RESULT], "comes of a message that is to carry"
-                elif kind == To.FIBER:
-                    fiber = find("fibers", reaction[1])
-                    then, how = fiber[RESULT], f"comes of fiber {reaction[1]} ({fiber[METHOD]}), which waits for"
-                    if fiber[WAITING][0] == FIRST and not all(other in came for other in fiber[WAITING][1:]):
-                        continue  # it is met again by way of the others
-                else:
-                    continue
-                if then not in came:
-                    came[then] = (here, how)
-                    todo.append(then)
-        if promise not in came:
-            return None
-        said, here = [f"promise {promise}"], promise
-        while here != goal:
-            here, how = came[here]
-            said.append(f"{how} promise {here}")
-        return " ".join(said[:2] + [f"which {part}" for part in said[2:]])
 
     def _nothing_holds(self, promise: int) -> bool:
         """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""

@@ -1,8 +1,9 @@
 """Entries of the heap's own collections: what stands at which place of them. Those of fibers are in `vat.heap.fibers`.
 
 A *promise* is pending, follows another one, or is settled. Its settler says who will settle it: `[effect, …]`,
-`[send]`, `[reaction, promise]`, `[fiber, number]` or `[actor, id]`; what waits for it is a list of reactions, each of
-which begins with one of `vat.heap.opcodes.To`.
+`[send]`, `[reaction, promise]`, `[fiber, number]` or `[actor, id]`; `[send, promise]` of a message that has to wait, or
+had to, for a promise that it carries. What waits for the promise is a list of reactions, each of which begins with one
+of `vat.heap.opcodes.To`.
 
 The one rule: places are part of the format. They are never given a new meaning; what is new comes at the end.
 """
@@ -47,6 +48,7 @@ class Resend:
 
 
 _OUTSIDE: Final = ("effect", "send")
+_COMES: Final = ("reaction", "send")
 
 
 class Finds(Protocol):
@@ -64,6 +66,17 @@ def with_reactions(entry: Sequence[Any], reactions: Iterable[Any]) -> Sequence[A
     """The entry of a promise for which that waits."""
     state, payload, _, settler, held = entry
     return listed([state, payload, listed(reactions), settler, held])
+
+
+def comes_of(entry: Sequence[Any]) -> int | None:
+    """The promise that one follows, reacts to, or waits to carry; None if there is none, or it is settled itself."""
+    if entry[STATE] == FOLLOWING:
+        followed: int = entry[PAYLOAD]
+        return followed
+    if entry[STATE] == PENDING and entry[SETTLER][0] in _COMES and len(entry[SETTLER]) > 1:
+        other: int = entry[SETTLER][1]
+        return other
+    return None
 
 
 def root_of(heap: Finds, promise: int) -> tuple[int, Sequence[Any] | None]:

@@ -18,7 +18,19 @@ from dataspace.values import FrozenList
 from snapshots.keyed import MapTree, SetTree
 from snapshots.lists import ListTree
 from vat.heap import fibers, indexes
-from vat.heap.entries import BROKEN, FOLLOWING, HELD, KEPT, PENDING, REACTIONS, STATE, Effect, Then, with_reactions
+from vat.heap.entries import (
+    BROKEN,
+    FOLLOWING,
+    HELD,
+    KEPT,
+    PENDING,
+    REACTIONS,
+    STATE,
+    Effect,
+    Resend,
+    Then,
+    with_reactions,
+)
 from vat.heap.heap import PARENTAL, Heap, State
 from vat.heap.opcodes import Op, To
 from vat.heap.stored import listed
@@ -99,20 +111,24 @@ def _passed(heap: Heap, promise: int, other: int) -> None:
         if reaction[0] == To.FOLLOW:
             _follows(heap, reaction[1], other)
         elif reaction[0] == To.THEN:
-            _comes_of(heap, reaction[Then.RESULT], other)
+            _comes_of(heap, reaction[Then.RESULT], "reaction", other)
+        elif reaction[0] == To.RESEND:
+            _comes_of(heap, reaction[Resend.RESULT], "send", other)
 
 
-def _comes_of(heap: Heap, promise: int, other: int) -> None:
-    """What a promise comes of is another one now; whoever gives it up must find that."""
+def _comes_of(heap: Heap, promise: int, settler: str, other: int) -> None:
+    """What a promise comes of is that now; whoever gives it up, or is to wait for it, must find it."""
     entry = heap.find("promises", promise)
     if entry is not None and entry[STATE] == PENDING:
         state, payload, reactions, _, held = entry
-        heap.keep("promises", promise, listed([state, payload, reactions, FrozenList(["reaction", other]), held]))
+        heap.keep("promises", promise, listed([state, payload, reactions, FrozenList([settler, other]), held]))
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
     entry = heap.find("promises", promise)
     heap.keep("promises", promise, with_reactions(entry, [*entry[REACTIONS], reaction]))
+    if reaction[0] == To.RESEND:
+        _comes_of(heap, reaction[Resend.RESULT], "send", promise)
 
 
 def _fulfilled(heap: Heap, promise: int, value: Any) -> None:
