@@ -53,7 +53,7 @@ class Web:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.heap = Heap(Log())  # type: ignore[no-untyped-call]
+        self.heap = Heap(Log())
         self.fibers = 0
         for _ in range(30):
             self.chance.choice((self.made, self.reaction, self.message, self.follows, self.passed, *[self.fiber] * 3))()
@@ -201,7 +201,7 @@ def test_a_chain_of_waits_is_built_in_steps_that_grow_with_its_length(
 
 def test_chains_that_are_joined_in_the_middle_cost_the_shorter_one(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    heap = Heap(Log())  # type: ignore[no-untyped-call]
+    heap = Heap(Log())
 
     def chain(length: int) -> tuple[int, int]:
         """Promises that react to each other: the first one, which waits for nothing, and the last one."""
