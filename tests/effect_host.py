@@ -9,7 +9,7 @@ import trio
 
 from vat.devices.attempts import Wanted
 from vat.devices.devices import Policy, effect
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 
@@ -57,7 +57,7 @@ class Host:
 
     def settle(self, wanted, outcome):
         assert wanted.key[1] not in self.outcomes
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, EffectOutcome)
         self.outcomes[wanted.key[1]] = outcome
         self.happened.append(("settled", wanted.key[1]))
         self.settled[wanted.key[1]].set()

@@ -7,7 +7,7 @@ import trio
 from actors.models import ModelBusy, ModelCut, ModelUnreachable
 from vat.devices.attempts import Wanted
 from vat.devices.devices import Effect, Policy
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 
@@ -68,5 +68,5 @@ def impatient(**more) -> Policy:
     return Policy(on_crash="retry", backoff=0, retry_on=(ModelUnreachable, ModelBusy, ModelCut), **more)
 
 
-def content(outcome: Outcome) -> str:
+def content(outcome: EffectOutcome) -> str:
     return outcome.value["message"]["content"]

@@ -8,7 +8,7 @@ import trio.testing
 
 from tests.effect_host import Device, Host, error_of, forever, running
 from vat.devices.devices import Policy
-from vat.devices.outcomes import EffectCancelled, EffectTimeout, Outcome
+from vat.devices.outcomes import EffectCancelled, EffectOutcome, EffectTimeout
 
 # Cancelling
 
@@ -32,7 +32,7 @@ async def test_an_effect_that_waits_for_its_turn_is_cancelled_without_being_call
         assert (await host.outcome(2)).error.args == EffectCancelled("d.again", started=False).args
         assert len(device.calls) == 1
         host.cancel(1)
-        assert await host.outcome(3) == Outcome("third")
+        assert await host.outcome(3) == EffectOutcome("third")
 
 
 async def test_an_effect_can_be_cancelled_before_the_runner_runs():
@@ -55,7 +55,7 @@ async def test_a_value_that_came_before_the_cancellation_took_effect_stands(auto
         host.want(1, "once", unmoved)
         await trio.sleep(0.5)
         host.cancel(1)
-        assert await host.outcome() == Outcome("done")
+        assert await host.outcome() == EffectOutcome("done")
 
 
 async def test_an_error_that_a_cancellation_causes_is_a_cancellation(autojump_clock):
@@ -135,7 +135,7 @@ async def test_what_is_worth_another_attempt_gets_one_after_a_growing_pause(auto
     policy = Policy(on_crash="retry", attempts=3, retry_on=(OSError,), backoff=2)
     async with running(Host(Device(again=policy), chance=lambda: 0.5)) as host:
         host.want(1, "again", third_time_lucky)
-        assert await host.outcome() == Outcome("at last")
+        assert await host.outcome() == EffectOutcome("at last")
     assert [attempt for attempt, _ in times] == [1, 2, 3]
     first, second, third = (time for _, time in times)
     assert (second - first, third - second) == (pytest.approx(1.5), pytest.approx(3.0))
@@ -171,7 +171,7 @@ async def test_a_timeout_counts_for_one_attempt_and_can_be_worth_another(autojum
     policy = Policy(on_crash="retry", timeout=5, attempts=2, retry_on=(EffectTimeout,))
     async with running(Host(Device(again=policy))) as host:
         host.want(1, "again", slow_at_first)
-        assert await host.outcome() == Outcome("in time")
+        assert await host.outcome() == EffectOutcome("in time")
 
 
 class Busy(Exception):

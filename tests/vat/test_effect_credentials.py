@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from tests.effect_host import Device, Host, error_of, running
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.devices.vault import NoCredential, Vault
 
 CANARY = "sk-canary-5f0c9d"
@@ -93,7 +93,7 @@ async def test_a_credential_is_in_no_result():
 
     async with running(Host(Device(), vault=Vault({"openai": lambda: CANARY}))) as host:
         host.want(1, "again", act)
-        assert await host.outcome() == Outcome({"headers": {"authorization": "Bearer ‹credential openai›"}})
+        assert await host.outcome() == EffectOutcome({"headers": {"authorization": "Bearer ‹credential openai›"}})
 
 
 async def test_a_credential_that_the_host_does_not_have_is_an_outcome():
@@ -113,4 +113,4 @@ async def test_a_credential_is_resolved_at_each_use():
 
     async with running(Host(Device(), vault=Vault({"openai": lambda: next(values)}))) as host:
         host.want(1, "again", act)
-        assert await host.outcome() == Outcome([5, 6])
+        assert await host.outcome() == EffectOutcome([5, 6])

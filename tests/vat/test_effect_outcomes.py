@@ -10,7 +10,7 @@ import trio.testing
 
 from dataspace.values import Blob, NotAValue, Text, freeze
 from tests.effect_host import Device, Host, error_of, running
-from vat.devices.outcomes import DeviceFailed, Outcome, OutcomeTooLarge, UnknownDevice, larger_than
+from vat.devices.outcomes import DeviceFailed, EffectOutcome, OutcomeTooLarge, UnknownDevice, larger_than
 
 # Everything is an outcome
 
@@ -150,7 +150,7 @@ async def test_whatever_devices_do_the_runner_goes_on():
         host.want(1, "again", fail)
         host.want(2, "again", "value")
         assert isinstance((await host.outcome(1)).error, DeviceFailed)
-        assert await host.outcome(2) == Outcome("value")
+        assert await host.outcome(2) == EffectOutcome("value")
 
 
 async def test_an_outcome_keeps_no_frame_of_the_device_alive():

@@ -8,7 +8,7 @@ import trio.testing
 
 from tests.effect_host import Host, running
 from vat.devices.devices import Policy, effect
-from vat.devices.outcomes import EffectTimeout, Outcome, OutcomeUnknown
+from vat.devices.outcomes import EffectOutcome, EffectTimeout, OutcomeUnknown
 
 
 class Several:
@@ -38,7 +38,7 @@ async def outcome_of(device, what, state="wanted"):
 
 async def test_what_repeats_runs_again_after_a_crash_and_what_does_not_is_unknown():
     device = Several(read=Policy(on_crash="retry"), write=Policy())
-    assert await outcome_of(device, "read", "started") == Outcome("read")
+    assert await outcome_of(device, "read", "started") == EffectOutcome("read")
     with pytest.raises(OutcomeUnknown, match=r"d\.write"):
         raise (await outcome_of(device, "write", "started")).error
     assert device.called == ["read"]
@@ -50,7 +50,7 @@ async def test_a_timeout_is_that_of_the_variant_and_names_it():
 
 
 async def test_what_is_no_variant_has_the_policy_of_the_method():
-    assert await outcome_of(Several(), "none") == Outcome("none")
+    assert await outcome_of(Several(), "none") == EffectOutcome("none")
 
 
 @pytest.mark.parametrize("error", [KeyError("unheard of"), SystemExit(3)], ids=["error", "exit"])
@@ -80,7 +80,7 @@ async def test_each_variant_has_its_own_limit_of_calls_at_once():
         host.want(1, "run", "hang")
         host.want(2, "run", "hang")
         host.want(3, "run", "quick")
-        assert await host.outcome(3) == Outcome("quick")
+        assert await host.outcome(3) == EffectOutcome("quick")
         await trio.testing.wait_all_tasks_blocked()
         assert sorted(device.called) == ["hang", "quick"]
 
@@ -92,6 +92,6 @@ async def test_what_is_no_name_and_policy_breaks_its_own_call_and_no_other(given
     async with running(Host(device)) as host:
         host.want(1, "run", "odd")
         host.want(2, "run", "fine")
-        assert await host.outcome(2) == Outcome("fine")
+        assert await host.outcome(2) == EffectOutcome("fine")
         assert isinstance((await host.outcome(1)).error, TypeError | ValueError)
     assert device.called == ["fine"]

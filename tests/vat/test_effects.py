@@ -8,7 +8,7 @@ import trio.testing
 
 from tests.effect_host import Device, Host, forever, running
 from vat.devices.devices import Policy, effect
-from vat.devices.outcomes import Outcome, OutcomeUnknown
+from vat.devices.outcomes import EffectOutcome, OutcomeUnknown
 
 # What is called, and when
 
@@ -16,7 +16,7 @@ from vat.devices.outcomes import Outcome, OutcomeUnknown
 async def test_an_effect_comes_to_its_value():
     async with running(Host(Device())) as host:
         host.want(1, "again", {"a": [1, 2]})
-        assert await host.outcome() == Outcome({"a": [1, 2]})
+        assert await host.outcome() == EffectOutcome({"a": [1, 2]})
 
 
 async def test_the_value_of_an_effect_is_frozen():
@@ -33,7 +33,7 @@ async def test_a_plain_function_is_called_as_call():
 
     async with running(Host(Device(), double=double)) as host:
         host.want(1, "call", 21, device="double")
-        assert await host.outcome() == Outcome(42)
+        assert await host.outcome() == EffectOutcome(42)
 
 
 async def test_a_device_is_told_which_effect_it_is():
@@ -42,7 +42,7 @@ async def test_a_device_is_told_which_effect_it_is():
 
     async with running(Host(Device())) as host:
         host.want(1, "again", who, x=5)
-        assert await host.outcome() == Outcome(["id-1", "d", "again", "s1", 1, 5])
+        assert await host.outcome() == EffectOutcome(["id-1", "d", "again", "s1", 1, 5])
 
 
 async def test_arguments_are_handed_over_as_they_are():
@@ -57,7 +57,7 @@ async def test_arguments_are_handed_over_as_they_are():
 
     async with running(Host(Device())) as host:
         host.want(1, "again", same, view)
-        assert await host.outcome() == Outcome(True)
+        assert await host.outcome() == EffectOutcome(True)
 
 
 async def test_effects_wanted_before_the_runner_runs_wait_for_it():
@@ -66,7 +66,7 @@ async def test_effects_wanted_before_the_runner_runs_wait_for_it():
     await trio.testing.wait_all_tasks_blocked()
     assert host.outcomes == {}
     async with running(host):
-        assert await host.outcome() == Outcome("early")
+        assert await host.outcome() == EffectOutcome("early")
 
 
 async def test_an_outcome_never_comes_while_an_effect_is_being_wanted():
@@ -105,7 +105,7 @@ async def test_a_device_is_not_called_when_its_start_cannot_be_made_durable(auto
 
         host.refused = False
         host.want(1, "once", "value")
-        assert await host.outcome() == Outcome("value")
+        assert await host.outcome() == EffectOutcome("value")
 
 
 # After a crash
@@ -130,13 +130,13 @@ async def test_an_effect_that_had_started_is_unknown_and_not_called_again(autoju
 async def test_an_effect_that_had_not_started_is_called_after_a_crash():
     async with running(Host(Device())) as host:
         host.want(1, "once", "value", state="wanted")
-        assert await host.outcome() == Outcome("value")
+        assert await host.outcome() == EffectOutcome("value")
 
 
 async def test_an_effect_that_may_be_run_again_is_called_after_a_crash():
     async with running(Host(Device())) as host:
         host.want(1, "again", "value", state="started")
-        assert await host.outcome() == Outcome("value")
+        assert await host.outcome() == EffectOutcome("value")
 
 
 async def test_one_that_had_started_on_a_device_that_is_gone_is_unknown():
@@ -182,7 +182,7 @@ async def test_nothing_that_waits_is_called_when_the_host_stops(autojump_clock):
         host.want(1, "again", unmoved)
         host.want(2, "again", "next")
         await trio.sleep(0.5)
-    assert host.outcomes == {1: Outcome("done")}
+    assert host.outcomes == {1: EffectOutcome("done")}
     assert len(device.calls) == 1
 
 
@@ -194,7 +194,7 @@ async def test_a_runner_can_run_again(autojump_clock):
         await trio.sleep(1)
     async with running(host):
         host.want(2, "again", "value")
-        assert await host.outcome(2) == Outcome("value")
+        assert await host.outcome(2) == EffectOutcome("value")
 
 
 # One call for one effect
@@ -242,7 +242,7 @@ async def test_a_limited_method_does_not_hold_up_another_one():
         host.want(1, "once", forever)
         host.want(2, "once", forever)
         host.want(3, "again", "value")
-        assert await host.outcome(3) == Outcome("value")
+        assert await host.outcome(3) == EffectOutcome("value")
 
 
 async def test_one_that_fails_makes_room_for_the_next():
@@ -252,7 +252,7 @@ async def test_one_that_fails_makes_room_for_the_next():
     async with running(Host(Device(again=Policy(concurrency=1)))) as host:
         host.want(1, "again", fail)
         host.want(2, "again", "value")
-        assert await host.outcome(2) == Outcome("value")
+        assert await host.outcome(2) == EffectOutcome("value")
 
 
 async def test_many_waiting_effects_cost_no_task_each(autojump_clock):

@@ -14,7 +14,7 @@ from dataspace.records import Kind
 from tests.vat.fiber_agent import Agent, open, shut
 from tests.vat.hosts import Counter, World, heap_of, held, records, settled
 from vat.crank.vat import Vat
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.errors import Deleted
 from vat.heap.messages import Ended
 from vat.heap.past import NotYet, StoredPast
@@ -195,7 +195,7 @@ async def test_one_that_is_needed_again_while_its_records_are_on_their_way_waits
         await settled(host)
         with held(host):
             for wanted in sorted(host._engine.errands.running(), key=lambda one: one.key):  # in that order
-                host._engine.errands._settled(wanted, Outcome(value=f"again {wanted.args[0]}"))
+                host._engine.errands._settled(wanted, EffectOutcome(value=f"again {wanted.args[0]}"))
             await trio.testing.wait_all_tasks_blocked()
             assert asked, "the second outcome came when the first one's record was on its way"
         await settled(host)
@@ -279,7 +279,7 @@ async def test_cancelling_stops_the_device(world):
             row = host._engine.dataspace.catalog.session("s")
             enough = next(one for one in host._engine.errands.running() if one.method == "once")
             assert row.uid == enough.key[0]
-            host._engine.errands._settled(enough, Outcome(value="now"))
+            host._engine.errands._settled(enough, EffectOutcome(value="now"))
         assert got == [True]
         assert (await s.describe())["fibers"] == 0
         open(world)

@@ -14,7 +14,7 @@ from dataspace.errors import KeeveError
 from tests.effect_host import Device, Host, forever, running
 from tests.vat.hosts import Worker, World, records, settled
 from vat.devices.devices import Effect, Policy, effect
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.devices.timers import Timer
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
@@ -153,7 +153,7 @@ async def test_a_device_that_does_not_stop_is_named_with_its_place(
     for text in said:
         assert "the host cannot end: d.once (effect id-1 of session s1) was cancelled and goes on" in text
         assert "await trio.sleep(40)" in text
-    assert host.outcomes == {1: Outcome("late")}
+    assert host.outcomes == {1: EffectOutcome("late")}
 
 
 async def test_a_device_that_does_not_close_is_named(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -225,4 +225,4 @@ async def test_what_is_wanted_or_given_up_while_the_runner_ends_is_left_for_the_
     assert host.outcomes == {}
     async with running(host):  # and it may run again
         host.want(1, "until", -1, device="timer")
-        assert await host.outcome(1) == Outcome(None)
+        assert await host.outcome(1) == EffectOutcome(None)

@@ -9,7 +9,7 @@ import trio.testing
 
 from keeve.testing.hosts import FakeClock
 from tests.effect_host import Device, Host, running
-from vat.devices.outcomes import EffectCancelled, Outcome
+from vat.devices.outcomes import EffectCancelled, EffectOutcome
 from vat.devices.timers import LOOK, Timer
 
 
@@ -30,7 +30,7 @@ async def test_many_timers_that_wait_cost_no_task_each_and_come_all(autojump_clo
         clock.move(5_000)
         await trio.sleep(LOOK + 1)
         assert len(host.outcomes) == 10_000
-        assert set(map(repr, host.outcomes.values())) == {repr(Outcome(None))}
+        assert set(map(repr, host.outcomes.values())) == {repr(EffectOutcome(None))}
 
 
 async def test_a_timer_that_waits_can_be_cancelled(autojump_clock: Any) -> None:

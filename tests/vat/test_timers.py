@@ -16,7 +16,7 @@ from keeve.testing.hosts import FakeClock, memory_host
 from tests.effect_host import Device, Host, running
 from tests.vat.hosts import Counter, World, settled
 from vat.devices.devices import Effect, effect
-from vat.devices.outcomes import Outcome
+from vat.devices.outcomes import EffectOutcome
 from vat.devices.timers import LOOK, Timer, deadline_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import Actor, actor
@@ -271,7 +271,7 @@ def test_whatever_a_timer_is_asked_for_it_breaks_alone(args: list[Any], keywords
         async with running(host):
             host.want(1, "until", *args, device="timer", **keywords)
             host.want(2, "until", 1.0, device="timer")
-            assert await host.outcome(2) == Outcome(None)
+            assert await host.outcome(2) == EffectOutcome(None)
             await trio.testing.wait_all_tasks_blocked()
             if 1 not in host.outcomes:
                 [at] = [*args, *keywords.values()]

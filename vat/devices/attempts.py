@@ -19,8 +19,8 @@ from dataspace.errors import is_interrupt
 from dataspace.values import Value, freeze
 from vat.devices.devices import Effect, Method
 from vat.devices.outcomes import (
+    EffectOutcome,
     EffectTimeout,
-    Outcome,
     OutcomeTooLarge,
     alone,
     fit_for_record,
@@ -59,7 +59,7 @@ class Attempts:
         self._random = random
         self._progress = progress
 
-    async def outcome(self, wanted: Wanted, name: str, method: Method) -> Outcome:
+    async def outcome(self, wanted: Wanted, name: str, method: Method) -> EffectOutcome:
         """What comes of an effect, called `name` in errors. Raises only what ends the task: a cancellation, Ctrl-C."""
         policy = method.policy
         attempt = 1
@@ -72,11 +72,11 @@ class Attempts:
             if attempt >= policy.attempts or not isinstance(error, policy.retry_on) or pause > PATIENCE:
                 redact = self._vault.redact
                 trace, at = trace_of(found, redact), redact(place_of(error))
-                return Outcome(error=fit_for_record(error, name, redact), trace=trace, at=at)
+                return EffectOutcome(error=fit_for_record(error, name, redact), trace=trace, at=at)
             await trio.sleep(pause)
             attempt += 1
 
-    async def attempt(self, wanted: Wanted, name: str, method: Method, attempt: int) -> Outcome | BaseException:
+    async def attempt(self, wanted: Wanted, name: str, method: Method, attempt: int) -> EffectOutcome | BaseException:
         """The outcome of one attempt, or what it raised."""
         policy = method.policy
         effect = Effect(
@@ -112,7 +112,7 @@ class Attempts:
             frozen = freeze(value, path=f"{name}()")
             if larger_than(policy.largest, frozen):
                 return OutcomeTooLarge(name, policy.largest)
-            return Outcome(self._vault.redact_value(frozen))
+            return EffectOutcome(self._vault.redact_value(frozen))
         except BaseException as unfit:  # a subclass of str or dict may do anything when it is read
             if is_interrupt(unfit):
                 raise

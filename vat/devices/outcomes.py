@@ -2,7 +2,7 @@
 
 An error is made fit to be recorded before anyone sees it (`fit_for_record`): it carries no traceback, no chain of other
 errors and no credential, because all of these can hold what must not leave the device. What helps to find the fault is
-put beside it, as text for the host's log (`Outcome.trace`).
+put beside it, as text for the host's log (`EffectOutcome.trace`).
 
 The one rule: pure functions of an error; nothing here knows how effects are run.
 """
@@ -29,7 +29,7 @@ Redact = Callable[[str], str]
 
 
 @attrs.frozen
-class Outcome:
+class EffectOutcome:
     """What came of an effect: its `value` (frozen), or, when that is not `None`, the `error`.
 
     `at` is the place in the user's code where an error was raised, for who gets it; `trace` is where it came from, as

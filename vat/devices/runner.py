@@ -27,7 +27,7 @@ from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Value
 from vat.devices.attempts import Attempts, Key, Wanted
 from vat.devices.devices import Method, Policy, methods_of
-from vat.devices.outcomes import EffectCancelled, Outcome, OutcomeUnknown, UnknownDevice
+from vat.devices.outcomes import EffectCancelled, EffectOutcome, OutcomeUnknown, UnknownDevice
 from vat.devices.timers import Deadlines, Timer, deadline_of
 from vat.devices.vault import Vault
 
@@ -118,7 +118,7 @@ class EffectRunner:
         *,
         clock: Callable[[], int],
         mark_started: Callable[[Wanted], Awaitable[None]],
-        settle: Callable[[Wanted, Outcome], None],
+        settle: Callable[[Wanted, EffectOutcome], None],
         random: Callable[[], float],
         progress: Callable[[Wanted, Value], None],
     ) -> None:
@@ -311,7 +311,7 @@ class EffectRunner:
             self._admit(job, self._nursery)
 
     async def _carry_out(self, job: _Job) -> None:
-        outcome: Outcome | None = None
+        outcome: EffectOutcome | None = None
         job.task = trio.lowlevel.current_task()
         try:
             with job.scope:
@@ -320,7 +320,7 @@ class EffectRunner:
             job.task = None
         if outcome is None and job.scope.cancel_called:
             started = job.called or job.wanted.state == "started"
-            outcome = Outcome(error=EffectCancelled(job.name, started=started))
+            outcome = EffectOutcome(error=EffectCancelled(job.name, started=started))
         # Not in a finally: when the host stops, nothing is settled by that, and no other effect takes the place.
         del self._jobs[job.wanted.key]
         lane = job.lane
@@ -333,16 +333,16 @@ class EffectRunner:
         self._ended.set()
         self._ended = trio.Event()
 
-    async def _outcome(self, job: _Job) -> Outcome | None:
+    async def _outcome(self, job: _Job) -> EffectOutcome | None:
         """What came of it; `None` if it could not be made durable that it starts."""
         await trio.lowlevel.checkpoint_if_cancelled()
         wanted, lane = job.wanted, job.lane
         surely = lane is None or lane.method.policy.on_crash == "unknown"
         if surely and wanted.state == "started":
-            return Outcome(error=OutcomeUnknown(job.name, wanted.id))
+            return EffectOutcome(error=OutcomeUnknown(job.name, wanted.id))
         if lane is None:
             known = tuple(f"{device}.{method}" for device, method in self._lanes)
-            return Outcome(error=UnknownDevice(job.name, known))
+            return EffectOutcome(error=UnknownDevice(job.name, known))
         if surely and not lane.broken:
             try:
                 await self._mark_started(wanted)

@@ -22,8 +22,7 @@ from dataspace.values import Value, freeze
 from snapshots.tree import Tree
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
-from vat.devices.outcomes import Outcome as EffectOutcome
-from vat.devices.outcomes import OutcomeUnknown
+from vat.devices.outcomes import EffectOutcome, OutcomeUnknown
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted, failure_of
