@@ -1,44 +1,82 @@
-"""An answer at the prompt, shown as it comes.
+"""Answers at the prompt, shown as they come: one stream for a whole conversation.
+
+Each answer of the model is one effect. What effects tell is put down in the host's thread, at once, and shown in the
+main one, which knows whose answer is waited for: the next turn may have begun to answer before the one before it is
+shown.
 
 The one rule: what is streamed is thrown away. What counts is the answer that the session gives in the end.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
 
 from keeve.cli.output import Output
-from keeve.cli.text import Cleaner
+from keeve.cli.text import Cleaner, plain
+from vat.host.watching import Piece
+
+Span: TypeAlias = tuple[float, float]
+"""The positions of the log between which a turn ran: where the one before it was over, and where it was itself."""
 
 
 class Stream:
-    """What a model tells while it answers, shown as it comes."""
+    """What a session's model tells. `ring` is called when there is more to show."""
 
-    def __init__(self, output: Output, session: str) -> None:
+    def __init__(self, output: Output, session: str, ring: Callable[[], None]) -> None:
         self._output = output
         self._session = session
+        self._ring = ring
+        self._told: deque[Piece] = deque()
+        self._answer: tuple[str, int] | None = None
+        """The effect that is shown, and its attempt."""
         self._cleaner = Cleaner()
-        self._attempt: Any = None
         self._shown = ""
+        """What was shown of it."""
+        self._open = False
+        """Whether the line on the screen goes on."""
 
-    def hear(self, session: str, effect: str, value: Any) -> None:
+    def hear(self, piece: Piece) -> None:
         """One thing that an effect told; called in the host's thread."""
-        if session != self._session or not isinstance(value, dict) or not isinstance(value.get("delta"), dict):
-            return
-        content = value["delta"].get("content")
-        if not isinstance(content, str):
-            return
-        if value.get("attempt") != self._attempt:
-            # What an earlier attempt told is void.
-            self.end()
-            self._attempt = value.get("attempt")
-        text = self._cleaner.of(content)
-        self._shown += text
-        self._output.piece(text)
+        if piece.session == self._session and piece.text:
+            self._told.append(piece)
+            self._ring()
 
-    def end(self) -> str:
-        """The answer is whole, or begins again: gives what was shown of it."""
-        shown, self._shown = self._shown, ""
-        if shown and not shown.endswith("\n"):
+    def show(self, span: Callable[[], Span]) -> None:
+        """Show what was told within a turn, up to now; `span` is asked for at the beginning of each answer.
+
+        What was told in the turns before is void, what was told after it is left for the next one.
+        """
+        while self._told:
+            piece = self._told[0]
+            answer = piece.effect, piece.attempt
+            if answer != self._answer:
+                before, over = span()
+                if piece.after >= over:
+                    return
+                if piece.after < before:
+                    self._told.popleft()
+                    continue
+                # An answer begins; if it is another attempt at the same one, what the first one told is void.
+                self.rest()
+                self._answer, self._shown, self._cleaner = answer, "", Cleaner()
+            self._told.popleft()
+            text = self._cleaner.of(piece.text)
+            if text:
+                self._shown += text
+                self._open = not text.endswith("\n")
+                self._output.piece(text)
+
+    def rest(self) -> None:
+        """Something else comes on the screen: it begins on a line of its own."""
+        if self._open:
+            self._open = False
             self._output.say()
-        return shown
+
+    def end(self, answer: str | None = None) -> None:
+        """A turn is over, with that answer: show it, if that was not done as it came."""
+        self.rest()
+        if answer is not None and (not self._shown or self._shown != plain(answer)):
+            self._output.say(answer)
+        self._answer, self._shown = None, ""

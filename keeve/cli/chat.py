@@ -14,30 +14,32 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
+from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from actors.models import ChosenModel, model_from_environment
 from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
-from keeve.cli.answers import Stream
+from keeve.cli.answers import Span, Stream
 from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.own import named_types
-from keeve.cli.prompt import PROMPT, Asked, at_a_terminal, piped, typed
+from keeve.cli.prompt import PROMPT, Asked, Bell, Keyboard, at_a_terminal, piped
 from keeve.cli.sessions import in_words
-from keeve.cli.text import counted, plain
-from keeve.cli.turns import Turn, tell, turns_of
+from keeve.cli.talkable import must_talk
+from keeve.cli.text import counted
+from keeve.cli.turns import ENDS, Turn, tell, turns_of
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
 from vat.errors import Failed
 from vat.host.engine import Settings
 from vat.host.host import SESSION_ID, BadSessionId, EffectStatus
-from vat.objects.types import type_of
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
@@ -75,8 +77,12 @@ def chat(
             must_talk(host, id, own)
         talk = Conversation(host, output, id, model)
         try:
-            return talk.at_the_prompt() if at_a_terminal() else talk.line_by_line()
+            if not at_a_terminal():
+                return talk.line_by_line()
+            with Keyboard() as keys:
+                return talk.at_the_prompt(keys)
         finally:
+            talk.close()
             if talk.id is not None:
                 output.note(f"resume it with: {_again(talk.id, folder, default)}")
 
@@ -91,31 +97,6 @@ def _again(id: str, folder: Path, default: Path) -> str:
     if folder != default:
         command[2:2] = ["--store", str(folder)]
     return shlex.join(command)
-
-
-NEEDED: Final = ("turn", "status", "steer", "interrupt")
-"""The methods that a conversation asks for."""
-
-
-class NoConversation(KeeveError, TypeError):
-    """A session of another type than those that can be talked to; says what its type lacks."""
-
-    usage = True
-
-    def __init__(self, session: str, type: str, missing: Sequence[str]) -> None:
-        super().__init__(
-            f"session {session!r} is a {type}, which has no {', '.join(missing)}: `keeve chat` needs the methods "
-            f"{', '.join(NEEDED)}, as Session has them; look at it with `keeve show` or `keeve log`"
-        )
-
-
-def must_talk(host: blocking.Host, id: str, actors: Sequence[type]) -> None:
-    """Raise `NoConversation` for a session that is there and cannot be talked to."""
-    row = next((row for row in host.sessions(id, limit=1) if row.id == id), None)
-    described = next((found for cls in actors if row is not None and (found := type_of(cls)).name == row.type), None)
-    missing = [] if described is None else [name for name in NEEDED if name not in described.methods]
-    if described is not None and missing:
-        raise NoConversation(id, described.name, missing)
 
 
 class Conversation:
@@ -133,8 +114,11 @@ class Conversation:
         """How many turns were accepted before it; -1 before the first."""
         self._steers: list[tuple[str, str, Asked]] = []
         """What was typed while a turn ran: the line, the id of its request, and its answer to come."""
-        self._hears = False
-        """Whether somebody may type while a turn runs."""
+        self._keys: Keyboard | None = None
+        """Where somebody may type while a turn runs."""
+        self._bell = Bell()
+        self._stream: Stream | None = None
+        """What the model tells, where a terminal shows it; once there is a session."""
         self._left = False
         """Whether Ctrl-D was typed then."""
         self._open: list[Turn] = []
@@ -146,26 +130,27 @@ class Conversation:
         self.id: str | None = None
         """The session's id, once there is one."""
         if id is not None:
-            try:
-                self._session = host.get(id)
-                self.id = id
-            except NoSuchSession:
-                pass
+            with suppress(NoSuchSession):
+                self._begin(host.get(id), id)
+
+    def close(self) -> None:
+        """Show no more."""
+        self._bell.close()
 
     # Two ways to talk.
 
-    def at_the_prompt(self) -> int:
+    def at_the_prompt(self, keys: Keyboard) -> int:
         """Until Ctrl-D, or Ctrl-C at the prompt.
 
         While an answer comes, Ctrl-C ends that turn, and what is typed joins it at its next step.
         """
         output = self._output
-        self._hears = True
+        self._keys = keys
         name = self.id or self._wanted or "a new session"
         output.note(f"{name} with {self._model.description}. Ctrl-C interrupts, Ctrl-D ends.")
         turns = self._earlier()
         self._show_last(turns)
-        said = typed(turn.input for turn in turns if isinstance(turn.input, str))
+        said = keys.lines(turn.input for turn in turns if isinstance(turn.input, str))
         try:
             for line in chain((None,), said):
                 if line is None or self._open:
@@ -228,31 +213,63 @@ class Conversation:
         if output.as_json:
             output.document({"session": self.id, "input": face(input), "output": face(ask())})
             return
-        stream = Stream(output, self.id or "")
-        stop = self._host.on_progress(stream.hear) if output.terminal else None
+        if self._stream is None:
+            output.say(in_words(ask()))
+            return
+        answer = None
         try:
-            answer = in_words(self._listening(ask) if self._hears else ask())
+            answer = in_words(self._as_it_comes(ask, self._stream))
         finally:
-            if stop is not None:
-                stop()
-            shown = stream.end()
-        if not shown.endswith(plain(answer)) or not shown:
-            output.say(answer)
+            self._stream.end(answer)
 
-    def _listening(self, ask: Callable[[], Any]) -> Any:
-        """What comes of something that is waited for. What is typed meanwhile joins the turn at its next step."""
-        asked = Asked(ask)
-        for line in asked.typed():
-            if not line:
-                self._left = True
-            else:
-                request, self._before = secrets.token_hex(8), max(self._before, 0)
-                self._steers.append((line, request, Asked(partial(_answer, self._session.steer, line, request))))
-                self._output.note("(this joins at the next step)")
-        return asked.future.result()
+    def _as_it_comes(self, ask: Callable[[], Any], stream: Stream) -> Any:
+        """What comes of something that is waited for, and what is streamed until then is shown.
 
-    def _number(self, asked: Asked | None = None) -> int | None:
-        """The number of the turn that is waited for, once it is accepted; None if it joined another turn."""
+        Whoever begins to type has the answer wait until the line is entered.
+        """
+        asked = Asked(ask, self._bell.ring)
+        while True:
+            over = asked.future.done()
+            stream.show(self._span)
+            if over:
+                return asked.future.result()
+            if self._bell.wait(keys=self._keys is not None and not self._left):
+                stream.rest()
+                self._hear(asked)
+
+    def _hear(self, asked: Asked) -> None:
+        """Somebody types while a turn runs: the line joins it at its next step."""
+        assert self._keys is not None
+        try:
+            line = self._keys.line()
+        except EOFError:
+            self._left = True
+            self._output.note("")
+            return
+        except KeyboardInterrupt:
+            if not asked.future.done():
+                raise
+            line = ""  # the turn was over meanwhile: its answer is to be shown
+            self._output.note("")
+        if line:
+            request, self._before = secrets.token_hex(8), max(self._before, 0)
+            steer = partial(_answer, self._session.steer, line, request)
+            self._steers.append((line, request, Asked(steer, self._bell.ring)))
+            self._output.note("(this joins at the next step)")
+
+    def _span(self) -> Span:
+        """Where in the log the turn that is waited for begins and, if it is over, ends."""
+        number = self._open[0].number if self._open else self._number(waits=False)
+        told = self._host.query("(_ ?n _ . _)", session=self.id, after=self._head)
+        ends = {event.captures["n"]: event.position for event in told if event.value.label in ENDS}
+        over = ends.pop(number, inf)
+        return max((end for end in ends.values() if end < over), default=0), over
+
+    def _number(self, asked: Asked | None = None, waits: bool = True) -> int | None:
+        """The number of the turn that is waited for, once it is accepted; None if it joined another turn.
+
+        waits: it is on its way, and is waited for.
+        """
         if self._before < 0:
             return None
         said: dict[str, Any] = {}
@@ -262,19 +279,25 @@ class Conversation:
                 ours = (about.get("via"), about.get("request")) == ("cli", self._request)
                 if ours and event.captures["n"] > self._before:
                     said.setdefault(event.value.label, event.captures["n"])
-            if said or (asked is not None and asked.future.done()):
+            if said or not waits or (asked is not None and asked.future.done()):
                 break
-            time.sleep(0.02)  # it is on its way
+            time.sleep(0.02)
         return said.get("turn")
 
     def _there(self) -> Any:
         if self._session is None:
             id = f"s-{secrets.token_hex(4)}" if self._wanted is None else self._wanted
-            self._session = self._host.spawn(Session, id)
-            self.id = id
+            self._begin(self._host.spawn(Session, id), id)
             if self._wanted is None:
                 self._output.note(f"session {id}")
         return self._session
+
+    def _begin(self, session: Any, id: str) -> None:
+        """The session is there. What is told is heard from here to the end, so that no answer lacks its beginning."""
+        self._session, self.id = session, id
+        if self._output.terminal and not self._output.as_json:
+            self._stream = Stream(self._output, id, self._bell.ring)
+            self._host.on_progress(self._stream.hear)
 
     def _interrupt(self) -> None:
         """End the turn that is waited for, and no other."""

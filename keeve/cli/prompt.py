@@ -1,21 +1,25 @@
 """Where the lines of a conversation come from: a person at a terminal, or whatever else is the standard input.
 
+While an answer comes, what is typed is not shown by the terminal itself, or it would stand in the middle of the answer.
+The first key has a line asked for, and the answer waits until that is entered.
+
 The one rule: lines are asked for in the main thread, so that Ctrl-C ends the asking, and readline leaves the terminal
 as it was.
 """
 
 from __future__ import annotations
 
-import os
 import select
+import socket
 import sys
+import termios
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 
-PROMPT = "> "
+PROMPT: Final = "> "
 
 
 def at_a_terminal() -> bool:
@@ -23,23 +27,49 @@ def at_a_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def typed(history: Iterable[str]) -> Iterator[str]:
-    """The lines that a person types, to Ctrl-D. Ctrl-C raises `KeyboardInterrupt`. `history` is what Up brings back."""
-    with suppress(ImportError):  # not every Python has it; input() then has no editing
-        import readline
+class Keyboard:
+    """The keys of a person at a terminal: between lines that are asked for, they wait unseen. A context manager."""
 
-        readline.clear_history()
-        for line in history:
-            readline.add_history(line)
-    while True:
+    def __init__(self) -> None:
+        self._seen = termios.tcgetattr(sys.stdin)
+        self._unseen = [*self._seen]
+        self._unseen[3] &= ~(termios.ICANON | termios.ECHO)  # each key is there at once; Ctrl-C stays what it is
+
+    def __enter__(self) -> Keyboard:
+        self._set(self._unseen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._set(self._seen)
+
+    def _set(self, mode: list[Any]) -> None:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)  # keys that wait are kept
+
+    def line(self) -> str:
+        """The next line. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C."""
+        self._set(self._seen)
         try:
-            line = input(PROMPT)
-        except EOFError:
-            return
+            return input(PROMPT).strip()
         except UnicodeDecodeError:
-            continue  # what was typed is no text in this terminal's encoding
-        if line.strip():
-            yield line
+            return ""  # what was typed is no text in this terminal's encoding
+        finally:
+            self._set(self._unseen)
+
+    def lines(self, history: Iterable[str]) -> Iterator[str]:
+        """The lines that say something, to Ctrl-D. `history` is what Up brings back."""
+        with suppress(ImportError):  # not every Python has it; input() then has no editing
+            import readline
+
+            readline.clear_history()
+            for line in history:
+                readline.add_history(line)
+        while True:
+            try:
+                line = self.line()
+            except EOFError:
+                return
+            if line:
+                yield line
 
 
 def piped() -> Iterator[str]:
@@ -52,11 +82,39 @@ def piped() -> Iterator[str]:
             yield text
 
 
-class Asked:
-    """Something that is waited for in a thread of its own, so that this one hears what is typed meanwhile."""
+class Bell:
+    """What wakes the main thread while it waits: whatever it waits for rings, in any thread."""
 
-    def __init__(self, ask: Callable[[], Any]) -> None:
+    def __init__(self) -> None:
+        self._here, self._there = socket.socketpair()
+        self._here.setblocking(False)
+        self._there.setblocking(False)
+
+    def close(self) -> None:
+        """Ring no more."""
+        self._here.close()
+        self._there.close()
+
+    def ring(self) -> None:
+        """Wake who waits, or will wait next. Does nothing once it is closed."""
+        with suppress(OSError):
+            self._there.send(b".")
+
+    def wait(self, keys: bool) -> bool:
+        """Return when it has rung (`False`), or, with `keys`, when a key was pressed (`True`)."""
+        ready, _, _ = select.select([self._here, *([sys.stdin] if keys else [])], [], [])
+        with suppress(OSError):
+            while self._here.recv(1 << 12):
+                pass
+        return sys.stdin in ready
+
+
+class Asked:
+    """Something that is waited for in a thread of its own, so that the main one does something else meanwhile."""
+
+    def __init__(self, ask: Callable[[], Any], ring: Callable[[], None]) -> None:
         self.future: Future[Any] = Future()
+        self.future.add_done_callback(lambda _: ring())
         Thread(target=self._ask, args=(ask,), daemon=True).start()
 
     def _ask(self, ask: Callable[[], Any]) -> None:
@@ -64,28 +122,3 @@ class Asked:
             self.future.set_result(ask())
         except BaseException as error:  # noqa: BLE001  # it is given to who waits
             self.future.set_exception(error)
-
-    def typed(self) -> Iterator[str]:
-        """The lines that are typed until it has come; the empty one is Ctrl-D, after which nothing is heard."""
-        done, wake = os.pipe()
-        self.future.add_done_callback(lambda _: os.close(wake))  # the other end can be read then
-        try:
-            listening = [sys.stdin.fileno(), done]
-            while done not in _ready(listening):
-                line = os.read(listening[0], 1 << 16)
-                if not line:
-                    del listening[0]
-                    yield ""
-                elif text := line.decode("utf-8", "replace").strip():
-                    yield text
-        finally:
-            os.close(done)
-
-
-def _ready(files: list[int]) -> list[int]:
-    """Which of these files can be read, when one can; the last one where a system cannot tell."""
-    try:
-        return select.select(files, [], [])[0]
-    except OSError:  # where only sockets can be waited for
-        os.read(files[-1], 1)
-        return files[-1:]

@@ -19,7 +19,8 @@ TELLING = frozenset(
 )
 """The labels of the facts that are looked at."""
 
-_ENDS = {"turn-done": "done", "turn-failed": "failed", "turn-interrupted": "interrupted"}
+ENDS = {"turn-done": "done", "turn-failed": "failed", "turn-interrupted": "interrupted"}
+"""The labels of those that end a turn, and what it is then."""
 
 
 @attrs.define
@@ -107,8 +108,8 @@ def tell(turn: Turn, event: Event) -> None:
         turn.calls.append(str(fact.keywords.get("name", "")))
     elif fact.label == "tool-unknown":
         turn.unknown += 1
-    elif fact.label in _ENDS:
-        turn.state = _ENDS[fact.label]
+    elif fact.label in ENDS:
+        turn.state = ENDS[fact.label]
         turn.ended = event.time
         turn.end = event.seq
         turn.limit = fact.keywords.get("limit")
