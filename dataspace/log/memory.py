@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head,
 from dataspace.log.notices import created
 from dataspace.log.store import (
     BodyErased,
+    Erasure,
     NoSuchPart,
     NoSuchRecord,
     StaleOwner,
@@ -32,19 +33,35 @@ from dataspace.log.store import (
     check_records,
 )
 from dataspace.records import Body, Header, Record, Salts, split_body, split_cell
-from dataspace.values import Erased
+from dataspace.values import ERASED, Erased
 
 NAME = "(memory)"
 """What errors say in the place of a path."""
 
 
 class Kept(NamedTuple):
-    """A record as it is kept: nothing that whoever made it could still change."""
+    """A record as it is kept: nothing that whoever made it could still change. None stands for what was erased."""
 
     header: Header
-    body: bytes
-    cells: tuple[bytes, ...]
-    pages: tuple[bytes, ...]
+    body: bytes | None
+    cells: tuple[bytes | None, ...]
+    pages: tuple[bytes | None, ...]
+
+    def without(self, numbers: Collection[int], body: bool) -> Kept:
+        """The same with these parts erased, and the body if that goes too."""
+        parts = [None if n in numbers else part for n, part in enumerate(self.cells + self.pages)]
+        cells = len(self.cells)
+        return Kept(self.header, None if body else self.body, tuple(parts[:cells]), tuple(parts[cells:]))
+
+    @property
+    def parts(self) -> int:
+        """How many cells and pages it has."""
+        return len(self.cells) + len(self.pages)
+
+    @property
+    def bodies(self) -> int:
+        """How many of its bodies are still there."""
+        return sum(each is not None for each in (self.body, *self.cells, *self.pages))
 
 
 class MemoryLog:
@@ -152,6 +169,20 @@ class MemoryStore:
             self._check(())
             self._log.certificates.append(certificate)
 
+    def erase(self, erasures: Sequence[Erasure]) -> int:
+        with self._writing:
+            self._check(())
+            gone = 0
+            for address, parts, body in erasures:
+                kept = self.read(address).kept
+                numbers = range(kept.parts) if parts is None else parts
+                for number in numbers:
+                    if not 0 <= number < kept.parts:
+                        raise NoSuchPart(address, number, "part")
+                less = self._log.records[address - 1] = kept.without(numbers, body)
+                gone += kept.bodies - less.bodies
+            return gone
+
     def notes(self) -> Iterator[bytes]:
         return (certificate.note for certificate in reversed(self._log.certificates))
 
@@ -183,46 +214,50 @@ class MemoryStore:
 class MemoryStored:
     """A record of a `MemoryLog`."""
 
-    __slots__ = ("_kept", "_log", "address")
+    __slots__ = ("_log", "address", "kept")
 
     def __init__(self, log: MemoryLog, address: int) -> None:
         self._log = log
-        self._kept = log.records[address - 1]
+        self.kept = log.records[address - 1]
         self.address = address
 
     @property
     def header(self) -> Header:
-        return self._kept.header
+        return self.kept.header
 
     @property
     def attachments(self) -> int:
-        return len(self._kept.cells) + len(self._kept.pages)
+        return self.kept.parts
 
     @property
     def next(self) -> int | None:
         return self.address + 1 if self.address < len(self._log.records) else None
 
     def body(self) -> Body:
-        body = split_body(self._kept.body)
+        body = None if self.kept.body is None else split_body(self.kept.body)
         if body is None:
             raise BodyErased(self.address)
         return body
 
     def part(self, number: int) -> bytes | Erased:
-        parts = self._kept.cells + self._kept.pages
-        if not 0 <= number < len(parts):
+        if not 0 <= number < self.attachments:
             raise NoSuchPart(self.address, number, "part")
-        return parts[number]
+        part = (self.kept.cells + self.kept.pages)[number]
+        return ERASED if part is None else part
 
     def cell(self, number: int) -> str | bytes | Erased:
-        if not 0 <= number < len(self._kept.cells):
+        if not 0 <= number < len(self.kept.cells):
             raise NoSuchPart(self.address, number, "cell")
-        return split_cell(self._kept.cells[number]).content
+        cell = self.kept.cells[number]
+        return ERASED if cell is None else split_cell(cell).content
 
     def page(self, number: int) -> bytes:
-        if not len(self._kept.cells) <= number < self.attachments:
+        if not len(self.kept.cells) <= number < self.attachments:
             raise NoSuchPart(self.address, number, "page")
-        return self._kept.pages[number - len(self._kept.cells)]
+        page = self.kept.pages[number - len(self.kept.cells)]
+        if page is None:
+            raise BodyErased(self.address)
+        return page
 
 
 def _kept(record: Record, epoch: int) -> Kept:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,12 +33,13 @@ from dataspace.log.frames import (
     segment_frame,
 )
 from dataspace.log.layout import Layout
-from dataspace.log.marks import BEGINNING, Mark
+from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.notices import created
 from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader
 from dataspace.log.recovery import judge
+from dataspace.log.store import Stored
 from dataspace.log.tail import Tail
 from dataspace.log.verdicts import (
     NOTHING_KNOWN,
@@ -51,7 +52,7 @@ from dataspace.log.verdicts import (
     Visit,
 )
 from dataspace.log.windows import Window
-from dataspace.records import Salts
+from dataspace.records import STORE_UID, Salts
 
 _LEFT_OVER = 4096
 """A log that was being made, and never was one, has fewer bytes than this."""
@@ -222,6 +223,13 @@ def owed(layout: Layout) -> list[Owed]:
         return []
     found = ((path, _PENDING.fullmatch(path.name)) for path in layout.cut.iterdir() if path.is_file())
     return sorted(Owed(int(match[1]), int(match[2]), path) for path, match in found if match)
+
+
+def newest_own(stored: Iterable[Stored]) -> ChainHead | None:
+    """The store's newest record among these: for evidence that has a start and no heads."""
+    headers = (each.header for each in stored)
+    own = [(header.seq, header.hash) for header in headers if header.uid == STORE_UID]
+    return own[-1] if own else None
 
 
 def said(layout: Layout, files: Files, debt: Owed) -> None:

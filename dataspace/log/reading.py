@@ -13,7 +13,7 @@ import os
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import (
@@ -108,6 +108,13 @@ class SegmentReader:
             self._lengths.clear()
             self._close_all()
 
+    def exchanged(self, segment: int) -> None:
+        """Another file has a segment's name now: read on from that."""
+        with self._held():
+            fd = self._files.pop(segment, None)
+            if fd is not None:
+                os.close(fd)
+
     def _close_all(self) -> None:
         while self._files:
             os.close(self._files.popitem()[1])
@@ -138,7 +145,7 @@ class SegmentReader:
             while offset >= limit:
                 end = self.end()
                 if segment < end.segment:
-                    limit = self._length(segment)
+                    limit = self.length(segment)
                     if offset >= limit:
                         segment, offset, limit, window, base = segment + 1, 0, 0, b"", 0
                         continue
@@ -168,7 +175,7 @@ class SegmentReader:
         while True:
             end = self.end()
             if segment < end.segment:
-                if offset >= self._length(segment):
+                if offset >= self.length(segment):
                     segment, offset = segment + 1, 0
             elif offset >= end.offset:
                 return None
@@ -206,7 +213,7 @@ class SegmentReader:
         found = self.frame(segment, 0)
         return segment_head(found.head) if found is not None and found.type == Type.SEGMENT else None
 
-    def _length(self, segment: int) -> int:
+    def length(self, segment: int) -> int:
         """How long a sealed segment is: the one after it says so."""
         length = self._lengths.get(segment)
         if length is None:
@@ -281,7 +288,24 @@ class StoredRecord:
             raise BodyErased(self.header.position)
         return data
 
+    def frames(self, parts: Iterable[int] | None, body: bool) -> Iterator[Frame]:
+        """The frames of these cells and pages (None: all), and the record's own with `body`, as far as they are whole.
+
+        Raises `NoSuchPart` and `SessionDamaged`.
+        """
+        found = [self._found(number, "part") for number in (range(len(self._starts)) if parts is None else parts)]
+        for each in (self._frame, *found) if body else found:
+            if each.type != Type.ERASED:
+                yield each
+
     def _part(self, number: int, kind: Type | None, name: str) -> bytes | None:
+        found = self._found(number, name)
+        if kind is not None and found.was != kind:
+            raise NoSuchPart(self.header.position, number, name)
+        return self._content(found, f"{name} {number}")
+
+    def _found(self, number: int, name: str) -> Frame:
+        """The frame of a cell or page. Raises `NoSuchPart`, and `SessionDamaged`."""
         if not 0 <= number < len(self._starts):
             raise NoSuchPart(self.header.position, number, name)
         start = self._starts[number]
@@ -295,9 +319,7 @@ class StoredRecord:
         )
         if found is None or found.was not in (Type.CELL, Type.PAGE):
             raise self._damaged(f"{name} {number} has no sound frame")
-        if kind is not None and found.was != kind:
-            raise NoSuchPart(self.header.position, number, name)
-        return self._content(found, f"{name} {number}")
+        return found
 
     def _content(self, found: Frame, what: str) -> bytes | None:
         """The body of a frame, checked; None when it was erased."""

@@ -149,7 +149,7 @@ def wrong_bodies(data: Bytes, batch: Batch) -> list[Frame]:
     wrong = []
     for each in batch.frames:
         body = each.body_offset
-        if crc32(data[body : body + each.body_length]) != each.body_crc and each.type != _ERASED:
+        if each.type != _ERASED and crc32(data[body : body + each.body_length]) != each.body_crc:
             wrong.append(each)
     return wrong
 

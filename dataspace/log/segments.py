@@ -17,28 +17,22 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.errors import KeeveError
+from dataspace.log.batches import framed, settling
 from dataspace.log.certificates import notes, publish
 from dataspace.log.chains import Chains
+from dataspace.log.erasing import aside, by_segment, clear, still_whole, write_anew
 from dataspace.log.files import Files, ReadFailed, WriteFailed
-from dataspace.log.frames import (
-    FORMAT,
-    SEGMENT_SIZE,
-    SegmentHead,
-    address,
-    checkpoint_frame,
-    commit_frame,
-    record_frames,
-    segment_frame,
-)
+from dataspace.log.frames import FORMAT, SEGMENT_SIZE, SegmentHead, segment_frame
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, owed, put_right, said, still
+from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, newest_own, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Published, Publisher
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
 from dataspace.log.store import (
+    Erasure,
     NotAStore,
     StoreClosed,
     StoreFailed,
@@ -142,6 +136,7 @@ class SegmentStore:
             else:
                 put_right(layout, files, verdict)
             self._adopt(verdict, epoch + 1)
+            clear(layout, files)
             self._begin()
             for debt in owed(layout):
                 self._say(debt, evidence)
@@ -172,15 +167,9 @@ class SegmentStore:
         except LogCorrupt:
             return  # its name is no place where this log can have ended: nobody's, and left alone
         if told is None:
-            chain = self.chain(STORE_UID) or evidence.heads(STORE_UID) or self._find_chain()
+            chain = self.chain(STORE_UID) or evidence.heads(STORE_UID) or newest_own(self.scan())
             self.append([recovered(chain, debt.length, debt.name, self._now(), self._salts)])
         said(self._layout, self._files, debt)
-
-    def _find_chain(self) -> ChainHead | None:
-        """The store's newest record, by reading all: for evidence that has a start and no heads."""
-        headers = (stored.header for stored in self.scan())
-        own = [(header.seq, header.hash) for header in headers if header.uid == STORE_UID]
-        return own[-1] if own else None
 
     def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
         layout = self._layout
@@ -256,32 +245,14 @@ class SegmentStore:
 
     def _append(self, tail: Tail, records: Sequence[Record]) -> Tail:
         mark = self._mark
-        data, end = self._framed(records, mark)
+        data, end = framed(records, mark, self.epoch)
         if end.offset > self._segment_bytes and mark.offset > SEGMENT_SIZE:
             tail = self._roll(tail)
             mark = self._mark
-            data, end = self._framed(records, mark)
+            data, end = framed(records, mark, self.epoch)
         self._put(tail, mark.offset, data, end)
         self._settled = False
         return tail
-
-    def _framed(self, records: Sequence[Record], mark: Mark) -> tuple[bytes, Mark]:
-        """A batch as it lies after `mark`, and the mark after it. Numbers the records."""
-        segment, offset, position, hash, commit = mark
-        chunks: list[bytes] = []
-        crcs: list[int] = []
-        for record in records:
-            position += 1
-            record.position = position
-            record.address = address(segment, offset)
-            frames, more, size = record_frames(record, self.epoch, segment, offset)
-            chunks += frames
-            crcs += more
-            offset += size
-            hash = record.hash
-        last, commit = commit_frame(mark.position + 1, position, crcs, commit, segment, offset)
-        chunks.append(last)
-        return b"".join(chunks), Mark(segment, offset + len(last), position, hash, commit)
 
     def _put(self, tail: Tail, offset: int, data: bytes, end: Mark, *, ahead: bool = True, idle: bool = False) -> None:
         """Make a batch durable, and then known."""
@@ -319,6 +290,9 @@ class SegmentStore:
         tail.close()
         self._tail = begun
         self._mark = mark._replace(segment=number, offset=len(frame))
+        self._settled = True
+        if self._publisher is not None:
+            self._publisher.publish(self._mark)
         return begun
 
     def settle(self, certificate: Certificate | None = None) -> None:
@@ -330,15 +304,39 @@ class SegmentStore:
     def _settle(self, tail: Tail, certificate: Certificate | None = None, *, ahead: bool = True) -> None:
         if self._settled and certificate is None:
             return
-        segment, offset, position, _, before = mark = self._mark
-        kept, crcs = b"", []
-        if certificate is not None:
-            kept, crc = checkpoint_frame(*certificate, segment, offset)
-            crcs.append(crc)
-        data, commit = commit_frame(position + 1, position, crcs, before, segment, offset + len(kept))
-        end = mark._replace(offset=offset + len(kept) + len(data), commit=commit)
-        self._put(tail, offset, kept + data, end, ahead=ahead, idle=True)
+        data, end = settling(self._mark, certificate)
+        self._put(tail, self._mark.offset, data, end, ahead=ahead, idle=True)
         self._settled = True
+
+    def erase(self, erasures: Sequence[Erasure]) -> int:
+        gone = 0
+        for segment, listed in by_segment(erasures).items():
+            with self._locked():
+                tail = self._ready(())
+                if segment == self._mark.segment:
+                    still_whole(self._reader, listed)  # what is not there is told before anything is changed
+                    self._roll(tail)  # so that nobody writes to it any more
+            frames = still_whole(self._reader, listed)
+            if frames:
+                write_anew(self._layout, self._files, self._reader, segment, frames)
+            with self._locked():
+                self._ready(())
+                self._exchange(segment, bool(frames))
+            gone += len(frames)
+        return gone
+
+    def _exchange(self, segment: int, anew: bool) -> None:
+        """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
+        not be durable yet."""
+        try:
+            if anew:
+                self._files.rename(aside(self._layout), self._layout.segment(segment))
+            self._files.sync_folder(self._layout.log)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self._reader.exchanged(segment)
 
     def _locked(self) -> threading.Lock:
         """The lock to hold while writing. In a forked child it may be held by a thread that is not there."""

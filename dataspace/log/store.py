@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
@@ -170,6 +170,14 @@ class BodyErased(KeeveError):
         )
 
 
+class Erasure(NamedTuple):
+    """What is to go of the record at an address: the cells and pages of these numbers (None: all), and its `body`."""
+
+    address: int
+    parts: Sequence[int] | None = None
+    body: bool = True
+
+
 class Stored(Protocol):
     """A record in a store. Its header is at hand; the rest is read when it is asked for, and checked then."""
 
@@ -205,7 +213,7 @@ class Stored(Protocol):
         ...
 
     def page(self, number: int) -> bytes:
-        """Page `number` (counted on from the cells). Raises `SessionDamaged` or `NoSuchPart`."""
+        """Page `number` (counted on from the cells). Raises `SessionDamaged`, `NoSuchPart` or `BodyErased`."""
         ...
 
 
@@ -263,6 +271,15 @@ class Store(Protocol):
         """Let the log itself prove that the newest batch is durable, and keep a `certificate` in it, durably.
 
         Costs a commit, unless that was done before and there is nothing to keep. Raises what `append` raises.
+        """
+        ...
+
+    def erase(self, erasures: Sequence[Erasure]) -> int:
+        """Take content out of the log for good: headers, hashes and addresses stay. How many bodies are gone by this.
+
+        Durable when it returns, and what was erased before counts as done; a crash leaves each of them whole or gone.
+        May run beside `append`, in another thread, and not beside itself. Raises `NoSuchRecord`, `NoSuchPart`, and what
+        `append` raises. The embedded store writes each segment anew that is concerned.
         """
         ...
 

@@ -1,0 +1,120 @@
+"""Erasing: a sealed segment written anew without some of its bodies.
+
+1. The new file is written beside the old one, under a name that no segment has, and synced.
+2. It is renamed to the segment's name, and the folder is synced. From then on the old bytes have no name.
+
+A header in place could be torn by a crash, and a body that is gone under a header that is not yet changed would be
+damage: so nothing is overwritten. Every frame stays where it was, so no address, commit or hash changes; what is
+nothing but zeros is left out, and most file systems keep no blocks for that.
+
+The one rule: whatever dies and when, the segment's name leads to a file that is whole, the old one or the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from dataspace.log.files import Files, ReadFailed, WriteFailed
+from dataspace.log.frames import Frame, erased, place
+from dataspace.log.layout import Layout
+from dataspace.log.reading import SegmentReader
+from dataspace.log.store import Erasure
+
+BLOCK: Final = 4096
+"""Bytes that a file system keeps or leaves out as one."""
+CHUNK: Final = 64 * BLOCK
+"""Bytes that are copied at a time."""
+
+
+def aside(layout: Layout) -> Path:
+    """Where a segment is written anew."""
+    return layout.log / "erasing.new"
+
+
+def clear(layout: Layout, files: Files) -> None:
+    """Remove what a crash has left of a segment that was being written anew."""
+    if aside(layout).exists():
+        files.remove(aside(layout))
+
+
+def by_segment(erasures: Iterable[Erasure]) -> dict[int, list[Erasure]]:
+    """Erasures by the segments that they lie in, in order."""
+    found: dict[int, list[Erasure]] = {}
+    for erasure in sorted(erasures, key=lambda each: each.address):
+        found.setdefault(place(erasure.address)[0], []).append(erasure)
+    return found
+
+
+def still_whole(reader: SegmentReader, erasures: Iterable[Erasure]) -> list[Frame]:
+    """The frames that erasures ask for and that have their body yet, in order. Raises `NoSuchRecord`, `NoSuchPart`."""
+    found: dict[int, Frame] = {}
+    for address, parts, body in erasures:
+        for each in reader.read(address).frames(parts, body):
+            found[each.offset] = each
+    return [found[offset] for offset in sorted(found)]
+
+
+def write_anew(layout: Layout, files: Files, reader: SegmentReader, segment: int, gone: Sequence[Frame]) -> None:
+    """Write a sealed segment beside itself, without the bodies of `gone`. Durable when this returns, but for its name.
+
+    Raises `WriteFailed` or `SyncFailed`, and leaves nothing. Costs a pass over its bytes.
+    """
+    path = aside(layout)
+    length = reader.length(segment)
+    fd = files.open(path, create=True)
+    try:
+        files.truncate(fd, 0)
+        for offset, data in _without(lambda at, size: reader.pread(segment, at, size), length, segment, gone):
+            for start, end in _runs(data):
+                files.write(fd, offset + start, data[start:end])
+        files.truncate(fd, length)
+        files.sync(fd)
+    except Exception:
+        with suppress(WriteFailed):
+            files.remove(path)
+        raise
+    finally:
+        files.close(fd)
+
+
+def _without(
+    read: Callable[[int, int], bytes], length: int, segment: int, gone: Sequence[Frame]
+) -> Iterator[tuple[int, bytes]]:
+    """The bytes of a segment in order, a chunk at a time, with what erased frames leave in their places."""
+    left = [(each.offset, each.offset + each.size, erased(each, segment)) for each in gone]
+    at = 0
+    for offset in range(0, length, CHUNK):
+        data = bytearray(read(offset, min(CHUNK, length - offset)))
+        if len(data) != min(CHUNK, length - offset):
+            raise ReadFailed(f"segment {segment}", f"it ends at offset {offset + len(data)}, and has {length} bytes")
+        end = offset + len(data)
+        while at < len(left) and left[at][0] < end:
+            start, stop, head = left[at]
+            _put(data, start - offset, stop - start, head)
+            if stop > end:
+                break  # the next chunk has the rest of it
+            at += 1
+        yield offset, bytes(data)
+
+
+def _put(data: bytearray, at: int, size: int, head: bytes) -> None:
+    """Put `head`, and zeros up to `size`, at `at` of a chunk, as far as they lie in it."""
+    first, last = max(at, 0), min(at + size, len(data))
+    data[first:last] = head[first - at : last - at].ljust(last - first, b"\0")
+
+
+def _runs(data: bytes) -> Iterator[tuple[int, int]]:
+    """The runs of blocks in a chunk that are not nothing but zeros."""
+    start = None
+    for at in range(0, len(data), BLOCK):
+        if data.count(0, at, at + BLOCK) == min(BLOCK, len(data) - at):
+            if start is not None:
+                yield start, at
+            start = None
+        elif start is None:
+            start = at
+    if start is not None:
+        yield start, len(data)
