@@ -1,0 +1,101 @@
+"""The key file: a table of data keys as bytes. `docs/encryption.md` is its page.
+
+    0    8s   KEEVEKEY
+    8    u16  format
+    10   u16  zeros
+    12   u32  serial, one more with each writing
+    16   16s  log id
+    32   16s  check of the host key
+    48   u32  wraps
+    52   u32  links
+    56   u32  destroyed
+    60   u32  zeros
+    64        wraps: uid 16s, key epoch u32, wrapped key 60s
+              links: uid 16s, key epoch u32, first seq u64, uid 16s and key epoch u32 of the one before, its key 60s
+              destroyed: uid 16s
+    end -64   32s  SHA-256 of all that stands before
+    end -32   32s  HMAC-SHA256 of all that stands before, with a key that follows from the host's
+
+Integers are little endian. The two at the end are there in every format.
+
+The one rule: it is read whole or not at all. The plain hash tells damage from a wrong key, the keyed one tells
+whether somebody without the key has written it.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+from hmac import compare_digest, digest
+from typing import Final
+
+from dataspace.encryption.errors import KeyFileDamaged, KeyFileNewer, KeyFileOfAnotherLog, WrongHostKey
+from dataspace.encryption.keys import WRAPPED, HostKey, Keys, Link, Name, fits
+
+FORMAT: Final = 1
+_MAGIC: Final = b"KEEVEKEY"
+_HEAD = struct.Struct("<8sHxxI16s16sIIIxxxx")
+_WRAP = struct.Struct(f"<16sI{WRAPPED}s")
+_LINK = struct.Struct(f"<16sIQ16sI{WRAPPED}s")
+_UID: Final = 16
+_END: Final = 64
+
+
+def packed(keys: Keys, host: HostKey) -> bytes:
+    """The content of a key file. About 1 µs for each entry."""
+    head = _HEAD.pack(
+        _MAGIC,
+        FORMAT,
+        keys.serial,
+        keys.log_id,
+        host.check,
+        len(keys.wraps),
+        len(keys.links),
+        len(keys.destroyed),
+    )
+    pieces = [head]
+    pieces += [_WRAP.pack(*name, wrap) for name, wrap in keys.wraps.items()]
+    pieces += [_LINK.pack(*name, link.first, *link.before, link.sealed) for name, link in keys.links.items()]
+    pieces += sorted(keys.destroyed)
+    data = b"".join(pieces)
+    data += sha256(data).digest()
+    return data + digest(host.vouching, data, "sha256")
+
+
+def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = None) -> tuple[Keys, HostKey]:
+    """The table in a key file, and the host key as it is used for that log; which is the `expected` one, if given.
+
+    `path` is its name in errors. Raises `KeyFileDamaged`, `KeyFileNewer`, `KeyFileOfAnotherLog` or `WrongHostKey`.
+    """
+    body = data[:-_END]
+    if len(body) < _HEAD.size or not data.startswith(_MAGIC) or sha256(body).digest() != data[-_END:-32]:
+        raise KeyFileDamaged(path, "its hash is another" if data else "it is empty")
+    _, form, serial, log_id, check, wraps, links, destroyed = _HEAD.unpack_from(body)
+    if form > FORMAT:
+        raise KeyFileNewer(path, form)
+    if expected is not None and log_id != expected:
+        raise KeyFileOfAnotherLog(path, expected, log_id)
+    host = HostKey(host_key, log_id)
+    if not compare_digest(check, host.check):
+        raise WrongHostKey(path)
+    if not compare_digest(digest(host.vouching, data[:-32], "sha256"), data[-32:]):
+        raise KeyFileDamaged(path, "it was not written with this key")
+    at_links = _HEAD.size + wraps * _WRAP.size
+    at_destroyed = at_links + links * _LINK.size
+    if at_destroyed + destroyed * _UID != len(body):
+        raise KeyFileDamaged(path, "its counts do not fit its length")
+    keys = Keys(
+        log_id,
+        serial,
+        {(uid, epoch): wrap for uid, epoch, wrap in _WRAP.iter_unpack(body[_HEAD.size : at_links])},
+        dict(map(_link, _LINK.iter_unpack(body[at_links:at_destroyed]))),
+        frozenset(body[at : at + _UID] for at in range(at_destroyed, len(body), _UID)),
+    )
+    if not fits(keys, host):
+        raise KeyFileDamaged(path, "the key of the store's own chain is not in it")
+    return keys, host
+
+
+def _link(entry: tuple[bytes, int, int, bytes, int, bytes]) -> tuple[Name, Link]:
+    uid, epoch, first, before, before_epoch, sealed = entry
+    return (uid, epoch), Link(first, (before, before_epoch), sealed)
