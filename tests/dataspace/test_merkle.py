@@ -150,3 +150,14 @@ def test_a_root_asks_for_few_nodes():
         inclusion(size // 3, size, node)
         consistency(size // 3, size, node)
         assert len(asked) <= 6 * size.bit_length()
+
+
+@given(st.lists(st.integers(0, 40), max_size=8))
+def test_many_leaves_at_once_make_the_same_tree(pieces: list[int]) -> None:
+    at_once, one_by_one = Tree(), Tree()
+    for piece in pieces:
+        leaves = [leaf_hash(bytes([one_by_one.size % 256, n])) for n in range(piece)]
+        at_once.extend(leaves)
+        for leaf in leaves:
+            one_by_one.append(leaf)
+    assert at_once.levels == one_by_one.levels

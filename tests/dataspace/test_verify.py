@@ -14,6 +14,7 @@ from dataspace.log.frames import COMMIT_SIZE, PREFIX, Frame, Type, commit_frame,
 from dataspace.log.marks import Head
 from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
 from dataspace.log.verify import PLACES, Finding, Verification
+from dataspace.proofs.merkle import Tree, leaf_hash
 from dataspace.records import STORE_UID, Kind
 
 C = b"session-c-------"
@@ -261,19 +262,21 @@ def test_a_fork_whose_parent_is_not_here_is_counted():
 def test_each_checkpoint_is_shown_after_the_records_that_it_covers():
     log = small_log()
     log.batch(extra=[(Type.CHECKPOINT, (6).to_bytes(8, "little") + b"r" * 32, b"the note")])
+    tree = Tree()
     met: list[object] = []
 
     def note(size: int, root: bytes, text: bytes) -> str:
-        met.append((size, root, text))
+        met.append((tree.size, size, root, text))
         return "the signature is wrong"
 
-    (found,) = findings(log.segments(), record=met.append, note=note)
-    assert len(met) == 7
-    assert met[-1] == (6, b"r" * 32, b"the note")
-    assert (found.outcome, found.what) == (Outcome.TAMPERED, "the signature is wrong")
+    (found,) = findings(log.segments(), tree=tree, note=note)
+    assert met == [(6, 6, b"r" * 32, b"the note")]
+    assert tree.root(6) == Tree(leaf_hash(record.hash) for record in log.records).root(6)
+    assert (found.outcome, found.what, found.altered) == (Outcome.TAMPERED, "the signature is wrong", True)
 
 
-def test_progress_is_told_after_each_batch():
+def test_progress_is_told_on_the_way_and_never_goes_back():
     seen: list[int] = []
     findings(closed_log().segments(), progress=lambda counts: seen.append(counts.batches))
-    assert seen == [1, 2, 3, 4, 5]
+    assert seen == sorted(seen)
+    assert seen[-1] == 5

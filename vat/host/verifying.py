@@ -181,7 +181,7 @@ def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, no
             progress("log", told)
 
     with store.still() as (segments, evidence):
-        check = Verification(segments, evidence, record=notes.record, note=notes.note, progress=heard)
+        check = Verification(segments, evidence, tree=notes.tree, note=notes.note, progress=heard)
         troubles += [
             Trouble(
                 "log",
