@@ -70,7 +70,7 @@ def other_chance(patch):
 
     def unlike(self, *args):
         draft = scene(self, *args)
-        self._crank.seed = b"something else" * 2
+        self._crank.progress.seed = b"something else" * 2
         return draft
 
     patch.setattr(Rerun, "_scene", unlike)

@@ -14,9 +14,9 @@ from dataspace import values
 from dataspace.drafts import Handle
 from dataspace.facts import BadName, is_word
 from dataspace.values import Value
+from vat.crank.progress import STATED
 from vat.crank.promises import method_of
 from vat.crank.sending import Sending
-from vat.crank.transaction import STATED
 from vat.crank.whole import whole
 from vat.errors import OtherShape, Refused
 from vat.heap.entries import Facet
@@ -34,30 +34,7 @@ _SET, _CHANGE, _STATED = Op.SET, Op.CHANGE, Op.STATED
 class Acting(Sending):
     """A transaction that does what actors ask for."""
 
-    __slots__ = ("_ids", "_random", "at", "moment")
-
-    def _clear(self) -> None:
-        super()._clear()
-        self.at: tuple[int, str] | None = None
-        """The actor and the method that run now."""
-        self.moment = 0
-        """The number of the operation with which the running delivery began: where its chance comes from."""
-        self.new_moment()
-
-    def new_moment(self) -> None:
-        """A delivery begins."""
-        draft = self.draft
-        self.moment = 0 if draft is None else len(draft.operations)
-        self._random: Random | None = None
-        self._ids = 0
-
-    def keep_moment(self) -> tuple[int, Random | None, int]:
-        """Where the running delivery is, to go `back_to`."""
-        return self.moment, self._random, self._ids
-
-    def back_to(self, moment: tuple[int, Random | None, int]) -> None:
-        """The delivery goes on that began at that moment."""
-        self.moment, self._random, self._ids = moment
+    __slots__ = ()
 
     # Fields and collections.
 
@@ -102,7 +79,7 @@ class Acting(Sending):
 
     def view(self, actor: int, field: Field) -> int:
         """Take a view; gives its number within the record, -1 if there is none."""
-        if self.silent or field.name not in self.fields(actor):
+        if self.progress.silent or field.name not in self.fields(actor):
             return -1
         self.note(Op.VIEWED, actor, field.name)
         return len(self.heap.views) - 1
@@ -214,32 +191,34 @@ class Acting(Sending):
         number = self.number("subscription")
         cursor = self.powers.cursor() if after == "head" else "start"
         self.do(Op.SUBSCRIBED, number, pattern, actor, name, cursor)
-        self.subscriptions = True
+        self.progress.subscriptions = True
         return number
 
     def unobserve(self, number: int) -> None:
         """End a subscription, if there is one of that number."""
         if self.heap.find("subscriptions", number) is not None:
             self.do(Op.UNSUBSCRIBED, number)
-            self.subscriptions = True
+            self.progress.subscriptions = True
 
     # Time and chance.
 
     @whole
     def random(self) -> Random:
         """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded."""
-        if self.seed is None:  # nothing was drawn yet, or it was undone
-            self.seed = self.powers.entropy(16)
-            self.note(Op.SEEDED, self.seed)
-            self._random = None
-        if self._random is None:
-            self._random = Random(b"%b%d" % (self.seed, self.moment))
-        return self._random
+        progress = self.progress
+        if progress.seed is None:  # nothing was drawn yet, or it was undone
+            progress.seed = self.powers.entropy(16)
+            self.note(Op.SEEDED, progress.seed)
+            progress.random = None
+        if progress.random is None:
+            progress.random = Random(b"%b%d" % (progress.seed, progress.moment))
+        return progress.random
 
     def new_id(self) -> str:
         """32 hex digits that nobody else gives."""
-        if self.silent:  # what is not recorded must not take an id that the next crank will give
+        progress = self.progress
+        if progress.silent:  # what is not recorded must not take an id that the next crank will give
             return self.powers.entropy(16).hex()
-        self._ids += 1
-        place = b"%b%d/%d/%d" % (self.uid, self.record.seq, self.moment, self._ids)
+        progress.ids += 1
+        place = b"%b%d/%d/%d" % (self.uid, self.record.seq, progress.moment, progress.ids)
         return sha256(b"keeve id 1\n" + place).hexdigest()[:32]

@@ -154,10 +154,13 @@ class Chain:
         self.acked.clear()
         return step
 
-    def delete(self, asker: Asker) -> Step:
-        """The tombstone: presence is retracted, and callers learn of it."""
+    def delete(self, asker: Asker, born: Mapping[str, Any] | None = None) -> Step:
+        """The tombstone: presence is retracted, and callers learn of it.
+
+        `born` is what the first record said of the session, so that the tombstone tells when nothing else is left.
+        """
         draft = self._draft(Kind.DELETE)
-        draft.message = FrozenDict({"id": self.id, "by": asker.by, "via": asker.via})
+        draft.message = FrozenDict({"id": self.id, "by": asker.by, "via": asker.via, **(born or {})})
         heap = self.heap
         for key, presence in heap.entries("facts"):
             handle = fact_handle(key)

@@ -6,8 +6,19 @@ Each delivery and each near call has a savepoint; one that raises is undone to i
 with the error, and the record says so. A crank that does not come to an end is undone whole, and what waited for its
 deliveries breaks.
 
-Beneath this file, each with one idea: `transaction` (what was done, and undoing it), `promises`, `sending`, `acting`,
-`finding`, and beside these `fibers`, for async methods.
+A crank is one object that knows more with each of these files, from the bottom:
+
+    transaction  the record in progress, operations, savepoints, and undoing
+    keeping      values: what is stored of one, and what of one that comes or leaves
+    promises     made, followed, settled; where outcomes go
+    sending      messages, effects, giving up
+    acting       fields, actors, refs, facts, subscriptions, time and chance
+    finding      what a name of an actor is, through narrowed refs
+    crank        deliveries, one after the other
+
+Each uses those beneath it, and leaves to those above it what they alone know (`NotImplementedError` beneath says what
+that is). It is a ladder, and not parts that hold each other, since all of it works on one heap and one `Progress`, and
+what actors' handles hold is that one object. `fibers`, which has a state of its own, is a part of it.
 
 The one rule: nothing here waits, and nothing leaves. What goes to other vats, devices and callers is only noted
 (`sent`, `wanted`, `answer`), for the vat to pass on when the record is durable.
@@ -63,8 +74,9 @@ class Crank(Finding):
     @property
     def doing(self) -> Doing | None:
         """What runs now; for those who look from another thread at a crank that runs long."""
-        doing = self.at
-        if self.draft is None or doing is None:
+        progress = self.progress
+        doing = progress.at
+        if progress.draft is None or doing is None:
             return None
         try:
             return Doing(self.heap.state(doing[0]).type, *doing)
@@ -75,7 +87,7 @@ class Crank(Finding):
 
     def run(self, delivery: Delivery) -> None:
         """The message's delivery and all that follows from it. The heap must be as after the last crank."""
-        self.queue.append(delivery)
+        self.progress.queue.append(delivery)
         self._run()
 
     def settle_and_run(self, outcomes: Mapping[int, Outcome]) -> None:
@@ -110,7 +122,7 @@ class Crank(Finding):
 
     def _drain(self) -> None:
         """Deliver until nothing is left. What does not end is undone; those who waited for it learn of that."""
-        queue = self.queue
+        queue = self.progress.queue
         while queue:
             base, first = self.savepoint(), tuple(queue)
             count = 0
@@ -139,9 +151,9 @@ class Crank(Finding):
                     self.fibers.give_up(item, outcome)
 
     def _deliver(self, delivery: Delivery) -> None:
-        heap = self.heap
-        self.new_moment()
-        if not self.silent:
+        heap, progress = self.heap, self.progress
+        progress.new_moment()
+        if not progress.silent:
             self.record.operations.append(_begun(delivery))
         savepoint = self.savepoint()
         try:
@@ -151,8 +163,8 @@ class Crank(Finding):
                 args.insert(0, exception_of(heap.read(delivery.failure)))
             keywords = {name: heap.read(value) for name, value in delivery.keywords.items()}
             outcome = self._call(found, actor, delivery.actor, args, keywords)
-            if self.torn is not None:
-                raise self.torn
+            if progress.torn is not None:
+                raise progress.torn
         except BaseException as error:  # noqa: BLE001  # whatever user code raises fails its delivery, `sys.exit()` as well
             outcome = self.failed_at(savepoint, error)
         self.resolve(outcome, delivery.result)
@@ -164,7 +176,8 @@ class Crank(Finding):
 
         `inner` methods are only for an actor that this one is a part of.
         """
-        savepoint, doing, torn = self.savepoint(), self.at, self.torn
+        savepoint, progress = self.savepoint(), self.progress
+        doing, torn = progress.at, progress.torn
         read = self.heap.read
         try:
             found, actor = self.find(to.actor, method, inner=inner)
@@ -178,7 +191,7 @@ class Crank(Finding):
             self.call_failed_at(savepoint, torn, error, to.actor, method)
             raise
         finally:
-            self.at = doing
+            progress.at = doing
         return outcome if isinstance(outcome, Promise) else read(outcome.payload)
 
     def _call_async(
@@ -186,10 +199,11 @@ class Crank(Finding):
     ) -> Promise:
         """A near call of an async method: it starts at once, and whatever comes of it, a promise has it."""
         self.changes()
-        moment, read = self.keep_moment(), self.heap.read
-        self.new_moment()
+        progress, read = self.progress, self.heap.read
+        moment = progress.keep_moment()
+        progress.new_moment()
         self.note(Op.CALLED, addressed, found.name, listed(args), mapped(keywords))
-        savepoint, torn = self.savepoint(), self.torn
+        savepoint, torn = self.savepoint(), progress.torn
         outcome: Outcome | Promise
         try:
             outcome = self._call(
@@ -202,7 +216,7 @@ class Crank(Finding):
         except Exception as error:  # noqa: BLE001  # whatever it is, the promise has it
             outcome = self.call_failed_at(savepoint, torn, error, addressed, found.name)
         finally:
-            self.back_to(moment)
+            progress.back_to(moment)
         if isinstance(outcome, Promise):
             return outcome
         promise = self.make("send")
@@ -218,9 +232,10 @@ class Crank(Finding):
         keywords: Mapping[str, Any],
     ) -> Outcome | Promise:
         """Call a method, or read a field."""
-        self.at = (actor, found.name)
-        before = self.read_only
-        self.read_only = before or isinstance(found, Field) or found.read
+        progress = self.progress
+        progress.at = (actor, found.name)
+        before = progress.read_only
+        progress.read_only = before or isinstance(found, Field) or found.read
         try:
             if isinstance(found, Field):
                 return self._read(actor, found, args, keywords)
@@ -229,7 +244,7 @@ class Crank(Finding):
                 return self.fibers.start(found, actor, result) if found.waits else self.returned(found, result)
             return Outcome(True, self.keep(found.function(self, addressed, *args, **keywords), found.name))
         finally:
-            self.read_only = before
+            progress.read_only = before
 
     def _read(self, actor: int, field: Field, args: Sequence[Any], keywords: Mapping[str, Any]) -> Outcome | Promise:
         if args or keywords:

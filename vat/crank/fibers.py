@@ -71,14 +71,15 @@ class Fibers:
     def start(self, found: Method, actor: int, coroutine: Coroutine[Any, Any, Any]) -> Outcome | Promise:
         """Run the first part of an async method: gives what it returned, or the promise of a fiber that waits."""
         crank = self._crank
-        outer, crank.making = crank.making, []
+        progress = crank.progress
+        outer, progress.making = progress.making, []
         fiber = Fiber(coroutine, found)
         try:
             try:
                 fiber.wait = self._drive(fiber, 0, None)
             except StopIteration as stop:
                 return crank.returned(found, stop.value)
-            made, crank.making = crank.making, outer
+            made, progress.making = progress.making, outer
             number = crank.number("fiber")
             result = crank.make("fiber", number)
             version = crank.heap.state(actor).version
@@ -87,7 +88,7 @@ class Fibers:
             self.gone.append(coroutine)
             raise
         finally:
-            crank.making = outer
+            progress.making = outer
         return result
 
     def resume(self, item: Resume) -> None:
@@ -108,13 +109,13 @@ class Fibers:
                 fiber = self.live[number] = self._again(number)
             except FiberDiverged as error:
                 diverged = error
-        result = entry[RESULT]
-        crank.new_moment()
-        crank.advanced.append(number)
+        result, progress = entry[RESULT], crank.progress
+        progress.new_moment()
+        progress.advanced.append(number)
         told = () if item.failure is None else (item.failure,)
         crank.note(_RESUMED, number, item.seq, item.operation, *told)
         savepoint = crank.savepoint()
-        crank.at = (entry[ACTOR], entry[METHOD])
+        progress.at = (entry[ACTOR], entry[METHOD])
         try:
             if fiber is None:
                 assert diverged is not None
@@ -135,8 +136,9 @@ class Fibers:
     ) -> Outcome | Promise | None:
         """Run a part up to the next wait, and give None, or to the end, and give what the method returned."""
         crank = self._crank
+        progress = crank.progress
         self.live.pop(number, None)
-        before, crank.making, self._runs = self._runs, [], number
+        before, progress.making, self._runs = self._runs, [], number
         try:
             # By number, and weakly: only the fiber's own locals are to keep a promise.
             fiber.awaited = {promise.id: ref(promise) for promise in _promises(fiber.wait)}
@@ -152,16 +154,16 @@ class Fibers:
             except StopIteration as stop:
                 came: Outcome | Promise | None = crank.returned(fiber.found, stop.value)
             else:
-                self._suspend(number, fiber, crank.making)
+                self._suspend(number, fiber, progress.making)
                 came = None
-            if crank.torn is not None:
-                raise crank.torn
+            if progress.torn is not None:
+                raise progress.torn
             return came
         except BaseException:
             self.gone.append(fiber.coroutine)
             raise
         finally:
-            crank.making, self._runs = None, before
+            progress.making, self._runs = None, before
 
     def _read(self, entry: Sequence[Any] | None) -> tuple[bool, Any] | None:
         """An outcome as it is sent to who waits for it."""
@@ -178,14 +180,14 @@ class Fibers:
         fiber.kept.update(keep)
         mode = fiber.wait.mode if isinstance(fiber.wait, Wait) else ALL
         waiting = listed([mode, *(promise.id for promise in _promises(fiber.wait))])
-        moment = crank.record.seq, crank.moment
+        moment = crank.record.seq, crank.progress.moment
         crank.note(_SUSPENDED, number, *moment, waiting, listed(keep), listed(let_go), *new)
         if new:
-            crank.advanced.append(number)
+            crank.progress.advanced.append(number)
             self._missing.pop(number, None)
         self.live[number] = fiber
         if over(mode, outcomes_of(crank.heap, waiting)):  # it goes on in this crank
-            crank.queue.append(Resume(number, *moment, fiber.found.name))
+            crank.progress.queue.append(Resume(number, *moment, fiber.found.name))
 
     def _fresh(self, fiber: Fiber, made: list[Promise]) -> dict[int, ref[Promise]]:
         """What is to be kept for a fiber from now on: what a local has of `made` and of what was awaited, and several
@@ -259,7 +261,7 @@ class Fibers:
         mode, *waits = entry[WAITING]
         if not (mode == FIRST or (mode == EVERY and not outcome.succeeded)) and self._lacks(number, waits):
             return
-        self._crank.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD]))
+        self._crank.progress.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD]))
 
     def _lacks(self, number: int, waits: Sequence[int]) -> bool:
         """Whether any of these promises has no outcome. All looks for one wait together cost as many as there are."""
@@ -281,7 +283,7 @@ class Fibers:
         entry = crank.heap.find("fibers", number)
         if entry is None or number == self._runs:
             return None
-        crank.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD], failure.payload))
+        crank.progress.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD], failure.payload))
         waits: Sequence[int] = entry[WAITING][1:]
         return waits
 
@@ -317,7 +319,7 @@ class Fibers:
         """A fiber, and those that are to go on after it and are not in memory."""
         find = self._crank.heap.find
         found = {number: None}
-        for item in self._crank.queue:
+        for item in self._crank.progress.queue:
             if type(item) is not Resume or item.fiber in self.live or item.fiber in self.diverged:
                 continue
             if find("fibers", item.fiber) is not None:

@@ -113,7 +113,7 @@ class Finding(Acting):
             "methods": sorted(described.methods),
             "fields": [field.name for field in described.fields.values() if field.public],
             "seq": self.record.seq - 1,
-            "hash": self.previous.hex(),
+            "hash": self.progress.previous.hex(),
             "time": heap.time / 1_000_000,
             "actors": heap.size,
             "effects": system["effects"].count,

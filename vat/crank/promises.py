@@ -17,7 +17,8 @@ from dataspace import values
 from dataspace.errors import is_interrupt
 from dataspace.values import Value
 from vat.crank.deliveries import Delivery
-from vat.crank.transaction import Savepoint, Transaction
+from vat.crank.keeping import Keeping
+from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
 from vat.heap.cycles import cycle
@@ -32,7 +33,7 @@ _HOLDING: Final = (To.ANSWER, To.FIBER)
 """What knows the promise that it waits for by its number."""
 
 
-class Promises(Transaction):
+class Promises(Keeping):
     """A transaction that knows promises."""
 
     __slots__ = ()
@@ -42,8 +43,9 @@ class Promises(Transaction):
         number = self.number("promise")
         self.do(Op.MADE, number, listed(settler))
         promise = Promise(number)
-        if self.making is not None:
-            self.making.append(promise)
+        making = self.progress.making
+        if making is not None:
+            making.append(promise)
         return promise
 
     def entry(self, promise: values.Promise) -> Sequence[Any]:
@@ -90,7 +92,7 @@ class Promises(Transaction):
         if outcome is not None:
             self.pass_on(result, outcome)
         elif result[0] == To.OUTSIDE:
-            self.answer = Promise(promise.id)
+            self.progress.answer = Promise(promise.id)
         elif result[0] != To.FOLLOW:
             self.note(Op.REACTS, promise.id, listed(result))
         elif (way := cycle(self.heap, result[1], promise.id)) is not None:
@@ -104,10 +106,10 @@ class Promises(Transaction):
     def _nothing_holds(self, promise: int) -> bool:
         """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
         entry = self.heap.find("promises", promise)
-        answer = self.answer
+        watched, answer = self.progress.watched, self.progress.answer
         return not (
             entry[HELD]
-            or promise in self.watched
+            or promise in watched
             or (isinstance(answer, Promise) and answer.id == promise)
             or any(reaction[0] in _HOLDING for reaction in entry[REACTIONS])
             or self.heap.find("owned", promise) is not None
@@ -115,7 +117,7 @@ class Promises(Transaction):
 
     def settle(self, promise: int, outcome: Outcome) -> None:
         """Give a promise its outcome, and pass it on to all that waits for it. Settled ones stay as they are."""
-        settling = self.settling
+        settling, settled = self.progress.settling, self.progress.settled
         settling.append((promise, outcome))
         if len(settling) > 1:  # the loop below is at it
             return
@@ -124,7 +126,7 @@ class Promises(Transaction):
             entry = self.heap.find("promises", promise)
             if entry is not None and entry[STATE] < KEPT:
                 self.note(Op.FULFILLED if outcome.succeeded else Op.BROKE, promise, outcome.payload)
-                self.settled.append((promise, outcome))
+                settled.append((promise, outcome))
                 for reaction in entry[REACTIONS]:
                     self.pass_on(reaction, outcome)
             settling.popleft()
@@ -133,7 +135,7 @@ class Promises(Transaction):
         """An outcome reaches where it goes."""
         kind = result[0]
         if kind == To.OUTSIDE:
-            self.answer = outcome
+            self.progress.answer = outcome
         elif kind == To.FOLLOW:
             self.settle(result[1], outcome)
         elif kind == To.THEN:
@@ -151,22 +153,22 @@ class Promises(Transaction):
         _, kept_actor, kept, broken_actor, broken, args, keywords, result = reaction
         goal = (To.FOLLOW, result)
         if outcome.succeeded and kept is not None:
-            self.queue.append(Delivery(kept_actor, kept, [outcome.payload, *args], keywords, goal))
+            self.progress.queue.append(Delivery(kept_actor, kept, [outcome.payload, *args], keywords, goal))
         elif not outcome.succeeded and broken is not None:
-            self.queue.append(Delivery(broken_actor, broken, args, keywords, goal, outcome.payload))
+            self.progress.queue.append(Delivery(broken_actor, broken, args, keywords, goal, outcome.payload))
         else:
             self.settle(result, outcome)
 
     def failed(self, error: BaseException) -> Outcome:
         """An exception as an outcome."""
-        seq = self.record.seq - self.silent
+        seq = self.record.seq - self.progress.silent
         failure = {**failure_of(error), "in": f"session {self.id!r} at seq {seq}"}
         return Outcome(False, self.keep(failure, "the error"))
 
     def fail(self, error: BaseException) -> Outcome:
         """Record that a delivery failed; gives what its promise breaks with."""
         outcome = self.failed(error)
-        self.failure = error
+        self.progress.failure = error
         self.note(Op.FAILED, outcome.payload)
         return outcome
 
@@ -183,7 +185,7 @@ class Promises(Transaction):
             raise error
         self.sound()
         self.rollback(savepoint)
-        self.torn = None
+        self.progress.torn = None
         return self.fail(error)
 
     def call_failed_at(
@@ -193,12 +195,12 @@ class Promises(Transaction):
 
         Until that is done the delivery counts as torn: whoever catches what cuts the undoing off finds half of it.
         """
-        self.torn = error
+        self.progress.torn = error
         self.sound()
         self.rollback(savepoint)
         outcome = self.failed(error)
         self.note(Op.UNDONE, actor, self.word(method, "a method"), outcome.payload)
-        self.torn = torn
+        self.progress.torn = torn
         return outcome
 
     def returned(self, found: Method, result: Any) -> Outcome | Promise:

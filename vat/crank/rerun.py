@@ -30,8 +30,8 @@ from vat.crank.acting import Acting
 from vat.crank.comparing import alike, facts_told, same, told
 from vat.crank.deliveries import Parts
 from vat.crank.powers import Powers
+from vat.crank.progress import CrankDraft, Progress
 from vat.crank.room import room
-from vat.crank.transaction import CrankDraft
 from vat.errors import FiberDiverged, exception_of
 from vat.heap.fibers import ACTOR, METHOD, OPERATION, PARTS, RESULT, SEQ, VERSION, WAITING, outcomes
 from vat.heap.heap import Heap
@@ -148,15 +148,13 @@ class Rerun:
         draft = CrankDraft(recorded.uid, recorded.seq, Kind.CRANK, recorded.time)
         draft.crank = crank
         draft.operations = list(recorded.operations[:at])
-        crank._clear()
         crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
         crank.powers = self._powers
         self._replayed.draft, self._replayed.recorded = draft, recorded
-        crank.draft, crank.thread = draft, get_ident()
-        crank.previous, crank.asker = recorded.previous, asker
-        crank.seed = seed
-        crank.new_moment()
-        crank.at = (self._entry[ACTOR], self._entry[METHOD])
+        crank.progress = progress = Progress(draft, get_ident(), recorded.previous, asker)
+        progress.seed = seed
+        progress.new_moment()
+        progress.at = (self._entry[ACTOR], self._entry[METHOD])
         return draft
 
     def _run(self, heap: Heap, recorded: Recorded, at: int) -> None:
@@ -284,7 +282,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
     left: dict[Rerun, None] = {}
     heap: Heap | None = None
     here: Recorded | None = None
-    done, asker, seeds = 0, crank.asker, deque[tuple[int, bytes]]()
+    done, asker, seeds = 0, crank.progress.asker, deque[tuple[int, bytes]]()
     seed: bytes | None = None
     with crank.aside(), room():
         for seq, at, rerun, recorded in todo:

@@ -15,8 +15,8 @@ from typing import Any
 from dataspace import values
 from dataspace.values import MAX_DEPTH, NotAValue, Value
 from vat.crank.deliveries import Delivery
+from vat.crank.progress import HERE, OUTWARD
 from vat.crank.promises import Promises
-from vat.crank.transaction import HERE, OUTWARD
 from vat.crank.whole import whole
 from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
@@ -63,7 +63,7 @@ class Sending(Promises):
         if session is None and method not in UNIVERSAL:
             kept, named = self.arguments(self.known(to.actor, method), args, keywords)
             result = self.make("send")
-            self.queue.append(Delivery(to.actor, method, kept, named, (To.FOLLOW, result.id)))
+            self.progress.queue.append(Delivery(to.actor, method, kept, named, (To.FOLLOW, result.id)))
             return result
         target = Ref(session, to.actor)
         try:
@@ -94,7 +94,7 @@ class Sending(Promises):
         number = self.heap.count("message")
         message = mapped(said)
         self.note(Op.SENT, number, uid, message)
-        self.sent.append((number, uid, message))
+        self.progress.sent.append((number, uid, message))
 
     def resend(self, result: Sequence[Any]) -> None:
         _, to, method, args, keywords, promise = result
@@ -225,7 +225,7 @@ class Sending(Promises):
         number = self.heap.count("effect")
         id = bytes.fromhex(effect_id(self.powers.log_id, self.uid, self.record.seq, number))
         self.note(Op.WANTED, number, id, device, method, listed(args), mapped(keywords), listed(views), result)
-        self.wanted.append(number)
+        self.progress.wanted.append(number)
 
     def timer(self, seconds: float) -> Promise:
         """The promise of the effect that ends when so many seconds have passed since this crank began."""
@@ -281,6 +281,6 @@ class Sending(Promises):
             if number is None:
                 return None
             self.do(Op.ENDED, number)
-            self.cancelled.append(number)
+            self.progress.cancelled.append(number)
         self.settle(root, failure)
         return ()

@@ -15,7 +15,7 @@ from vat.crank.chain import Chain, Step
 from vat.crank.collecting import Locals, owed_by, unreached, worthwhile
 from vat.crank.crank import Crank
 from vat.crank.powers import Powers
-from vat.crank.transaction import CrankDraft
+from vat.crank.progress import CrankDraft
 from vat.crank.upgrading import NotUpgraded, break_fibers, outdated, upgrade_all
 from vat.errors import Reentered, Unpaid, gone
 from vat.heap.heap import Heap
@@ -41,7 +41,7 @@ class Upkeep(Chain):
     @property
     def busy(self) -> bool:
         """Whether a crank is running now."""
-        return self.crank.draft is not None
+        return self.crank.progress.draft is not None
 
     def close(self) -> None:
         """It leaves memory: the coroutines of its fibers end without effect."""
@@ -155,30 +155,29 @@ class Upkeep(Chain):
     # Sealing.
 
     def _begin(self, asker: Asker, *, silent: bool = False) -> CrankDraft:
-        crank = self.crank
-        crank.watched = self.waiters
-        return crank.begin(self.seq + 1, self.hash, asker, silent=silent)
+        return self.crank.begin(self.seq + 1, self.hash, asker, silent=silent, watched=self.waiters)
 
     def _seal(self) -> Step:
         crank, acked = self.crank, self.acked
+        progress = crank.progress
         if acked:
             crank.note(Op.ACKED, FrozenList(sorted(acked)))
         replies = []
         if self.waiters:
-            for promise, outcome in crank.settled:
+            for promise, outcome in progress.settled:
                 for reply in self.waiters.get(promise, ()):
                     replies.append((reply, self._outside(crank.leaving(outcome))))
         step = self._append(crank.record)
         acked.clear()
         if replies:
-            for promise, _ in crank.settled:
+            for promise, _ in progress.settled:
                 self.waiters.pop(promise, None)
-        step.sent = crank.sent
-        step.wanted = crank.wanted
-        step.cancelled = crank.cancelled
+        step.sent = progress.sent
+        step.wanted = progress.wanted
+        step.cancelled = progress.cancelled
         step.replies = replies
-        step.subscriptions = crank.subscriptions
-        step.failure = crank.failure
+        step.subscriptions = progress.subscriptions
+        step.failure = progress.failure
         crank.end()
         return step
 

@@ -17,7 +17,7 @@ from vat.crank.chain import Step, request_key
 from vat.crank.deliveries import Delivery
 from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
-from vat.crank.transaction import INWARD
+from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, Refused
 from vat.heap.entries import Effect, pending_outside
@@ -102,14 +102,14 @@ class Vat(Upkeep):
         args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
         crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
-        step = Step(None, failure=crank.failure)
+        step = Step(None, failure=crank.progress.failure)
         if isinstance(answer, Promise):
             self._let_wait(call, answer)
         else:
             outcome = self._outside(crank.leaving(answer))
             if call.reply is not None:
                 step.replies.append((call.reply, outcome))
-        lent = crank.lent
+        lent = crank.progress.lent
         crank.end()
         if lent:
             self._begin(call.asker).message = _said(call, args, keywords)
@@ -122,7 +122,7 @@ class Vat(Upkeep):
 
     def _answer(self) -> Outcome | Promise:
         """What the message's own delivery came to, by the end of the crank."""
-        answer = self.crank.answer
+        answer = self.crank.progress.answer
         assert answer is not None
         if isinstance(answer, Promise):
             return self.crank.outcome(answer) or answer
@@ -279,7 +279,7 @@ class Vat(Upkeep):
         # follows one comes to its end through it.
         waiting = [promise for promise, entry in heap.entries("promises") if pending_outside(entry)]
         crank.note(Op.DETACHED, self.seq + 1)
-        crank.subscriptions = True
+        crank.progress.subscriptions = True
         failure = crank.failed(Forked(f"this was asked by {self.id!r}'s parent before the fork; ask again from here"))
         crank.settle_and_run(dict.fromkeys(waiting, failure))
         return self._seal()

@@ -3,7 +3,7 @@
 The recursion limit, a lack of memory and Ctrl-C can come between any two steps of the runtime, and users' code may
 catch them. The heap then holds half of what was done, and the record says something else.
 
-The one rule: a delivery in which something was cut off fails, whatever users' code made of it (`Transaction.torn`).
+The one rule: a delivery in which something was cut off fails, whatever users' code made of it (`Progress.torn`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-
-class Tears(Protocol):
-    """Remembers by what something was cut off."""
-
-    torn: BaseException | None
+from vat.crank.progress import Progress
 
 
-T = TypeVar("T", bound=Tears)
+class Acts(Protocol):
+    """Has a crank in progress, which remembers by what something was cut off."""
+
+    progress: Progress
+
+
+T = TypeVar("T", bound=Acts)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -38,7 +40,7 @@ def whole(act: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]
             return act(self, *args, **keywords)
         except BaseException as error:
             if cuts_off(error):
-                self.torn = error
+                self.progress.torn = error
             raise
 
     return done

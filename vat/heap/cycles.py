@@ -28,6 +28,8 @@ def cycle(heap: Finds, goal: int, promise: int) -> str | None:
     """
     if promise == goal:
         return f"it is promise {goal}"
+    if not _next(heap.find, promise):  # most wait for the outside
+        return None
     came: dict[int, tuple[int, str]] = {goal: (0, "")}
     waiting = _waiting(heap.find, goal, came)
     for other in _awaited(heap.find, promise):
@@ -71,16 +73,18 @@ def _awaited(find: Callable[[str, int], Any], promise: int) -> Iterator[int]:
     """All that a promise may wait for, one at each step."""
     todo, seen = [promise], {promise}
     while todo:
-        entry = find("promises", todo.pop())
-        for other in () if entry is None else _next(find, entry):
+        for other in _next(find, todo.pop()):
             yield other
             if other not in seen:
                 seen.add(other)
                 todo.append(other)
 
 
-def _next(find: Callable[[str, int], Any], entry: Sequence[Any]) -> Sequence[int]:
+def _next(find: Callable[[str, int], Any], promise: int) -> Sequence[int]:
     """What a promise waits for itself."""
+    entry = find("promises", promise)
+    if entry is None:
+        return ()
     if entry[STATE] == PENDING and entry[SETTLER][0] == "fiber":
         fiber = find("fibers", entry[SETTLER][1])
         waits: Sequence[int] = () if fiber is None else fiber[WAITING][1:]

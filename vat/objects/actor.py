@@ -159,7 +159,7 @@ class Actor:
     @property
     def asker(self) -> _Asker:
         """Who sent the message of this crank: `by`, `via` and `request` (the request id or None)."""
-        asker: _Asker = self._crank.asker
+        asker: _Asker = self._crank.progress.asker
         return asker
 
     @property
