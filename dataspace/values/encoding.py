@@ -127,6 +127,10 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise BadEncoding("a number of more than 64 bits")
 
 
+_SHORT: Final = 512
+"""Items of a list that are believed without a look at the outline."""
+_ANY_EXT: Final = range(256)
+_DEEPEST: Final = 1024
 _SUSPECT: Final = CELLED | {msgpack.Timestamp}
 _KEYS: Final = frozenset({str})
 
@@ -212,22 +216,30 @@ def decode(
 ) -> Value:
     """The stored form of a value from its encoding in our own log, whose checksum was verified.
 
-    `ref`, `promise` and `tree` make what refers to actors, promises and trees. Raises `BadEncoding`.
+    `ref`, `promise` and `tree` make what refers to actors, promises and trees. Raises `BadEncoding`. Takes memory and
+    time in proportion to the length of `data`.
     """
+    hook = partial(_restore, ref, promise, tree)
     try:
-        value = msgpack.unpackb(
-            data,
-            list_hook=_seal_list,
-            object_hook=_seal_dict,
-            ext_hook=partial(_restore, ref, promise, tree),
-        )
+        value = _unpacked(data, hook, _SHORT)
+    except BadEncoding:
+        # msgpack makes room for all the items that a list announces: for many, they have to be there.
+        if len(data) <= _SHORT:
+            raise
+        check_outline(data, _ANY_EXT, _DEEPEST)
+        value = _unpacked(data, hook, len(data))
+    if type(value) is msgpack.Timestamp:
+        raise BadEncoding("an unknown ext type, -1")
+    return value
+
+
+def _unpacked(data: bytes, hook: Callable[[int, bytes], Any], longest: int) -> Value:
+    try:
+        return msgpack.unpackb(data, list_hook=_seal_list, object_hook=_seal_dict, ext_hook=hook, max_array_len=longest)
     except BadEncoding:
         raise
     except (ValueError, TypeError, IndexError, RecursionError) as error:
         raise BadEncoding(str(error) or type(error).__name__) from error
-    if type(value) is msgpack.Timestamp:
-        raise BadEncoding("an unknown ext type, -1")
-    return value
 
 
 def decode_strict(data: bytes, *, cells: bool = False, tree: Callable[[bytes], TreeRoot] | None = None) -> Value:
