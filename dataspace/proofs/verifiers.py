@@ -86,6 +86,8 @@ class Verifier:
                 text, "a verifier key is a name, an id of 8 hex digits and a key in base64, with a plus between"
             )
         name, id, encoded = parts
+        if not is_name(name):
+            raise BadKey(text, "a name is not empty, and has neither spaces nor a plus")
         key = strict_base64(encoded)
         if key is None or len(key) < 2:
             raise BadKey(text, "what stands after the second plus is not base64 as it is written")
