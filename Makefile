@@ -2,6 +2,7 @@
 #   make run      talk to a durable session in ./data (answers the lines of its standard input when that is no terminal)
 #   make test     all that a change must pass: format, lint, types, tests, doctests, examples
 #   make crash    the crash suites with every kill point and the long runs
+#   make fuzz     each decoder fed for SECONDS (60) with what a fuzzer finds
 #   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
 #   make format   bring the code into its format
 #   make docs     write into docs/ which tests show each invariant, and what each file is
@@ -11,10 +12,11 @@
 PYTHON ?= python3
 STORE ?= ./data
 WORKERS ?= auto
+SECONDS ?= 60
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test crash bench format docs clean
+.PHONY: run test crash fuzz bench format docs clean
 
 run: .venv/installed
 	@$(BIN)/keeve chat --store $(STORE)
@@ -27,6 +29,9 @@ test: .venv/installed-dev
 
 crash: .venv/installed-dev
 	KEEVE_CRASH=full $(PYTEST) -m crash -rP -n $(WORKERS) --maxprocesses 4
+
+fuzz: .venv/installed-fuzz
+	$(BIN)/python -m tests.fuzz_decoders $(SECONDS)
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.core
@@ -41,7 +46,7 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/fill_rooms.py
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .fuzz .mypy_cache .ruff_cache
 
 # The stamps: an installation is repeated only when pyproject.toml has changed. Nothing of it reads or writes the
 # standard streams of a conversation: input comes from /dev/null, what it says goes to the standard error.
@@ -60,3 +65,8 @@ clean:
 	@echo "Installing Keeve and its development tools into .venv ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null >&2
 	@touch .venv/installed $@
+
+.venv/installed-fuzz: .venv/installed-dev
+	@echo "Installing the fuzzer into .venv ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]' </dev/null >&2
+	@touch $@
