@@ -33,6 +33,7 @@ from dataspace.proofs.proofs import Receipt
 from keeve.entropy import Entropy
 from keeve.guard import guard
 from keeve.key_files import Signer, as_key
+from keeve.opening import opened_by_async_with
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings
@@ -49,7 +50,7 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-@asynccontextmanager
+@opened_by_async_with
 async def open_host(
     path: str | os.PathLike[str],
     *,
@@ -82,10 +83,10 @@ async def open_host(
     expect: a receipt or a checkpoint: the log has to have all that was seen in it.
     by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
-    Raises `NotAStore`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what the disk
-    refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not extend
-    what was signed before; these two with `expect` as well. At the end of the block everything that was accepted is
-    durable.
+    Raises `NotAStore`, `NoFolder`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what
+    the disk refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not
+    extend what was signed before; these two with `expect` as well. At the end of the block everything that was
+    accepted is durable.
     """
     folder = Path(path)
     guard(folder)

@@ -30,7 +30,7 @@ from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
 from dataspace.checkpoints.keys import WrongKey
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
-from dataspace.log.files import DiskFull, NotWritable, ReadFailed, SyncFailed, WriteFailed
+from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.store import (
     BodyErased,
     NotAStore,
@@ -56,6 +56,7 @@ from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
+from keeve.opening import NotAsync
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice
@@ -157,6 +158,7 @@ __all__ = [
     "NewerFormat",
     "NewerVersion",
     "NoCredential",
+    "NoFolder",
     "NoHost",
     "NoSuchActor",
     "NoSuchEffect",
@@ -168,6 +170,7 @@ __all__ = [
     "NotAStore",
     "NotAValue",
     "NotAssignable",
+    "NotAsync",
     "NotAwaitable",
     "NotCovered",
     "NotDeclared",

@@ -22,6 +22,7 @@ from dataspace.errors import KeeveError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL})
 
 
 class WriteFailed(KeeveError):
@@ -47,6 +48,17 @@ class NotWritable(WriteFailed):
     """This user may not write there, or nobody may."""
 
     advice = "this process may not write there; use a folder of its own, or only read the store (readonly=True)"
+
+
+class NoFolder(KeeveError):
+    """No folder can be made at that path: what is above it holds none."""
+
+    usage = True
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"no folder can be made at {path} ({reason}): name a place for the store that can hold one")
 
 
 class ReadFailed(KeeveError):
@@ -251,12 +263,14 @@ class Files:
             raise _refused(str(path), error) from error
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder where there is none. Durable when this returns."""
+        """Make a folder where there is none. Durable when this returns. Raises `NoFolder` or `WriteFailed`."""
         try:
             self._calls.mkdir(str(path), 0o700)
         except FileExistsError:
             return
         except OSError as error:
+            if error.errno in _NO_PLACE:
+                raise NoFolder(str(path), error.strerror) from error
             raise _refused(str(path), error) from error
         self.sync_folder(path.parent)
 

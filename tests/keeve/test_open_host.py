@@ -12,6 +12,7 @@ from actors.models import EchoModel
 from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve import Effect, Settings, effect, open_host
+from keeve.errors import NoFolder, NotAsync
 
 
 class Hangs:
@@ -87,3 +88,19 @@ async def test_a_second_host_of_one_process_is_told_that_the_first_one_is_here(s
         with pytest.raises(KeeveError, match="which is this one: another host in it has not been closed"):
             async with open_host(store_folder / "s"):
                 pass
+
+
+async def test_a_host_is_opened_by_async_with_and_says_so_otherwise(store_folder: Path) -> None:
+    said = r"`async with open_host\(...\) as host:`.*`with keeve.blocking.open_host"
+    with pytest.raises(NotAsync, match=said), open_host(store_folder / "s"):
+        pass
+    with pytest.raises(NotAsync):
+        await open_host(store_folder / "s")
+    assert not (store_folder / "s").exists()
+
+
+async def test_a_place_that_can_hold_no_folder_is_named(store_folder: Path) -> None:
+    (store_folder / "file").write_text("something else")
+    with pytest.raises(NoFolder, match=r"^no folder can be made at .*: name a place for the store"):
+        async with open_host(store_folder / "file" / "store"):
+            pass
