@@ -22,8 +22,9 @@
 
 from __future__ import annotations
 
-from keeve import _ours
+from keeve import _ours, starting
 
+starting.ends_at_once()
 _ours.check()
 
 from actors.approvals import Approvals

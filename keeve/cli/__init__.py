@@ -19,22 +19,25 @@ from traceback import format_exception
 from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
+from keeve import starting
 from keeve.cli import proving
 from keeve.cli.advice import advised
 from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
 from keeve.cli.streams import plug, unplug_output
 from keeve.cli.text import plain
+from keeve.cli.words import in_order
 from vat.devices.outcomes import alone
 
 __all__ = ["main", "proving", "run"]
 
-FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, 130, 141
+FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, starting.INTERRUPTED, 141
 DEBUG = "--debug"
 
 
 def main() -> None:
     """The `keeve` program."""
+    starting.has_started()
     heard = plug()
     _log_to_stderr(logging.DEBUG if DEBUG in sys.argv else logging.WARNING)
     code = run(sys.argv[1:]) if heard else _refuse("the standard output is closed: open it, or use /dev/null", FAILED)
@@ -53,7 +56,7 @@ def run(tokens: Sequence[str]) -> int:
     """Run a command line; gives its exit code. What there is to say is said on the standard streams."""
     try:
         console = plain_console(sys.stdout)
-        code = commands(list(tokens), console=console, exit_on_error=False, print_error=False)
+        code = commands(in_order(tokens), console=console, exit_on_error=False, print_error=False)
         return code if isinstance(code, int) else 0
     except CycloptsError as wrong:
         command = " ".join(["keeve", *(wrong.command_chain or ())])

@@ -13,7 +13,6 @@ from typing import Final
 COMMANDS: Final = (
     (r"look at those of host\.sessions\(\)", "keeve ls lists those that are there"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
-    (r"get it with host\.get\(.*\), or choose", "choose"),
     (
         r"is not a store: there is nothing in it (yet|to read); name a store, or an empty or new folder",
         "has no store in it yet: keeve chat makes one, and --store names another folder",

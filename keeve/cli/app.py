@@ -16,6 +16,7 @@ import trio
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from keeve.cli.again import DEFAULT
 from keeve.cli.chat import chat as hold_conversation
 from keeve.cli.delete import delete_session
 from keeve.cli.doctor import doctor as examine
@@ -27,9 +28,6 @@ from keeve.cli.reading import reading
 from keeve.cli.sessions import list_sessions, show_session
 from keeve.cli.verify import verify as check_all
 
-DEFAULT = Path("data")
-"""The store when nobody names one."""
-
 
 def _version() -> str:
     try:
@@ -40,7 +38,9 @@ def _version() -> str:
 
 app = App(
     name="keeve",
-    help="Conversations that survive: talk to them, look at them, look after their store.",
+    help="""Conversations that survive: talk to them, look at them, look after their store.
+
+Every command takes `--store PATH`, `--json` and `--debug`, before it or behind it. Its `--help` has an example.""",
     version=_version,
     help_format="markdown",
     result_action="return_value",
@@ -118,7 +118,7 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
-    return hold_conversation(common.store, common.output, session, os.environ, default=DEFAULT, actors=common.own)
+    return hold_conversation(common.store, common.output, session, os.environ, actors=common.own)
 
 
 @app.command

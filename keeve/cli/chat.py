@@ -9,23 +9,21 @@ The one rule: this is a client like any other. What it shows is what the session
 from __future__ import annotations
 
 import secrets
-import shlex
-import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from actors.models import ChosenModel, model_from_environment
 from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
+from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
 from keeve.cli.faces import face
 from keeve.cli.output import Output
@@ -41,6 +39,11 @@ from vat.errors import Failed
 from vat.host.engine import Settings
 from vat.host.host import SESSION_ID, BadSessionId, EffectStatus
 
+NOTHING_SAID: Final = (
+    "nothing was said: run this at a terminal, or give it what is to be said, a line for each turn: "
+    "printf 'hello\\n' | keeve chat s1"
+)
+
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
 
@@ -51,7 +54,6 @@ def chat(
     id: str | None,
     environ: Mapping[str, str],
     *,
-    default: Path,
     actors: Sequence[str] = (),
 ) -> int:
     """Hold a conversation with session `id`, which is made if it is not there; with a new one if it is None.
@@ -64,45 +66,35 @@ def chat(
         raise BadSessionId(id)
     model = model_from_environment(environ)
     own = named_types(actors)
-    with blocking.open_host(
-        folder,
-        actors=own,
-        devices={"model": model.device},
-        vault=Vault(model.credentials),
-        unknown="hold",
-        settings=Settings(takes_up="asked"),
-        via="cli",
-    ) as host:
+    with (
+        closing(Bell()) as bell,
+        blocking.open_host(
+            folder,
+            actors=own,
+            devices={"model": model.device},
+            vault=Vault(model.credentials),
+            unknown="hold",
+            settings=Settings(takes_up="asked"),
+            via="cli",
+        ) as host,
+    ):
         if id is not None:
             must_talk(host, id, own)
-        talk = Conversation(host, output, id, model)
+        talk = Conversation(host, output, id, model, bell)
         try:
             if not at_a_terminal():
                 return talk.line_by_line()
             with Keyboard() as keys:
                 return talk.at_the_prompt(keys)
         finally:
-            talk.close()
             if talk.id is not None:
-                output.note(f"resume it with: {_again(talk.id, folder, default)}")
-
-
-def _again(id: str, folder: Path, default: Path) -> str:
-    """The command that goes on with a session: as this one was started."""
-    program = sys.argv[0]
-    found = shutil.which("keeve")
-    if Path(program).name != "keeve" or (found is not None and Path(found).resolve() == Path(program).resolve()):
-        program = "keeve"
-    command = [program, "chat", *(["--"] if id.startswith("-") else []), id]
-    if folder != default:
-        command[2:2] = ["--store", str(folder)]
-    return shlex.join(command)
+                output.note(f"resume it with: {chat_with(talk.id, folder, actors)}")
 
 
 class Conversation:
     """One session, talked to. It is made when the first thing is said, so that nothing is left if nothing is."""
 
-    def __init__(self, host: blocking.Host, output: Output, id: str | None, model: ChosenModel) -> None:
+    def __init__(self, host: blocking.Host, output: Output, id: str | None, model: ChosenModel, bell: Bell) -> None:
         self._host = host
         self._output = output
         self._wanted = id
@@ -116,7 +108,7 @@ class Conversation:
         """What was typed while a turn ran: the line, the id of its request, and its answer to come."""
         self._keys: Keyboard | None = None
         """Where somebody may type while a turn runs."""
-        self._bell = Bell()
+        self._bell = bell
         self._stream: Stream | None = None
         """What the model tells, where a terminal shows it; once there is a session."""
         self._left = False
@@ -132,10 +124,6 @@ class Conversation:
         if id is not None:
             with suppress(NoSuchSession):
                 self._begin(host.get(id), id)
-
-    def close(self) -> None:
-        """Show no more."""
-        self._bell.close()
 
     # Two ways to talk.
 
@@ -170,15 +158,19 @@ class Conversation:
     def line_by_line(self) -> int:
         """Answer the lines of the standard input; the first turn that fails ends it."""
         self._earlier()
+        said = bool(self._open)
         try:
             self._go_on()
             for line in piped():
+                said = True
                 if self._open:
                     self._go_on(let_go=True)
                 self._show(line)
         except KeyboardInterrupt:
             self._interrupt()
             return 130
+        if not said:
+            self._output.note(NOTHING_SAID)
         return 0
 
     def _seen_to(self, what: Callable[[], None]) -> None:

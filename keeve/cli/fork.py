@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dataspace.errors import KeeveError
+from keeve.cli.again import chat_with
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.turns import turns_of
+from vat.host.host import IdInUse
 from vat.host.outside import place
 
 
@@ -35,12 +37,23 @@ class TwoPlaces(KeeveError, ValueError):
         super().__init__("a fork has one place: give either --at (a seq) or --turn (which turn is its last one)")
 
 
+class IdTaken(IdInUse):
+    """A session has the id of `--into` already; says how to talk to that one."""
+
+    def __init__(self, id: str, folder: Path) -> None:
+        super().__init__(id)
+        self.args = (
+            f"there is a session {id!r} already: talk to it with `{chat_with(id, folder)}`, or choose another id, or "
+            "none, with --into",
+        )
+
+
 async def fork_session(
     folder: Path, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, actors: Sequence[str]
 ) -> None:
     """Fork a session at a seq (its head), or after a turn.
 
-    Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, `NoSuchTurn`, `TwoPlaces`, `IdInUse`, `StoreOwned`.
+    Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, `NoSuchTurn`, `TwoPlaces`, `IdTaken`, `StoreOwned`.
     """
     if at is not None and turn is not None:
         raise TwoPlaces
@@ -50,7 +63,10 @@ async def fork_session(
             at = _end_of(store, id, turn)
     async with owning(folder, actors) as host:
         parent = await host.get(id)
-        uid, _ = place(await parent.fork(at=at, into=into))
+        try:
+            uid, _ = place(await parent.fork(at=at, into=into))
+        except IdInUse as error:
+            raise IdTaken(error.id, folder) from error
     with reading(folder) as store:
         row = store.catalog.by_uid(uid)
         assert row is not None

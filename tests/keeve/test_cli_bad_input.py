@@ -75,6 +75,7 @@ def test_an_id_in_use_is_refused(store: Path) -> None:
     keeve("chat", "s2", "--store", store, input="hello\n")
     before = contents(store)
     refused(keeve("fork", "s1", "--into", "s2", "--store", store), 2, "there is a session 's2' already", "another id")
+    refused(keeve("fork", "s1", "--into", "s2", "--store", store), 2, f"`keeve chat --store {store} s2`")
     assert contents(store) == before
 
 
@@ -342,7 +343,6 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     told = [
         keeve("show", "nobody", "--store", store),
         keeve("resolve", "abc", "--value", "1", "--store", store),
-        keeve("fork", "s1", "--into", "s1", "--store", store),
         keeve("ls", "--store", nothing),
         keeve("delete", "s1", "--store", nothing),
         keeve("delete", "c1", "--store", waiting, "--actors", "tests.cli_worlds:Caller"),

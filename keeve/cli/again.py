@@ -1,0 +1,27 @@
+"""The command that goes on with a session: what is said on the way out, and to whom an id is refused.
+
+The one rule: typed as it is told, in the same folder and environment, it finds that session.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DEFAULT = Path("data")
+"""The store when nobody names one."""
+
+
+def chat_with(id: str, folder: Path, actors: Sequence[str] = ()) -> str:
+    """`keeve chat ...` for a session of the store in `folder`; `actors` are those that this command was given."""
+    program = sys.argv[0]
+    found = shutil.which("keeve")
+    if Path(program).name != "keeve" or (found is not None and Path(found).resolve() == Path(program).resolve()):
+        program = "keeve"
+    store = [] if folder == DEFAULT else ["--store", str(folder)]
+    types = [] if "KEEVE_ACTORS" in os.environ else [word for named in actors for word in ("--actors", named)]
+    return shlex.join([program, "chat", *store, *types, *(["--"] if id.startswith("-") else []), id])

@@ -1,0 +1,47 @@
+"""Ctrl-C while the program `keeve` starts: it ends with 130, and says nothing.
+
+To import everything takes a moment, in which Python would answer Ctrl-C with a traceback. `keeve.cli.main` has it be
+a `KeyboardInterrupt` again.
+
+The one rule: a program that only imports `keeve` keeps its own Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from itertools import pairwise
+
+INTERRUPTED = 130
+
+
+def ends_at_once() -> None:
+    """Have Ctrl-C end this process at once, if it is the program `keeve` and nobody has said otherwise."""
+    if is_the_program(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def has_started() -> None:
+    """From here on Ctrl-C is a `KeyboardInterrupt`."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def is_the_program(argv: list[str], given: list[str]) -> bool:
+    """Whether these are the words of `keeve` or `python -m keeve`; `given` are those that Python itself was given.
+
+    >>> is_the_program(["/usr/bin/keeve", "ls"], ["python3", "/usr/bin/keeve", "ls"])
+    True
+    >>> is_the_program(["-m", "ls"], ["python3", "-m", "keeve", "ls"])
+    True
+    >>> is_the_program(["keeve.py"], ["python3", "keeve.py"]) or is_the_program(["-m"], ["python3", "-m", "shop"])
+    False
+    """
+    if argv[:1] == ["-m"]:
+        return any(pair == ("-m", "keeve") for pair in pairwise(given))
+    return bool(argv) and os.path.basename(argv[0]) == "keeve"
+
+
+def _end(*_: object) -> None:
+    os._exit(INTERRUPTED)
