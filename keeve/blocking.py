@@ -29,8 +29,9 @@ from vat.errors import NotAssignable, no_such_method
 from vat.host.host import EVERY_REF, EffectStatus, Receipted
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, place
+from vat.host.reports import Report
 from vat.host.resolving import ABSENT
-from vat.host.verifying import Progress, Report, silent
+from vat.host.verifying import Expected, Progress, silent
 from vat.host.watching import Piece
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
@@ -231,7 +232,7 @@ class Host:
         return Reader(self._thread, self._host.reader())
 
     def verify(
-        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: str | bytes | Receipt | None = None
+        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None
     ) -> Report:
         """Look at all that the store holds. `progress` is called in the host's thread."""
         return self._thread.do(self._host.verify, progress, keys=keys, expect=expect)

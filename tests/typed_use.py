@@ -10,7 +10,7 @@ from dataspace.observe.observation import Observation
 from keeve import CaughtUp, EffectStatus, Event, Host, HostRef, Session, SessionRow, Snapshot, blocking, open_host
 from vat.host.observers import Observer
 from vat.host.outside import Member
-from vat.host.verifying import Report
+from vat.host.reports import Report
 
 
 async def with_trio() -> None:

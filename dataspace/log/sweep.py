@@ -54,7 +54,7 @@ class Born(NamedTuple):
     """The first record of a fork: how many records were read before it, where it lies, its seq, and the hash of its
     parent's record before that."""
 
-    index: int
+    nth: int
     segment: int
     offset: int
     seq: int
@@ -195,7 +195,7 @@ class Sweep:
         self.records += len(leaves)
         self.cells += all_cells
         self.pages += pages
-        return after
+        return int(after)
 
 
 class _Contents:

@@ -121,6 +121,8 @@ class Verification:
         self._verdict: Verdict | None = None
         self._told: tuple[int, int] | None = None
         self._gaps = False
+        self._followed = 0
+        self._strays = False
 
     @property
     def verdict(self) -> Verdict:
@@ -134,6 +136,16 @@ class Verification:
             evidence = attrs.evolve(self._evidence, start=start, heads=self._trail.heads.get)
             self._verdict = judge(self._segments, evidence)
         return self._verdict
+
+    @property
+    def followed(self) -> int:
+        """The position up to which every record is there, and follows the one before it."""
+        return self._followed
+
+    @property
+    def end(self) -> int:
+        """The position of the last record that was met, or named by a commit."""
+        return self._trail.position
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong, in order; what recovery says of the log as a whole comes first."""
@@ -213,6 +225,8 @@ class Verification:
         return reached
 
     def _reached(self, segment: int, offset: int) -> None:
+        if not self._gaps and not self._strays:
+            self._followed = self._trail.position
         if self._verdict is None:
             trail = self._trail
             self._right = Mark(segment, offset, trail.position, trail.hash, trail.commit)
@@ -241,6 +255,7 @@ class Verification:
         wrong = {each.offset for each in wrong_bodies(data, batch)}
         follows = batch.commit.previous == before.commit
         altered = not self._gaps
+        self._strays = self._strays or bool(misfits) or not follows
         if misfits or wrong or not follows:
             yield from self._judged(altered and not wrong)
             if self._over(number, batch.start):
@@ -342,7 +357,7 @@ class Verification:
             if leaf in wanted:
                 met.setdefault((leaf, seq), index)
         for fork in self._forks:
-            if met.get((leaf_hash(fork.previous), fork.seq - 1), fork.index) < fork.index:
+            if met.get((leaf_hash(fork.previous), fork.seq - 1), fork.nth) < fork.nth:
                 continue
             uid, parent = self._born(fork)
             if parent in self._trail.heads and self.verdict.outcome.writable:

@@ -321,12 +321,13 @@ def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Own
 def verify(
     *,
     key: Annotated[list[str] | None, Parameter(negative="")] = None,
-    expect: str | None = None,
+    expect: Annotated[list[str] | None, Parameter(negative="")] = None,
     common: Options = OPTIONS,
 ) -> int:
     """Check everything: frames, chains and checkpoints, snapshots against the log, the catalog against the log.
 
-    Ends with 1 when something is not as it was written. Changes nothing.
+    Says two things: whether what is there is what was written, and whether all is there that was seen from outside.
+    Ends with 1 when something is wrong. Changes nothing.
 
     ```
     keeve verify
@@ -336,11 +337,12 @@ def verify(
     Parameters
     ----------
     key
-        A verifier key that the log has to have signed with, or a file of them; may be given several times.
+        A verifier key that the log has to have signed with, one of a witness, or a file of them; may be given several
+        times.
     expect
-        The file of a receipt or a checkpoint: the log has to have all that was seen in it.
+        The file of a receipt or a checkpoint: the log has to have all that was seen in it; may be given several times.
     """
-    return check_all(common.store, common.output, key or [], expect)
+    return check_all(common.store, common.output, key or [], expect or [])
 
 
 @app.command

@@ -1,4 +1,4 @@
-"""`keeve verify`: is everything in a store what was written?
+"""`keeve verify`: is everything in a store what was written, and is everything there that was seen?
 
 The looking is done by `vat.host.verifying`, as `Host.verify` does it; here it is told.
 
@@ -9,35 +9,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from keeve.cli.output import Output
 from keeve.cli.proofs import key_texts, read
 from keeve.cli.reading import reading
-from keeve.cli.text import counted, size
-from vat.host.verifying import Look, Trouble, verify_at_once
+from keeve.cli.text import counted, local_time, size
+from vat.host.reports import Look, Report, Touched, Trouble
+from vat.host.verifying import verify_at_once
 
-_DONE = {"log": "record", "snapshots": "session", "catalog": "question"}
+_GOOD = {"sound": "green", "proved": "green", "not known": "", "not looked at": "yellow"}
 
 
-def verify(folder: Path, output: Output, keys: Sequence[str], expect: str | None) -> int:
+def verify(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[str]) -> int:
     """Tell what is wrong with a store. Gives 1 when something is. Raises `NotAStore` or `NewerFormat`.
 
-    `keys` are verifier keys that the log has to have signed with, or files of them; `expect` is the file of what
-    somebody has seen of it.
+    `keys` are verifier keys that the log has to have signed with (and those of witnesses), or files of them; `expect`
+    are the files of what somebody has seen of it.
     """
-    known, seen = key_texts(keys), None if expect is None else read(expect)
+    known, seen = key_texts(keys), [read(file) for file in expect]
 
-    def progress(look: Look, done: int) -> None:
-        output.passing(f"{look}: {counted(done, _DONE[look])}")
+    def progress(look: Look, done: int, total: int) -> None:
+        output.passing(f"{look}: {_far(look, done, total)}")
 
     with reading(folder) as store:
         report = verify_at_once(store.store, store.catalog, progress, keys=known, expect=seen)
     output.passing("")
     if output.as_json:
-        output.document({"sound": report.sound, **attrs.asdict(report)})
-        return 0 if report.sound else 1
+        output.document(document(report))
+    else:
+        _tell(report, output)
+    return 0 if report.sound else 1
+
+
+def document(report: Report) -> dict[str, Any]:
+    """A report as it is given in JSON: `docs/verification.md` says what is in it."""
+    return {"format": 1, "sound": report.sound, **attrs.asdict(report)}
+
+
+def _far(look: Look, done: int, total: int) -> str:
+    if look == "log":
+        return f"{size(done)} of {size(total)} ({100 * done // max(total, 1)} %)"
+    if look == "snapshots":
+        return f"session {done + 1} of {total}"
+    return counted(done, "question")
+
+
+def _tell(report: Report, output: Output) -> None:
     for trouble in report.troubles:
         output.say(_line(trouble), "dim" if trouble.harmless else "red")
     counts = report.counts
@@ -47,7 +67,18 @@ def verify(folder: Path, output: Output, keys: Sequence[str], expect: str | None
         f"{counted(report.snapshots, 'snapshot')} of {counted(report.sessions, 'session')}"
         + (f", {counted(counts.checkpoints, 'checkpoint')}" if counts.checkpoints else "")
     )
-    return 0 if report.sound else 1
+    integrity, complete = report.integrity, report.completeness
+    output.say(f"integrity: {integrity.verdict} ({integrity.what})", _GOOD.get(integrity.verdict, "red"))
+    for touched in integrity.sessions:
+        output.say(f"  {_touched(touched)}", "red")
+    output.say(f"completeness: {complete.verdict} ({complete.what})", _GOOD.get(complete.verdict, "red"))
+    for each in complete.testimonies:
+        when = "" if each.time is None else f", {local_time(each.time * 1_000_000)}"
+        output.say(f"  {each.said}{when}: {each.size} records: {each.outcome}{each.what and f' ({each.what})'}")
+
+
+def _touched(touched: Touched) -> str:
+    return f"session {touched.session}" + ("" if touched.seq is None else f" from seq {touched.seq} on")
 
 
 def _line(trouble: Trouble) -> str:

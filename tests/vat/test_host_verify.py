@@ -126,7 +126,7 @@ async def test_a_host_goes_on_serving_while_it_verifies(either: World, monkeypat
         told: list[str] = []
         turns: list[int] = []
 
-        def progress(look: str, done: int) -> None:
+        def progress(look: str, done: int, total: int) -> None:
             assert threading.current_thread() is here
             told.append(look)
 
@@ -150,7 +150,7 @@ async def test_a_verification_can_be_given_up(either: World) -> None:
     await fill(either)
     async with either.host() as host:
         with trio.CancelScope() as scope:
-            await host.verify(lambda look, done: scope.cancel())
+            await host.verify(lambda look, done, total: scope.cancel())
         assert scope.cancelled_caught
         assert (await host.verify()).sound
 
@@ -180,4 +180,4 @@ async def test_a_host_and_the_command_line_find_the_same(tmp_path: Path, harm: b
         report = await host.verify()
     assert [trouble.harmless for trouble in report.troubles] == [True] * bool(harm)
     assert report.sound
-    assert said == json.loads(json.dumps({"sound": True, **attrs.asdict(report)}))
+    assert said == json.loads(json.dumps({"format": 1, "sound": True, **attrs.asdict(report)}))

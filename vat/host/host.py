@@ -29,9 +29,10 @@ from vat.host.engine import Engine
 from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.proving import Proving, Receipted
+from vat.host.reports import Report
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
-from vat.host.verifying import Progress, Report, silent, verify
+from vat.host.verifying import Expected, Progress, silent, verify
 from vat.host.watching import Piece, Watch
 from vat.objects.actor import Actor
 
@@ -213,13 +214,14 @@ class Host:
         return self._engine.dataspace.narrow()
 
     async def verify(
-        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: str | bytes | Receipt | None = None
+        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None
     ) -> Report:
         """Look at all that the store holds: the log, its checkpoints; snapshots and catalog against the log.
 
-        `keys` are verifier keys that the log has to have signed with; `expect` is a receipt or a checkpoint of it.
-        The host goes on serving. `progress(look, done)` is told how far it is: records of the `"log"`, sessions for
-        the `"snapshots"`, questions for the `"catalog"`. Costs about 100 µs for each record, in another thread.
+        `keys` are verifier keys that the log has to have signed with, and those of witnesses; `expect` is a receipt or
+        a checkpoint of it, or several. The host goes on serving. `progress(look, done, total)` is told how far it is:
+        bytes of the `"log"`, sessions for the `"snapshots"`, questions for the `"catalog"` (whose total, 0, nobody
+        knows). Costs about 100 µs for each record, in another thread.
         """
         await self._engine.commits.writer.drain()
         engine = self._engine

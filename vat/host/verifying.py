@@ -1,7 +1,8 @@
-"""Verifying: is everything in a store what was written?
+"""Verifying: is everything in a store what was written, and is everything there that was seen?
 
-Three looks, each held against what comes before it: frames, bodies, cells and chains of the log; the snapshots
-against the records; the catalog against the log. What is wrong is told as data, and nothing is put right.
+Three looks, each held against what comes before it: frames, bodies, cells and chains of the log; the snapshots, and
+the heap at each session's head, against the records; the catalog against the log. What is wrong is told as data, and
+nothing is put right.
 
 The one rule: it reads what is durable, and changes nothing.
 """
@@ -9,66 +10,38 @@ The one rule: it reads what is durable, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import trio
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.checking import Right, check_catalog
-from dataspace.checkpoints.checking import Notes, signatures
+from dataspace.checkpoints.checking import Held, Notes, Testimony, signatures, witnesses_of
+from dataspace.checkpoints.keys import origin_of
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
-from dataspace.log.verdicts import Outcome
-from dataspace.log.verify import Counts, Verification
-from dataspace.proofs.proofs import Receipt
+from dataspace.log.verdicts import Evidence, Outcome
+from dataspace.log.verify import Counts, Finding, Verification
+from dataspace.proofs.merkle import leaf_hash
+from dataspace.proofs.notes import BadNote
+from dataspace.proofs.proofs import BadReceipt, Receipt
 from dataspace.records import STORE_UID, content_digest, split_digests
 from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding
 from vat.heap.checking import check_snapshots
 from vat.heap.restore import Lineage
+from vat.host.reports import Completeness, Integrity, Look, Nature, Report, Trouble
 
-Look: TypeAlias = Literal["log", "snapshots", "catalog"]
-Expected: TypeAlias = "str | bytes | Receipt | None"
-"""What somebody has seen of the log: a receipt, or a checkpoint."""
-Progress: TypeAlias = Callable[[Look, int], None]
-"""Told how far it is: which look, and how many records, sessions or questions it has done."""
-
-_OFTEN = 256
-"""Records between two words about how far it is."""
-
-
-@attrs.frozen
-class Trouble:
-    """Something that is not as it must be: which look found it, what, and where, as far as that can be said.
-
-    `session` is an id (of a session that nobody knows, the uid in hex), `place` names a segment and an offset.
-    `harmless`: an opening puts it right, and nothing is lost.
-    """
-
-    look: Look
-    what: str
-    session: str | None = None
-    seq: int | None = None
-    place: str | None = None
-    harmless: bool = False
-
-
-@attrs.frozen
-class Report:
-    """What was looked at, and what was found."""
-
-    counts: Counts
-    sessions: int
-    snapshots: int
-    troubles: tuple[Trouble, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong, or nothing but what is harmless."""
-        return all(trouble.harmless for trouble in self.troubles)
+Seen: TypeAlias = "str | bytes | Receipt"
+"""A receipt, or a checkpoint."""
+Expected: TypeAlias = "Seen | Sequence[Seen] | None"
+"""What somebody has seen of the log: one, several, or nothing."""
+Progress: TypeAlias = Callable[[Look, int, int], None]
+"""Told how far it is: which look, how much it has done, and how much there is to do (0: nobody knows). That is bytes of
+the log, sessions for the snapshots, questions for the catalog."""
 
 
 @attrs.define
@@ -77,6 +50,9 @@ class _Looked:
 
     counts: Counts
     troubles: list[Trouble]
+    testimonies: list[Testimony]
+    end: int = 0
+    own: int = 0
     sessions: int = 0
     snapshots: int = 0
     right: Right | None = None
@@ -86,10 +62,11 @@ class _Looked:
         if self.right is not None:
             names = self.right.catalog
             troubles = [attrs.evolve(each, session=_name(names, each.session)) for each in troubles]
-        return Report(self.counts, self.sessions, self.snapshots, tuple(troubles))
+        complete = Completeness.of(self.testimonies, self.end, self.own)
+        return Report(Integrity.of(troubles), complete, self.counts, self.sessions, self.snapshots, tuple(troubles))
 
 
-def silent(look: Look, done: int) -> None:
+def silent(look: Look, done: int, total: int) -> None:
     """Tells nobody."""
 
 
@@ -103,14 +80,15 @@ def verify_at_once(
 ) -> Report:
     """Look at all of a store that nobody writes to in this process.
 
-    `keys` are verifier keys that the log has to have signed with, `expect` is what somebody has seen of it.
-    Costs about 100 µs for each record, and memory for the largest session's heap and the catalog of the log.
+    `keys` are verifier keys that the log has to have signed with (and those of witnesses), `expect` is what somebody
+    has seen of it. Costs about 100 µs for each record, most of it for the heaps, and memory for the largest session's
+    heap and the catalog of the log. Raises `BadKey`.
     """
     looked = _first_looks(store, progress, keys, expect)
     if looked.right is not None:
         try:
             for done, step in enumerate(_last_look(catalog, looked.right)):
-                progress("catalog", done)
+                progress("catalog", done, 0)
                 looked.troubles += step
             return looked.report()
         finally:
@@ -131,14 +109,14 @@ async def verify(
     That is looked at between other tasks, a session at a time. `progress` is called in the event loop.
     """
 
-    def heard(look: Look, done: int) -> None:
-        trio.from_thread.run_sync(progress, look, done)
+    def heard(look: Look, done: int, total: int) -> None:
+        trio.from_thread.run_sync(progress, look, done, total)
 
     looked = await trio.to_thread.run_sync(_first_looks, store, heard, keys, expect)
     if looked.right is not None:
         try:
             for done, step in enumerate(_last_look(catalog, looked.right)):
-                progress("catalog", done)
+                progress("catalog", done, 0)
                 looked.troubles += step
                 await trio.lowlevel.checkpoint()
             return looked.report()
@@ -148,12 +126,24 @@ async def verify(
 
 
 def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: Expected) -> _Looked:
-    """The log, its signatures, and the snapshots in it."""
+    """The log, its signatures, what was seen of it, and the snapshots in it."""
+    witnesses = witnesses_of(keys)
+    seen: Sequence[Seen] = () if expect is None else [expect] if isinstance(expect, str | bytes | Receipt) else expect
     troubles: list[Trouble] = []
     notes = Notes()
-    frames = _frames(store, troubles, progress, notes) if isinstance(store, SegmentStore) else _bodies(store, troubles)
-    looked = _Looked(frames, troubles)
+    if isinstance(store, SegmentStore):
+        looked, upto = _frames(store, troubles, progress, notes)
+    else:
+        looked, upto = _bodies(store, troubles, notes)
+    held = Held(origin_of(store.log_id), notes.tree, upto, looked.end)
+    for each in seen:
+        try:
+            looked.testimonies.append(held.testimony(each))
+        except (BadNote, BadReceipt) as error:
+            troubles.append(Trouble("log", str(error), nature="unread"))
+    looked.testimonies += held.cosignatures(notes.sound, witnesses)
     if store.fault is not None and not isinstance(store.fault, StoreFailed):
+        troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
         return looked  # its records cannot be told apart: there is nothing to hold the rest against
     try:
         right = Right(store)
@@ -162,7 +152,11 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
             troubles.append(Trouble("log", str(error)))
         return looked
     try:
-        troubles += [Trouble("log", what) for what in signatures(store, right.catalog, notes.sound, keys, expect)]
+        told = [
+            Trouble("log", what, nature=nature)
+            for what, nature in signatures(store, right.catalog, notes.sound, keys, seen)
+        ]
+        troubles += [each for each in told if each not in troubles]
         _snapshots(store, right.catalog, looked, progress)
     except BaseException:
         right.catalog.close()
@@ -171,38 +165,55 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
     return looked
 
 
-def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> Counts:
-    told = 0
+def _against(testimony: Testimony) -> Trouble:
+    nature: Nature = "missing" if testimony.outcome == "missing" else "altered"
+    return Trouble("log", f"{testimony.said} of {testimony.size} records was given: {testimony.what}", nature=nature)
 
-    def heard(counts: Counts) -> None:
-        nonlocal told
-        if counts.records >= told + _OFTEN:
-            told = counts.records
-            progress("log", told)
 
+def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> tuple[_Looked, int]:
+    """The log of a store that has frames; and up to which position it could be followed."""
     with store.still() as (segments, evidence):
-        check = Verification(segments, evidence, tree=notes.tree, note=notes.note, progress=heard)
-        troubles += [
-            Trouble(
-                "log",
-                found.what,
-                None if found.uid in (None, STORE_UID) else found.uid.hex(),
-                found.seq or None,
-                f"segment {found.segment}, offset {found.offset}",
-                found.outcome is Outcome.TORN,
-            )
-            for found in check.findings()
-        ]
-        return check.counts
+        total = sum(len(segment.data) for segment in segments)
+        check = Verification(
+            segments,
+            evidence,
+            tree=notes.tree,
+            note=notes.note,
+            progress=lambda counts: progress("log", counts.bytes, total),
+        )
+        troubles += map(_trouble, check.findings())
+        looked = _Looked(check.counts, troubles, [], check.end, _published(evidence))
+        return looked, check.followed
 
 
-def _bodies(store: Store, troubles: list[Trouble]) -> Counts:
+def _published(evidence: Evidence) -> int:
+    return max((head.position for head in evidence.seen), default=0)
+
+
+_NATURES: dict[Outcome, Nature] = {Outcome.TRUNCATED: "missing", Outcome.TAMPERED: "altered", Outcome.NEWER: "unread"}
+
+
+def _trouble(found: Finding) -> Trouble:
+    return Trouble(
+        "log",
+        found.what,
+        None if found.uid in (None, STORE_UID) else found.uid.hex(),
+        found.seq or None,
+        f"segment {found.segment}, offset {found.offset}",
+        found.outcome is Outcome.TORN,
+        "altered" if found.altered else _NATURES.get(found.outcome, "damaged"),
+    )
+
+
+def _bodies(store: Store, troubles: list[Trouble], notes: Notes) -> tuple[_Looked, int]:
     """The records of a store that has no frames."""
     counts = Counts()
     for stored in store.scan():
         counts.records += 1
-        troubles += [Trouble("log", what, stored.header.uid.hex(), stored.header.seq) for what in _content(stored)]
-    return counts
+        notes.tree.append(leaf_hash(stored.header.hash))
+        uid, seq = stored.header.uid.hex(), stored.header.seq
+        troubles += [Trouble("log", what, uid, seq, nature="altered") for what in _content(stored)]
+    return _Looked(counts, troubles, [], counts.records), counts.records
 
 
 def _content(stored: Stored) -> Iterator[str]:
@@ -225,9 +236,14 @@ def _content(stored: Stored) -> Iterator[str]:
 
 def _snapshots(store: Store, catalog: Catalog, looked: _Looked, progress: Progress) -> None:
     after = ""
+    total = 0
+    while page := catalog.sessions(after=after, limit=500):
+        total += len(page)
+        after = page[-1].id
+    after = ""
     while page := catalog.sessions(after=after, limit=100):
         for row in page:
-            progress("snapshots", looked.sessions)
+            progress("snapshots", looked.sessions, total)
             looked.sessions += 1
             looked.snapshots += len(catalog.snapshots(row.uid))
             lineage = Lineage(row.uid, catalog, store.read)
@@ -241,9 +257,9 @@ def _last_look(catalog: Catalog, right: Right) -> Iterator[list[Trouble]]:
     """The catalog."""
     try:
         for step in check_catalog(catalog, right):
-            yield [Trouble("catalog", what) for what in step]
+            yield [Trouble("catalog", what, nature="derived") for what in step]
     except KeeveError as error:
-        yield [Trouble("catalog", str(error))]
+        yield [Trouble("catalog", str(error), nature="derived")]
 
 
 def _name(catalog: Catalog, session: str | None) -> str | None:

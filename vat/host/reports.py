@@ -1,0 +1,136 @@
+"""What verifying a store comes to: two verdicts, what was looked at, and what is wrong, as data.
+
+*Integrity* says whether what is there is what was written. *Completeness* says whether all is there that somebody
+outside of the store has seen: nothing inside of a folder can know of what was cut off its end, or that the whole folder
+is an older copy.
+
+The one rule: no verdict says more than was looked at, and each names what it stands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from dataspace.checkpoints.checking import Testimony
+from dataspace.log.verify import Counts
+
+Look: TypeAlias = Literal["log", "snapshots", "catalog"]
+Nature: TypeAlias = Literal["altered", "damaged", "missing", "derived", "unread"]
+
+
+@attrs.frozen
+class Trouble:
+    """Something that is not as it must be: which look found it, what, and where, as far as that can be said.
+
+    `session` is an id (of a session that nobody knows, the uid in hex), `place` names a segment and an offset.
+    `harmless`: an opening puts it right, and nothing is lost. `nature`: `altered` (all checksums fit, so that no disk
+    has done it), `damaged`, `missing` (somebody has seen more), `derived` (in what can be made again from the log),
+    `unread` (nobody could look at it: a newer format, no key).
+    """
+
+    look: Look
+    what: str
+    session: str | None = None
+    seq: int | None = None
+    place: str | None = None
+    harmless: bool = False
+    nature: Nature = "damaged"
+
+
+@attrs.frozen
+class Touched:
+    """A session that is not as it was written, from the record `seq` on (None: nobody can say)."""
+
+    session: str
+    seq: int | None
+
+
+@attrs.frozen
+class Integrity:
+    """Whether what is there is what was written.
+
+    `verdict`: `sound`, `altered` (by somebody), `damaged`, or `not looked at` (some of it could not be).
+    """
+
+    verdict: Literal["sound", "altered", "damaged", "not looked at"]
+    sessions: tuple[Touched, ...]
+    what: str
+
+    @classmethod
+    def of(cls, troubles: Sequence[Trouble]) -> Integrity:
+        """What these troubles say of it."""
+        natures = {trouble.nature for trouble in troubles if not trouble.harmless}
+        first: dict[str, int | None] = {}
+        for trouble in troubles:
+            if trouble.session is not None and trouble.nature in ("altered", "damaged"):
+                before = first.get(trouble.session, trouble.seq)
+                seqs = [seq for seq in (before, trouble.seq) if seq is not None]
+                first[trouble.session] = min(seqs, default=None)
+        sessions = tuple(Touched(session, seq) for session, seq in first.items())
+        if "altered" in natures:
+            return cls("altered", sessions, "something was changed, and made to fit: no disk has done it")
+        if "damaged" in natures:
+            return cls("damaged", sessions, "something is not what was written")
+        if "unread" in natures:
+            return cls("not looked at", sessions, "what could be looked at is what was written")
+        return cls("sound", sessions, "everything that is there is what was written")
+
+
+@attrs.frozen
+class Completeness:
+    """Whether everything is there that somebody outside of the store has seen.
+
+    `verdict`: `proved` (all records up to `position`, by the newest of `testimonies`), `missing` (records up to
+    `position` were seen, and the log ends at `end`), `contradicted` (it has other records than those that were seen),
+    or `not known`.
+    """
+
+    verdict: Literal["proved", "missing", "contradicted", "not known"]
+    position: int
+    end: int
+    what: str
+    testimonies: tuple[Testimony, ...] = ()
+
+    @classmethod
+    def of(cls, testimonies: Sequence[Testimony], end: int, own: int = 0) -> Completeness:
+        """What these say of a log that ends at position `end`. `own` is the newest position that the store itself, in
+        what lies beside the log, says that it had."""
+        told = tuple(testimonies)
+        seen = max([own, *(each.size for each in told if each.outcome == "missing")])
+        if seen > end:
+            by = next((each.said for each in told if each.size == seen), "what the store itself has published")
+            return cls("missing", seen, end, f"position {seen} was seen ({by}), the log ends at {end}", told)
+        against = [each for each in told if each.outcome == "contradicted"]
+        if against:
+            return cls("contradicted", max(each.size for each in against), end, against[0].what, told)
+        held = [each for each in told if each.outcome == "holds"]
+        if held:
+            newest = max(held, key=lambda each: each.size)
+            what = f"everything up to position {newest.size} is there, by {newest.said}"
+            if newest.size < end:
+                what += f"; of the {end - newest.size} after it, nothing from outside says how many there were"
+            return cls("proved", newest.size, end, what, told)
+        if told:
+            return cls("not known", 0, end, told[0].what, told)
+        what = "nothing from outside was given: the store's own checkpoints are as old as the store"
+        return cls("not known", 0, end, what)
+
+
+@attrs.frozen
+class Report:
+    """What was looked at, and what was found."""
+
+    integrity: Integrity
+    completeness: Completeness
+    counts: Counts
+    sessions: int
+    snapshots: int
+    troubles: tuple[Trouble, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong but what is harmless. That completeness is not known is nothing wrong."""
+        return all(trouble.harmless for trouble in self.troubles)
