@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from dataspace.log import segments
+from dataspace.errors import KeeveError
+from dataspace.log import scan, segments
 from dataspace.log.files import Files, SyncFailed, WriteFailed
 from dataspace.log.layout import Layout
 from dataspace.log.segments import SegmentStore
@@ -26,7 +27,7 @@ from dataspace.log.store import StoreFailed
 from dataspace.log.verdicts import Verdict
 from dataspace.records import STORE_UID, Kind
 from keeve.testing.crashes import CRASH_AT, CrashFiles, SimulatedCrash
-from keeve.testing.disk import Mode
+from keeve.testing.disk import Disk, Mode
 from keeve.testing.stores import Chain
 
 
@@ -137,6 +138,59 @@ def test_the_suite_notices_a_disk_that_does_not_sync(tmp_path: Path) -> None:
         except AssertionError:
             noticed += 1
     assert noticed > 10
+
+
+def test_the_suite_notices_names_that_are_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invariant 45: with the syncs of folders taken out, whole files are lost, and that is seen."""
+    monkeypatch.setattr(Disk, "synced_folder", lambda self, path: None)
+    noticed = 0
+    for run, files, folder, at in crashes(tmp_path):
+        left = tmp_path / f"left {at}"
+        files.power_cut(folder, left, Mode.NOTHING)
+        try:
+            run.check(goes_on(left, CrashFiles()))
+        except (AssertionError, KeeveError):
+            noticed += 1
+    assert noticed > 10
+
+
+def after_a_refused_batch(tmp_path: Path) -> int:
+    """A batch that a full disk refuses, another one in its place, and a power cut before that one is durable: in how
+    many of the states that may be left there is something of the one that was refused."""
+    kept, refused, other = Chain("kept").record("one"), Chain("no").record("two"), Chain("yes").record("six")
+    mixed = 0
+    for seed in range(40):
+        folder, left, files = tmp_path / f"{seed}", tmp_path / f"{seed} left", CrashFiles()
+        store = opened(folder, files)
+        store.append([kept])
+        files.fail(errno.ENOSPC, partial=1 << 20)
+        with pytest.raises(WriteFailed):
+            store.append([refused])
+        files.crash(after=1)
+        with pytest.raises(SimulatedCrash):
+            store.append([other])
+        files.power_cut(folder, left, Mode.SECTORS, seed)
+        mixed += said(opened(left, CrashFiles())) not in ([kept.hash], [kept.hash, other.hash])
+    return mixed
+
+
+def test_what_a_full_disk_refused_never_comes_back(tmp_path: Path) -> None:
+    """Invariant 5."""
+    assert not after_a_refused_batch(tmp_path)
+
+
+def test_the_suite_notices_commits_that_cover_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invariant 45: the check of a commit frame over the frames before it."""
+
+    class Anything(int):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = int.__hash__
+
+    commit_head = scan.commit_head
+    monkeypatch.setattr(scan, "commit_head", lambda head: commit_head(head)._replace(headers_crc=Anything(0)))
+    assert after_a_refused_batch(tmp_path)
 
 
 def killed_while_opening(folder: Path, mode: Mode, name: str) -> Iterator[Path]:

@@ -81,13 +81,18 @@ class Tail:
         """
         end = offset + len(data)
         size = self.size
-        if end <= size:
-            self._files.write(self._fd, offset, data, size)
-        elif ahead:
-            self._grow(offset, data, end)
-        else:
-            self._files.write(self._fd, offset, data, size)
-            self.size = end
+        try:
+            if end <= size:
+                self._files.write(self._fd, offset, data, size)
+            elif ahead:
+                self._grow(offset, data, end)
+            else:
+                self._files.write(self._fd, offset, data, size)
+                self.size = end
+        except WriteFailed as error:
+            if error.undone:  # until that is durable, a power cut could bring back what is told to have failed
+                self._files.sync(self._fd)
+            raise
         self._files.sync(self._fd)
         self._end = end
         self._last = data[-_KNOWN:]
