@@ -19,9 +19,10 @@ from typing import Any
 from actors.approvals import Approver
 from vat.heap.refs import Promise
 from vat.objects.actor import Device, actor
-from vat.objects.collections import List, ListView
+from vat.objects.collections import List
 from vat.objects.parts import Part
 from vat.objects.types import type_of
+from vat.objects.views import ListView
 from vat.objects.waiting import gather
 
 

@@ -27,8 +27,8 @@ from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Asker, Call, Detach, Ended, Outcome
 from vat.heap.restore import Lineage, restore
-from vat.objects.collections import view_of
 from vat.objects.types import Types
+from vat.objects.views import view_of
 
 
 class World:

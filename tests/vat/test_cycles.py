@@ -14,8 +14,7 @@ from vatmaker import Log, assert_restores
 from waits import Agent, Fiberworld, near, script, value_of
 
 from dataspace.values import FrozenList
-from vat.crank import fibers as crank_fibers
-from vat.crank import promises as crank_promises
+from vat.crank import awaiting, promises
 from vat.errors import PromiseCycle
 from vat.heap.cycles import cycle
 from vat.heap.entries import KEPT, REACTIONS, STATE, Resend, Then
@@ -139,8 +138,8 @@ def test_what_is_found_in_drawn_sessions_is_what_is_there(code: Any, story: Any,
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crank_fibers, "cycle", checked)
-        patch.setattr(crank_promises, "cycle", checked)
+        patch.setattr(awaiting, "cycle", checked)
+        patch.setattr(promises, "cycle", checked)
         same(code, story, disturbed)
 
 

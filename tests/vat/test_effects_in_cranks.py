@@ -13,7 +13,8 @@ from vat.devices.devices import effect_id
 from vat.heap.opcodes import Op
 from vat.heap.refs import DIRECTORY, Ref, near
 from vat.objects.actor import Actor, Device, actor
-from vat.objects.collections import List, Map, view_of
+from vat.objects.collections import List, Map
+from vat.objects.views import view_of
 
 script: dict[str, Any] = {}
 views: list[Any] = []

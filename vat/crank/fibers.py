@@ -14,24 +14,21 @@ what is undone takes it away.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Final
 from weakref import ref
 
-from dataspace import values
 from dataspace.values import Value
 from snapshots.tree import Tree
 from vat.crank.acting import Acting
+from vat.crank.awaiting import drive, promises_of
 from vat.crank.closing import close
 from vat.crank.deliveries import Resume
 from vat.crank.fiber import Fiber
 from vat.crank.holding import in_locals
 from vat.crank.rerun import bring_back
-from vat.errors import FiberDiverged, PromiseCycle, PromiseGone, exception_of
-from vat.heap.cycles import cycle
+from vat.errors import FiberDiverged, exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of
@@ -42,7 +39,7 @@ from vat.heap.past import Past
 from vat.heap.refs import Promise, running
 from vat.heap.stored import listed
 from vat.objects.types import Method
-from vat.objects.waiting import NotAwaitable, Wait
+from vat.objects.waiting import Wait
 
 _SUSPENDED: Final = Op.SUSPENDED
 _RESUMED: Final = Op.RESUMED
@@ -76,7 +73,7 @@ class Fibers:
         fiber = Fiber(coroutine, found)
         try:
             try:
-                fiber.wait = self._drive(fiber, 0, None)
+                fiber.wait = drive(crank, fiber, 0, None)
             except StopIteration as stop:
                 return crank.returned(found, stop.value)
             made, progress.making = progress.making, outer
@@ -141,16 +138,16 @@ class Fibers:
         before, progress.making, self._runs = self._runs, [], number
         try:
             # By number, and weakly: only the fiber's own locals are to keep a promise.
-            fiber.awaited = {promise.id: ref(promise) for promise in _promises(fiber.wait)}
-            for promise, entry in zip([promise.id for promise in _promises(fiber.wait)], outcomes, strict=True):
+            fiber.awaited = {promise.id: ref(promise) for promise in promises_of(fiber.wait)}
+            for promise, entry in zip([promise.id for promise in promises_of(fiber.wait)], outcomes, strict=True):
                 if entry is not None:
                     fiber.kept.pop(promise, None)
             fiber.wait = None
             try:
                 if failure is None:
-                    fiber.wait = self._drive(fiber, result, [self._read(entry) for entry in outcomes])
+                    fiber.wait = drive(crank, fiber, result, [self._read(entry) for entry in outcomes])
                 else:
-                    fiber.wait = self._drive(fiber, result, None, exception_of(crank.heap.read(failure)))
+                    fiber.wait = drive(crank, fiber, result, None, exception_of(crank.heap.read(failure)))
             except StopIteration as stop:
                 came: Outcome | Promise | None = crank.returned(fiber.found, stop.value)
             else:
@@ -179,7 +176,7 @@ class Fibers:
         keep = self._fresh(fiber, made)
         fiber.kept.update(keep)
         mode = fiber.wait.mode if isinstance(fiber.wait, Wait) else ALL
-        waiting = listed([mode, *(promise.id for promise in _promises(fiber.wait))])
+        waiting = listed([mode, *(promise.id for promise in promises_of(fiber.wait))])
         moment = crank.record.seq, crank.progress.moment
         crank.note(_SUSPENDED, number, *moment, waiting, listed(keep), listed(let_go), *new)
         if new:
@@ -212,46 +209,6 @@ class Fibers:
             if promise.id not in fiber.kept and promise.id not in keep and not find("promises", promise.id)[HELD]:
                 keep[promise.id] = ref(promise)
         return keep
-
-    def _drive(self, fiber: Fiber, result: int, sent: Any, error: BaseException | None = None) -> Any:
-        """Go on to the next wait. Raises `StopIteration`, or what the user's code raises."""
-        coroutine, run = fiber.coroutine, fiber.context.run
-        hooks = sys.get_asyncgen_hooks()
-        if hooks.firstiter is not None:  # an event loop would take the user's async generators for its own
-            sys.set_asyncgen_hooks(None, None)
-        try:
-            wait = run(coroutine.send, sent) if error is None else run(coroutine.throw, error)
-            while (problem := self._problem(wait, result)) is not None:
-                wait = run(coroutine.throw, problem)
-            return wait
-        finally:
-            if hooks.firstiter is not None:
-                sys.set_asyncgen_hooks(*hooks)
-
-    def _problem(self, wait: Any, result: int) -> Exception | None:
-        """Why what was awaited cannot be waited for."""
-        crank = self._crank
-        if not isinstance(wait, values.Promise | Wait):
-            abort = getattr(wait, "abort_func", None)
-            if callable(abort):  # of trio: whatever was to wake the task must forget it
-                with suppress(Exception):
-                    abort(_nobody)
-            return NotAwaitable(wait)
-        promises = _promises(wait)
-        try:
-            for promise in promises:
-                crank.entry(promise)
-        except PromiseGone as error:
-            return error
-        if result:
-            cycles = [cycle(crank.heap, result, promise.id) for promise in promises]
-            first = isinstance(wait, Wait) and wait.mode == FIRST
-            found = [way for way in cycles if way is not None]
-            if found and (not first or len(found) == len(cycles)):
-                return PromiseCycle(
-                    f"this fiber would wait for itself: {found[0]}; wait for something that comes without it"
-                )
-        return None
 
     # What wakes them.
 
@@ -372,12 +329,3 @@ class Fibers:
         """Close what is gone. There must be no crank."""
         while self.gone:
             copy_context().run(close, self.gone.pop())
-
-
-def _promises(wait: Any) -> Sequence[Promise]:
-    """What is waited for."""
-    return wait.promises if isinstance(wait, Wait) else (wait,)
-
-
-def _nobody(*args: Any) -> None:
-    """Stands for what would raise trio's `Cancelled`."""

@@ -18,8 +18,8 @@ from snapshots.tree import Tree
 from vat.crank.transaction import Transaction
 from vat.heap.heap import Heap
 from vat.heap.stored import PLAIN
-from vat.objects.collections import View
 from vat.objects.types import Field
+from vat.objects.views import View
 
 _ENDS = (type, ModuleType, CodeType, FrameType, TracebackType, BuiltinFunctionType, Transaction, Heap, Field)
 

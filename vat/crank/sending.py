@@ -26,8 +26,8 @@ from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.heap.stored import PLAIN, listed, mapped
-from vat.objects.collections import View
 from vat.objects.types import Method
+from vat.objects.views import View
 
 
 class _Unsettled(Exception):

@@ -21,9 +21,9 @@ from vat.heap.heap import Heap
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS
 from vat.heap.stored import mapped
-from vat.objects.collections import View, view_of
 from vat.objects.fields import beginning, checked, filling
 from vat.objects.types import ActorType, NewerVersion, Types
+from vat.objects.views import View, view_of
 
 
 class UpgradeFailed(KeeveError):

@@ -28,7 +28,7 @@ from vat.devices.vault import Vault
 from vat.errors import Deleted, failure_of
 from vat.heap.messages import Ended, Outcome
 from vat.host.residents import Job, Work
-from vat.objects.collections import view_of
+from vat.objects.views import view_of
 
 log = logging.getLogger("keeve")
 

@@ -1,10 +1,12 @@
 """What actors are written with: types and their registry, fields, collections, and what a method can do.
 
-`actor` is the front of it, `types` what a class declares, `collections` are `List`, `Map` and `Set`. `fields` says
-how an actor's fields begin, `randomness` where its random numbers come from, `waiting` what async methods await,
-`parts` which actors are made with another one, `owing` how an actor makes a promise that it settles itself.
+`actor` is the front of it, `types` what a class declares, which `describing` reads from it; `collections` are `List`,
+`Map` and `Set`, and `views` what they were at a moment. `fields` says how an actor's fields begin, `randomness` where
+its random numbers come from, `waiting` what async methods await, `parts` which actors are made with another one, `owing`
+how an actor makes a promise that it settles itself.
 
-`actor`, `collections`, `owing`, `parts`, `types` and `waiting` are public, the others are private to the package.
+`actor`, `collections`, `owing`, `parts`, `types`, `views` and `waiting` are public, the others are private to the
+package.
 """
 
 __all__ = [
@@ -13,5 +15,6 @@ __all__ = [
     "owing",
     "parts",
     "types",
+    "views",
     "waiting",
 ]

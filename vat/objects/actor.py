@@ -19,8 +19,9 @@ from dataspace.patterns import Pattern, parse
 from vat.errors import OutsideCrank
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.objects.collections import List, Map, Set
+from vat.objects.describing import describe_type
 from vat.objects.fields import stored
-from vat.objects.types import BadActorType, Field, Shape, describe_type
+from vat.objects.types import BadActorType, Field, Shape
 
 A = TypeVar("A", bound="type[Actor]")
 

@@ -1,17 +1,15 @@
-"""`List`, `Map` and `Set` as actors use them, and views: handles on persistent trees that a vat owns.
+"""`List`, `Map` and `Set` as actors use them: handles on persistent trees that a vat owns.
 
 They read like `list`, `dict` and `set` (maps and sets in key order), cost O(log n) per look and O(change) per crank,
-and never hold a copy: a handle finds its tree by the actor and the field each time. `view()` is the collection
-as it is now, for O(1); it cannot change, and it may be an argument of an effect.
+and never hold a copy: a handle finds its tree by the actor and the field each time.
 
 The one rule: whatever changes a collection is one call of the crank's `change`, an operation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
+from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, MutableSet
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dataspace.values import MAX_DEPTH, Value, with_items
 from snapshots.keyed import MapTree, SetTree
@@ -19,6 +17,7 @@ from snapshots.lists import ListTree
 from vat.heap.heap import Heap
 from vat.heap.opcodes import Verb
 from vat.objects.types import Field, Shape
+from vat.objects.views import Listed, ListView, Mapped, MapView, Membered, SetView, View, place
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -86,59 +85,7 @@ class _Handle:
         )
 
 
-def _within(index: int, count: int) -> int:
-    at = index + count if index < 0 else index
-    if not 0 <= at < count:
-        raise IndexError(f"list index {index} out of range: there are {count} items")
-    return at
-
-
-class _Listed(Sequence[T]):
-    """What a list and a view of one have in common: reading."""
-
-    __slots__ = ()
-
-    @property
-    def _heap(self) -> Heap:
-        raise NotImplementedError
-
-    @property
-    def _tree(self) -> Any:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return int(self._tree.count)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        tree, heap = self._tree, self._heap
-        if isinstance(index, slice):
-            start, stop, step = index.indices(tree.count)
-            if step == 1:
-                return [heap.read(item) for item in tree.iterate(start, stop, heap.page)]
-            return [heap.read(tree.get(at, heap.page)) for at in range(start, stop, step)]
-        return heap.read(tree.get(_within(index, tree.count), heap.page))
-
-    def __iter__(self) -> Iterator[T]:
-        heap = self._heap
-        for item in self._tree.iterate(0, None, heap.page):
-            yield heap.read(item)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, _Listed | list):
-            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # it changes, like a list
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-
-class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
+class List(_Handle, Listed[T], MutableSequence[T], Generic[T]):
     """A list field. Indexes may be negative; slices that are read give plain lists; slices cannot be assigned."""
 
     __slots__ = ()
@@ -165,7 +112,7 @@ class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, int):
             raise TypeError(f"{self._field.name}[{index!r}] = …: assign one item at a time")
-        self._change(Verb.REPLACE, _within(index, len(self)), self._keep(value))
+        self._change(Verb.REPLACE, place(index, len(self)), self._keep(value))
 
     def __delitem__(self, index: Any) -> None:
         count = len(self)
@@ -173,7 +120,7 @@ class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
             for at in sorted(range(*index.indices(count)), reverse=True):
                 self._change(Verb.DELETE, at)
             return
-        self._change(Verb.DELETE, _within(index, count))
+        self._change(Verb.DELETE, place(index, count))
 
     def clear(self) -> None:
         """Leave nothing in it."""
@@ -184,54 +131,7 @@ class List(_Handle, _Listed[T], MutableSequence[T], Generic[T]):
         return ListView(self._heap, self._tree, self._crank.view(self._actor, self._field))
 
 
-_NOTHING: Final[Any] = object()
-
-
-class _Mapped(Mapping[K, V]):
-    """What a map and a view of one have in common: reading, in key order."""
-
-    __slots__ = ()
-
-    @property
-    def _heap(self) -> Heap:
-        raise NotImplementedError
-
-    @property
-    def _tree(self) -> Any:
-        raise NotImplementedError
-
-    def _key(self, key: Any) -> Value:
-        return key
-
-    def __len__(self) -> int:
-        return int(self._tree.count)
-
-    def __getitem__(self, key: K) -> V:
-        heap = self._heap
-        stored = self._tree.get(self._key(key), _NOTHING, heap.page)
-        if stored is _NOTHING:
-            raise KeyError(key)
-        found: V = heap.read(stored)
-        return found
-
-    def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.page))
-
-    def __iter__(self) -> Iterator[K]:
-        for key, _ in self._tree.items(loader=self._heap.page):
-            yield key
-
-    def between(self, start: K, stop: K) -> Iterator[tuple[K, V]]:
-        """The entries from key `start` to before `stop`, in order. Loads only their pages."""
-        heap = self._heap
-        for key, value in self._tree.items(self._key(start), self._key(stop), heap.page):
-            yield key, heap.read(value)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-
-class Map(_Handle, _Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
+class Map(_Handle, Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
     """A map field. Keys are scalars, in key order; `1`, `1.0` and `True` are three."""
 
     __slots__ = ()
@@ -257,41 +157,7 @@ class Map(_Handle, _Mapped[K, V], MutableMapping[K, V], Generic[K, V]):
         return MapView(self._heap, self._tree, self._crank.view(self._actor, self._field))
 
 
-class _Membered(AbstractSet[T]):
-    """What a set and a view of one have in common: reading, in key order."""
-
-    __slots__ = ()
-
-    @property
-    def _heap(self) -> Heap:
-        raise NotImplementedError
-
-    @property
-    def _tree(self) -> Any:
-        raise NotImplementedError
-
-    def _key(self, key: Any) -> Value:
-        return key
-
-    def __len__(self) -> int:
-        return int(self._tree.count)
-
-    def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.page))
-
-    def __iter__(self) -> Iterator[T]:
-        members: Iterator[T] = self._tree.iterate(loader=self._heap.page)
-        return members
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return set(it)
-
-    def __repr__(self) -> str:
-        return f"{{{', '.join(map(repr, self))}}}"
-
-
-class Set(_Handle, _Membered[T], MutableSet[T], Generic[T]):
+class Set(_Handle, Membered[T], MutableSet[T], Generic[T]):
     """A set field. Members are scalars, in key order."""
 
     __slots__ = ()
@@ -318,47 +184,6 @@ class Set(_Handle, _Membered[T], MutableSet[T], Generic[T]):
     def view(self) -> SetView[T]:
         """The set as it is now. O(1)."""
         return SetView(self._heap, self._tree, self._crank.view(self._actor, self._field))
-
-
-class View:
-    """A collection as it was when the view was taken: what the three kinds of view are."""
-
-    __slots__ = ("_heap", "_tree", "number")
-
-    def __init__(self, heap: Heap, tree: Any, number: int = -1) -> None:
-        self._heap = heap
-        self._tree = tree
-        self.number = number
-        """The view's number within its record; -1 where that is not recorded."""
-
-    def within(self, views: Sequence[Any]) -> bool:
-        """Whether it is one of the views that a record has."""
-        return 0 <= self.number < len(views) and views[self.number] is self._tree
-
-
-class ListView(View, _Listed[T], Generic[T]):
-    """A list as it was."""
-
-    __slots__ = ()
-
-
-class MapView(View, _Mapped[K, V], Generic[K, V]):
-    """A map as it was."""
-
-    __slots__ = ()
-
-
-class SetView(View, _Membered[T], Generic[T]):
-    """A set as it was."""
-
-    __slots__ = ()
-
-
-def view_of(heap: Heap, tree: Any) -> ListView[Any] | MapView[Any, Any] | SetView[Any]:
-    """The view of a tree that the heap holds for an effect."""
-    kinds: dict[type, Any] = {ListTree: ListView, MapTree: MapView, SetTree: SetView}
-    view: ListView[Any] | MapView[Any, Any] | SetView[Any] = kinds[type(tree)](heap, tree)
-    return view
 
 
 def plain(value: Any, within: tuple[int, ...] = (), made: dict[int, Any] | None = None) -> Any:

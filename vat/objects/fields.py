@@ -13,8 +13,8 @@ from typing import Any, Final
 from dataspace.values import Value, scalar_key
 from vat.heap.opcodes import Verb
 from vat.heap.operations import COLLECTIONS
-from vat.objects.collections import View
 from vat.objects.types import ActorType, Field, Shape, type_of
+from vat.objects.views import View
 
 _GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
     Shape.LIST: ("list", Sequence),
