@@ -1,4 +1,4 @@
-"""Snapshots held against the log: does each give the heap that the records give?
+"""Snapshots held against the log: does each give the heap that the records give? And do these give a heap at all?
 
 The one rule: a snapshot is held against the one before it, which was checked already, and the records between the
 two; so each record is read once, and the first snapshot is held against the session's beginning.
@@ -12,6 +12,7 @@ from typing import Any
 
 from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
+from dataspace.log.store import BodyErased
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.values import Value
 from dataspace.values.encoding import encode
@@ -68,7 +69,8 @@ class _Only:
 
 
 def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
-    """What is wrong with the snapshots of a session up to `seq` that a restore may begin from, in order.
+    """What is wrong with the snapshots of a session up to `seq` that a restore may begin from, in order; and with the
+    heap there.
 
     Costs a replay of all its records, and a walk through the heap for each snapshot. What is wrong with the records
     themselves is said once, and ends it.
@@ -93,6 +95,12 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
             sound = [snapshot]
         else:
             yield f"snapshot at seq {snapshot.seq}: it is not the heap that the records give"
+    try:
+        _restored(lineage, _Only(index, sound), seq)
+    except BodyErased:
+        pass
+    except Exception as error:  # noqa: BLE001  # operations that nobody can have written may do anything
+        yield f"its records up to seq {seq} give no heap: {error}"
 
 
 def _restored(lineage: Lineage, index: Index, seq: int) -> Restored:
