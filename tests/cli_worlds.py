@@ -14,6 +14,7 @@ from actors.tools import Tools, tool
 from keeve import Settings, open_host
 from vat.devices.devices import Effect, effect
 from vat.objects.actor import Actor, Device, actor
+from vat.objects.collections import List, Map, Set
 from vat.objects.owing import owe
 from vat.objects.waiting import within
 
@@ -174,3 +175,33 @@ def presence(store: Path) -> None:
             await (await host.spawn(Guest, "g1")).come_and_go()
 
     trio.run(main)
+
+
+@actor("test.ledger", version=1)
+class Ledger(Actor):
+    """Has a field of each kind."""
+
+    count: int = 0
+    names: List[str]
+    by_number: Map[int, str]
+    by_name: Map[str, int]
+    tags: Set[str]
+    inside: Any = None
+    _own: str = "of the type"
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        self.names.append(name)
+        self.by_number[self.count] = name
+        self.by_name[name] = self.count
+        self.tags.add(name)
+        self.inside = {"name": name}
+        self.assert_fact("test.added", name)
+
+
+async def leave_a_ledger(store: Path, *names: str) -> None:
+    """A session `l1` of a type that the command line does not know, to which these were added."""
+    async with open_host(store, actors=[Ledger]) as host:
+        ledger = await host.spawn(Ledger, "l1")
+        for name in names:
+            await ledger.add(name)

@@ -11,6 +11,7 @@ JSON has fewer kinds of value than Keeve. What it cannot carry becomes an object
 | blob | `{"$blob": {"media_type": ..., "content": base64}}` |
 | erased content | `{"$erased": true}` |
 | an object with a key that begins with `$` | `{"$object": [[key, value], ...]}` |
+| a Map with such a key, or one that is no text | `{"$map": [[key, value], ...]}` |
 
 The one rule: two different values have two different faces.
 """

@@ -86,9 +86,13 @@ def _tell(output: Output, event: Event) -> None:
     if output.as_json:
         output.document(event_face(event))
         return
-    sign = "+" if event.kind == "assert" else "-"
-    where = f"{event.position:>6}  {local_time(event.time)}  {visible(event.session) or '(the store)'}  {sign} "
-    output.say(where + visible(str(event.value)))
+    where = f"{event.position:>6}  {local_time(event.time)}  {visible(event.session) or '(the store)'}"
+    output.say(f"{where}  {stated(event)}")
+
+
+def stated(event: Event) -> str:
+    """What an event asserts (`+`) or retracts (`-`)."""
+    return f"{'+' if event.kind == 'assert' else '-'} {visible(str(event.value))}"
 
 
 def _tell_unreadable(output: Output, item: Unreadable) -> None:

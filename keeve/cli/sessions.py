@@ -6,17 +6,21 @@ The one rule: read, never loaded. A session whose actor type is not known here i
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
+from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.cli.faces import session_face
+from keeve.cli.faces import event_face, session_face
+from keeve.cli.fields import fields_face, fields_in_words
+from keeve.cli.log import stated
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
 from keeve.cli.text import counted, local_time, shortened
@@ -28,12 +32,20 @@ from keeve.cli.waiting import (
     called,
     effect_face,
     fiber_face,
+    heap_of,
     since,
     state_of,
     waits_for,
-    waits_of,
+    waits_in,
 )
 from snapshots.cache import PageCache
+from vat.objects.types import type_of
+
+NEWEST: Final = 10
+"""Facts of a type's own that are shown."""
+
+CONVERSATION: Final = type_of(Session).name
+"""The type whose fields people are shown as turns."""
 
 
 def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:
@@ -68,6 +80,10 @@ class Shown:
     row: SessionRow
     parent: str | None
     turns: list[Turn]
+    facts: list[Event]
+    """The newest that its type has stated, the newest last."""
+    fields: dict[str, Any]
+    """By name: in JSON, or for people as texts."""
     forks: list[tuple[str, int]]
     waits: Waits
     snapshots: list[int]
@@ -80,6 +96,8 @@ class Shown:
         return {
             **session_face(self.row, self.parent),
             "turns": [turn.face for turn in self.turns],
+            "fields": self.fields,
+            "facts": [event_face(event) for event in self.facts],
             "forks": [{"session": into, "at": at} for into, at in self.forks],
             "snapshots": self.snapshots,
             "effects": [effect_face(effect, self.owner) for effect in self.waits.effects],
@@ -89,29 +107,33 @@ class Shown:
         }
 
 
-def find_session(store: Reading, id: str) -> Shown:
-    """All that is shown of a session. Raises `NoSuchSession` or `Deleted`.
+def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
+    """All that is shown of a session; `whole`: with its fields in JSON. Raises `NoSuchSession` or `Deleted`.
 
     Costs a reading of its records, and a restore.
     """
     row = store.session(id)
     damages: list[KeeveError] = []
-    turns = turns_of(_readable(store.space.query("(_ . _)", session=row.uid, lineage=True), damages))
+    facts: deque[Event] = deque(maxlen=NEWEST)
+    told = _readable(store.space.query("(_ . _)", session=row.uid, lineage=True), damages)
+    turns = turns_of(_keeping(told, facts))
     told = _readable(store.space.query("(fork ? . _)", session=row.uid), damages)
     forks = [(str(event.value.keywords.get("into")), _number(event.value.keywords.get("at"))) for event in told]
-    waits = Waits()
+    waits, fields = Waits(), {}
     try:
-        waits = waits_of(store, row, PageCache(CACHE))
+        heap, lineage = heap_of(store, row, PageCache(CACHE))
+        waits = waits_in(row, heap, lineage)
+        fields = fields_face(heap) if whole else {} if row.type == CONVERSATION else fields_in_words(heap)
     except KeeveError as error:
         damages.append(error)
     snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]
     damage = damages[0] if damages else None
-    return Shown(row, store.name(row.parent), turns, forks, waits, snapshots, damage, store.owner)
+    return Shown(row, store.name(row.parent), turns, list(facts), fields, forks, waits, snapshots, damage, store.owner)
 
 
 def show_session(store: Reading, output: Output, id: str) -> int:
     """Tell of one session. Gives 1 when a part of it could not be read."""
-    shown = find_session(store, id)
+    shown = find_session(store, id, whole=output.as_json)
     if output.as_json:
         output.document(shown.face(store))
         return 0 if shown.damage is None else 1
@@ -133,6 +155,10 @@ def show_session(store: Reading, output: Output, id: str) -> int:
     for fiber in shown.waits.fibers:
         what = waits_for(fiber, shown.waits, store)
         output.say(f"  fiber    {fiber.number}, {fiber.method}, since {local_time(fiber.since)}, waits for {what}")
+    for name, text in shown.fields.items():
+        output.say(f"  field    {name}: {text}")
+    for event in shown.facts:
+        output.say(f"  fact     {shortened(stated(event), 200)}, seq {event.seq}, {local_time(event.time)}")
     for turn in shown.turns:
         _show_turn(output, turn)
     if shown.damage is not None:
@@ -188,6 +214,14 @@ def _readable(events: Iterable[Event], damages: list[KeeveError]) -> Iterator[Ev
         yield from events
     except SessionDamaged as error:
         damages.append(error)
+
+
+def _keeping(events: Iterable[Event], facts: deque[Event]) -> Iterator[Event]:
+    """The same events; those of users' own facts are kept in `facts`."""
+    for event in events:
+        if "." in event.value.label:
+            facts.append(event)
+        yield event
 
 
 def _number(value: Any) -> int:

@@ -43,8 +43,17 @@ class Waits:
 
 def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
     """What a session waits for. Raises what a restore raises, and costs one."""
+    return waits_in(row, *heap_of(store, row, cache))
+
+
+def heap_of(store: Reading, row: SessionRow, cache: PageCache) -> tuple[Heap, Lineage]:
+    """What a session holds, at its head. Raises what a restore raises, and costs one."""
     lineage = Lineage(row.uid, store.catalog, store.store.read)
-    heap: Heap = restore(lineage, store.catalog, cache, row.seq).heap
+    return restore(lineage, store.catalog, cache, row.seq).heap, lineage
+
+
+def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
+    """What a session waits for, that has this heap."""
     return Waits(
         tuple(effects_in(heap, row)),
         tuple(approvals_in(heap, row.id)),

@@ -12,7 +12,7 @@ from keeve import open_host
 from keeve.cli.sessions import in_words
 from keeve.cli.turns import turns_of
 from tests.cli_runner import keeve
-from tests.cli_worlds import Asking, Caller, leave_waiting
+from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting
 
 
 @pytest.fixture
@@ -156,3 +156,53 @@ async def test_a_limit_that_a_turn_has_reached_is_shown(store: Path) -> None:
         assert await s.turn("send it") is None
     assert "turn 1  done at the limit of steps, " in keeve("show", "s1", "--store", store).out
     assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["limit"] == "steps"
+
+
+# Sessions of a type that is not known here.
+
+
+async def test_the_fields_and_the_newest_facts_of_any_type_are_shown(store: Path) -> None:
+    await leave_a_ledger(store, *(f"n{number}" for number in range(12)))
+    said = keeve("show", "l1", "--store", store).out.splitlines()
+    assert "  field    count: 12" in said
+    assert '  field    inside: {"name": "n11"}' in said
+    assert not any("_own" in line for line in said)
+    facts = [line for line in said if line.startswith("  fact     ")]
+    assert len(facts) == 10
+    assert facts[-1].startswith('  fact     + (test.added "n11"), seq ')
+
+
+async def test_long_values_are_cut_for_people_and_whole_in_json(store: Path) -> None:
+    long = "\x1b[31m" + "x" * 500
+    await leave_a_ledger(store, "a", long)
+    said = keeve("show", "l1", "--store", store)
+    assert max(map(len, said.out.splitlines())) < 250
+    assert "\x1b" not in said.out
+    shown = keeve("show", "l1", "--store", store, "--json").json
+    assert shown["fields"] == {
+        "by_name": {"a": 1, long: 2},
+        "by_number": {"$map": [[1, "a"], [2, long]]},
+        "count": 2,
+        "inside": {"name": long},
+        "names": ["a", long],
+        "tags": sorted(["a", long]),
+    }
+    assert [fact["fields"] for fact in shown["facts"]] == [["a"], [long]]
+
+
+async def test_of_a_long_collection_people_are_told_how_long_it_is(store: Path) -> None:
+    await leave_a_ledger(store, *(f"n{number:03}" for number in range(60)))
+    said = keeve("show", "l1", "--store", store).out
+    assert '  field    names: 60 items, the last one "n059"\n' in said
+    assert '  field    by_name: 60 items, the first one ["n000", 1]\n' in said
+
+
+def test_a_conversation_is_shown_as_turns_and_its_fields_are_in_json(store: Path) -> None:
+    chat(store, "s1", "hello")
+    assert "field" not in keeve("show", "s1", "--store", store).out
+    shown = keeve("show", "s1", "--store", store, "--json").json
+    assert shown["fields"]["messages"] == [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "hello"},
+    ]
+    assert shown["facts"] == []
