@@ -62,6 +62,10 @@ class Kind(IntEnum):
     """The runtime forgets what the receivers have acknowledged."""
     KEY = 13
     """The store's: with which key its checkpoints are signed from here on."""
+    ERASE = 14
+    """The store's: content is erased; which, in records of sessions."""
+    RECLAIMED = 15
+    """The store's: what was deleted, and erased, up to some positions is gone from its files."""
 
 
 class Cell(NamedTuple):

@@ -1,7 +1,7 @@
 """The front door: what users import. `docs/` says how each is used; `keeve.errors` has what can be raised.
 
     open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
-    SessionRow, EffectStatus, Piece                         what a host lists, and what watching gives
+    SessionRow, EffectStatus, Piece, Reclaimed              what a host lists, and what watching and reclaiming give
     Session, Tools, McpTools, tool, TurnInterrupted         a conversation with a model, and its tools
     Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
@@ -52,7 +52,7 @@ from vat.devices.vault import Environment, File, Vault
 from vat.errors import FiberDiverged
 from vat.heap.refs import Promise, Ref, cancel, near
 from vat.host.engine import Settings
-from vat.host.host import EffectStatus, Host
+from vat.host.host import EffectStatus, Host, Reclaimed
 from vat.host.outside import HostRef, Snapshot
 from vat.host.watching import Piece
 from vat.objects.actor import Actor, Device, actor
@@ -93,6 +93,7 @@ __all__ = [
     "Policy",
     "Promise",
     "Receipt",
+    "Reclaimed",
     "Ref",
     "ScriptedModel",
     "Session",

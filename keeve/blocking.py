@@ -26,7 +26,7 @@ from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
-from vat.host.host import EVERY_REF, EffectStatus, Receipted
+from vat.host.host import EVERY_REF, EffectStatus, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.reports import Report
@@ -153,6 +153,16 @@ class Host:
     def delete(self, id: str, *, force: bool = False) -> None:
         """Delete a session."""
         self._thread.do(self._host.delete, id, force=force)
+
+    def erase(self, id: str, *, seq: int | None = None, turn: int | None = None) -> int:
+        """Take what a record brought, or what was said in a turn, out of a session and its forks."""
+        erased: int = self._thread.do(self._host.erase, id, seq=seq, turn=turn)
+        return erased
+
+    def reclaim(self) -> Reclaimed:
+        """Have what was deleted go from the files."""
+        reclaimed: Reclaimed = self._thread.do(self._host.reclaim)
+        return reclaimed
 
     def sessions(
         self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False

@@ -95,7 +95,7 @@ from vat.heap.refs import NotNear
 from vat.heap.restore import BrokenChain, NoSuchPoint
 from vat.host.asking import NotRunning
 from vat.host.following import Outrun
-from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, SnapshotMismatch
+from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, NothingToErase, SnapshotMismatch
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 from vat.objects.waiting import NotAwaitable, TimeLimit
@@ -183,6 +183,7 @@ __all__ = [
     "NotSigned",
     "NotSigning",
     "NotWritable",
+    "NothingToErase",
     "NothingWaits",
     "ObserverFailed",
     "OtherShape",

@@ -145,15 +145,16 @@ class Lookups:
         prefix, after, limit = _written(prefix), _written(after), min(limit, MOST)
         found: list[SessionRow] = []
         while len(found) < limit:
-            page = self._page(prefix, after, limit)
+            page, last = self._page(prefix, after, limit)
             found += [row for row in page if row.id.startswith(prefix) and (deleted or not row.deleted)]
-            if len(page) < limit or not page[-1].id.startswith(prefix):
+            if last is None or not last.startswith(prefix):
                 break
-            after = page[-1].id
+            after = last
         return found[:limit]
 
     @steady
-    def _page(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
+    def _page(self, prefix: str, after: str, limit: int) -> tuple[list[SessionRow], str | None]:
+        """The first sessions from there on, and the id up to which these are all; None when there are no more."""
         rows = self._tables.listed(prefix, after, limit)
         uids = {row.id: row.uid for row in rows}
         last = rows[-1].id if len(rows) == limit else None
@@ -164,7 +165,9 @@ class Lookups:
         known = {row.id: row for row in rows}
         changed = {uid for recent in self._layers() for uid in recent.threads}
         page = [known[id] if uids[id] not in changed else self.by_uid(uids[id]) for id in sorted(uids)]
-        return [row for row in page if row is not None]
+        # One whose first record says nothing any more has had another id in here, until its tombstone was noted.
+        named = zip(sorted(uids), page, strict=True)
+        return [row for id, row in named if row is not None and row.id == id], last
 
     @steady
     def with_pending(self) -> list[bytes]:
@@ -174,6 +177,17 @@ class Lookups:
             uids.update(dict.fromkeys(recent.threads))
         rows = [self.by_uid(uid) for uid in uids]
         return [row.uid for row in rows if row is not None and row.pending]
+
+    @steady
+    def forks(self, uid: bytes) -> list[SessionRow]:
+        """The sessions that were forked from this one, deleted ones included. O(their number)."""
+        uids = dict.fromkeys(self._tables.forks(uid))
+        for recent in self._layers():
+            for thread in recent.threads.values():
+                if thread.birth is not None and thread.birth.parent == uid:
+                    uids[thread.uid] = None
+        rows = [self.by_uid(found) for found in uids]
+        return [row for row in rows if row is not None]
 
     def lineage(self, uid: bytes) -> list[Leg]:
         """The chains that make up a session's past, the oldest ancestor's first, its own last. O(depth of forks)."""

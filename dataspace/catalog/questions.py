@@ -68,6 +68,10 @@ class Questions:
         sql = f"SELECT {SESSION} WHERE id > ? AND id >= ? ORDER BY id LIMIT ?"
         return [SessionRow(*row) for row in rows(self._reader, sql, (after, prefix, limit))]
 
+    def forks(self, uid: bytes) -> list[bytes]:
+        """The uids of the sessions that were forked from `uid`."""
+        return [row[0] for row in rows(self._reader, "SELECT uid FROM sessions WHERE parent = ?", (uid,))]
+
     def pending(self) -> list[bytes]:
         """The uids of sessions with something pending."""
         return [row[0] for row in rows(self._reader, "SELECT uid FROM sessions WHERE pending > 0")]

@@ -210,6 +210,8 @@ class Recent:
             thread.birth = Birth("", "", None, 0, record.time)
         elif kind == Kind.DELETE:
             thread.deleted = record.position
+            if thread.birth is None or thread.birth.id == record.uid.hex():
+                self._bury(_buried(said), thread)
         elif kind == Kind.SNAPSHOT:
             thread.snapshots.append((record.seq, _covered(said, record.seq)))
         elif (birth := _birth(said, record)) is not None:
@@ -218,6 +220,13 @@ class Recent:
         else:
             thread.birth = nameless(record.uid, record.time)
             self.ids[thread.birth.id] = record.uid
+
+    def _bury(self, birth: Birth | None, thread: Thread) -> None:
+        """A tombstone says what the first record said, which may have been erased."""
+        if birth is not None:
+            thread.birth = birth
+            self.ids.pop(thread.uid.hex(), None)
+            self.ids.setdefault(birth.id, thread.uid)
 
     def address(self, position: int) -> int:
         """The address of the record at `position`, which is one of these."""
@@ -255,6 +264,16 @@ def _birth(said: Any, record: Notable) -> Birth | None:
             return Birth(id, type, parent, seq, record.time)
         case {"id": str(id), "type": str(type)} if said.get("parent") is None:
             return Birth(id, type, None, 0, record.time)
+    return None
+
+
+def _buried(said: Any) -> Birth | None:
+    """What a tombstone says of its session; None when that is not all of it."""
+    match said:
+        case {"id": str(id), "type": str(type), "parent": parent, "at": int(seq), "created": int(created)} if (
+            parent is None or isinstance(parent, bytes)
+        ):
+            return Birth(id, type, parent, seq, created)
     return None
 
 

@@ -27,7 +27,7 @@ import apsw
 from dataspace.catalog.connections import rows
 from dataspace.catalog.tree import SCHEMA as TREE
 
-FORMAT: Final = f"keeve catalog 1 {sys.byteorder}"
+FORMAT: Final = f"keeve catalog 2 {sys.byteorder}"
 
 SCHEMA: Final = f"""
 CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB);
@@ -35,6 +35,7 @@ CREATE TABLE sessions(n INTEGER PRIMARY KEY, uid BLOB NOT NULL UNIQUE, id TEXT N
     seq INT, position INT, hash BLOB, parent BLOB, parent_seq INT, pending INT, deleted INT, created INT,
     updated INT);
 CREATE INDEX session_ids ON sessions(id);
+CREATE INDEX forks ON sessions(parent) WHERE parent IS NOT NULL;
 CREATE INDEX waking ON sessions(n) WHERE pending > 0;
 CREATE TABLE spans(start INTEGER PRIMARY KEY, addresses BLOB);
 CREATE TABLE threads(session INT, first INT, positions BLOB, shapes BLOB, PRIMARY KEY(session, first))

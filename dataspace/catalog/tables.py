@@ -139,6 +139,11 @@ class Tables(Questions):
             "UPDATE sessions SET seq = ?, position = ?, hash = ?, pending = ?, deleted = ?, updated = ? WHERE n = ?",
             (now.seq, now.position, now.hash, now.pending, now.deleted, now.updated, number),
         )
+        if thread.birth is not None:  # a tombstone has told what the first record did not
+            db.execute(
+                "UPDATE sessions SET id = ?, type = ?, parent = ?, parent_seq = ?, created = ? WHERE n = ?",
+                (now.id, now.type, now.parent, now.parent_seq, now.created, number),
+            )
         return int(number)
 
     def _put_taken(self, db: apsw.Connection, taken: Taken) -> None:

@@ -2,8 +2,8 @@
 
 `store` is the protocol of every store and its errors, `memory` the readable specification of it, `segments` the
 embedded one. `writer` commits in groups, `files` reaches the disk, `marks` names places. `verdicts` has what recovery
-tells and `verify` checks everything; `layout`, `opening`, `ownership` and `publishing` are for those who look at a
-store's folder without owning it.
+tells and `verify` checks everything; `notices` has the records that are written of a store itself; `layout`, `opening`,
+`ownership` and `publishing` are for those who look at a store's folder without owning it.
 
 These modules are public, all others are private to the package.
 """
@@ -13,6 +13,7 @@ __all__ = [
     "layout",
     "marks",
     "memory",
+    "notices",
     "opening",
     "ownership",
     "publishing",

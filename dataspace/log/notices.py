@@ -1,15 +1,17 @@
-"""The records that a store writes of itself, in its own chain.
+"""The records that are written of a store itself, in its own chain.
 
 The one rule: they are like any other record, so that whoever reads the log needs to know nothing of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from dataspace.drafts import Draft
 from dataspace.log.frames import FORMAT
 from dataspace.log.marks import ChainHead
 from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record, Salts
-from dataspace.values import FrozenDict
+from dataspace.values import FrozenDict, FrozenList
 
 
 def created(log_id: bytes, time: int, salts: Salts) -> Record:
@@ -29,3 +31,30 @@ def recovered(chain: ChainHead | None, cut: int, saved: str, time: int, salts: S
     draft.message = FrozenDict({"cut": cut, "saved": saved})
     draft.stated(draft.operation(), "recovered", (), {"cut": cut})
     return draft.seal(previous, salts)
+
+
+def erase(
+    chain: ChainHead,
+    session: bytes,
+    name: str,
+    parts: Mapping[int, Iterable[int]],
+    said: Mapping[str, str | int],
+    time: int,
+    salts: Salts,
+) -> Record:
+    """Says that these cells are erased: their numbers, by the position of their record. `session` is where somebody
+    asked for it, `name` its id, `said` who did, and for what."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.ERASE, time)
+    cells = FrozenList([FrozenList([place, FrozenList(sorted(numbers))]) for place, numbers in sorted(parts.items())])
+    draft.message = FrozenDict({"session": session, "cells": cells})
+    draft.stated(draft.operation(), "erased", (name,), FrozenDict(said))
+    return draft.seal(chain[1], salts)
+
+
+def reclaimed(chain: ChainHead, deleted: int, erased: int, bodies: int, time: int, salts: Salts) -> Record:
+    """Says that what the tombstones up to position `deleted`, and the erasures up to `erased`, stand for is gone:
+    `bodies` of it since the last such record."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.RECLAIMED, time)
+    draft.message = FrozenDict({"deleted": deleted, "erased": erased})
+    draft.stated(draft.operation(), "reclaimed", (), FrozenDict({"bodies": bodies}))
+    return draft.seal(chain[1], salts)

@@ -13,6 +13,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import trio
+
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, StoreReadOnly
 from dataspace.log.writer import Certifier, Writer
@@ -55,6 +57,7 @@ class Commits:
         self._resumed = resumed
         self._dropped = dropped
         self._steps: dict[tuple[bytes, int], tuple[Resident, Step, Job]] = {}
+        self._alone: dict[int, tuple[trio.Event, list[KeeveError]]] = {}
 
     @property
     def busy(self) -> bool:
@@ -85,6 +88,17 @@ class Commits:
         resident.flying += 1
         return True
 
+    async def put(self, record: Record) -> None:
+        """Append a record that is no vat's: durable when this returns. Raises why it is not."""
+        over, errors = self._alone[id(record)] = trio.Event(), []
+        try:
+            self.writer.enqueue(record)
+            await over.wait()
+        finally:
+            del self._alone[id(record)]
+        if errors:
+            raise errors[0]
+
     def go(self, *, lone: bool) -> None:
         """Let the writer begin. `lone`: nothing else is to be done meanwhile."""
         if not self._steps:
@@ -98,6 +112,7 @@ class Commits:
     def _durable(self, records: Sequence[Record]) -> None:
         self._note(records)
         for record in records:
+            self._over(record)
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, _ = entry
@@ -111,6 +126,13 @@ class Commits:
                     resident.paused = False
                     self._resumed(resident)
 
+    def _over(self, record: Record, *errors: KeeveError) -> None:
+        """A record that is no vat's is durable, or there are errors."""
+        if self._alone and id(record) in self._alone:
+            over, met = self._alone[id(record)]
+            met += errors
+            over.set()
+
     def _let_go(self, resident: Resident, step: Step) -> None:
         try:
             self._release(resident, step)
@@ -120,6 +142,7 @@ class Commits:
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:
         for record in records:
+            self._over(record, error)
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, job = entry

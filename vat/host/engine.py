@@ -11,6 +11,7 @@
     subscriptions  actors that observe                             waking      sessions that something waits for
     care           upgrades, collecting, snapshots                 watchdog    reports what runs long
     following      what another process writes                     observers   handlers outside of all vats
+    reclaiming     what was deleted or erased goes from the files
 
 The one rule: **what is durable in a heap is taken up whenever its vat comes into memory.** So whatever dies, a batch,
 a vat or the host, nothing that waits for the outside has to be remembered anywhere else.
@@ -47,6 +48,7 @@ from vat.host.following import Following
 from vat.host.loading import Loader
 from vat.host.mail import WAKE, Mail
 from vat.host.observers import Handler, Observer
+from vat.host.reclaiming import Reclaiming
 from vat.host.residents import Job, Resident, Residents, Work
 from vat.host.scheduling import Turns
 from vat.host.settings import Settings
@@ -124,6 +126,7 @@ class Engine:
             later=self._later,
         )
         self.waking = Waking(self._wake, settings.retry)
+        self.reclaiming = Reclaiming(store, catalog, self.commits, clock, entropy)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
         self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False
@@ -140,12 +143,14 @@ class Engine:
         """Run until cancelled. `stop` first, for an orderly end."""
         try:
             writing = Watched(self._written, self._slow_store)
-            with watching(self.settings.slow, self._now, NAMES, writing):
+            with watching(self.settings.slow, self.turns.doing, NAMES, writing):
                 async with trio.open_nursery() as nursery:
                     self._nursery = nursery
                     self.running = True
                     nursery.start_soon(self.commits.writer.run)
                     nursery.start_soon(self.dataspace.run)
+                    if not self.store.readonly:
+                        await self.reclaiming.finish()
                     nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)
                     pending: list[bytes] = []
@@ -204,18 +209,7 @@ class Engine:
             await self.commits.writer.drain()
             await trio.lowlevel.checkpoint()
 
-    # For the watchdog, which calls these from a thread of its own.
-
-    def _now(self) -> str | None:
-        resident = self.turns.current
-        if resident is None:
-            return None
-        vat = resident.vat
-        if vat is None:
-            return f"session {resident.uid.hex()} (loading)"
-        doing = vat.crank.doing
-        what = "between two calls" if doing is None else f"{doing.type}.{doing.method}, actor {doing.actor}"
-        return f"session {vat.id!r} ({what})"
+    # For the watchdog, which calls these (and `Turns.doing`) from a thread of its own.
 
     def _written(self) -> int | None:
         return self.store.head.position if self.commits.writer.busy else None

@@ -26,9 +26,11 @@ from vat.heap.refs import DIRECTORY
 from vat.host.births import SESSION_ID, BadSessionId, IdInUse
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
+from vat.host.erasing import Erasing, NothingToErase
 from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.proving import Proving, Receipted
+from vat.host.reclaiming import Reclaimed
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
 from vat.host.sessions import Busy, Sessions, SnapshotMismatch
@@ -46,7 +48,9 @@ __all__ = [
     "Host",
     "IdInUse",
     "NoSuchEffect",
+    "NothingToErase",
     "Receipted",
+    "Reclaimed",
     "SnapshotMismatch",
 ]
 
@@ -61,6 +65,7 @@ class Host:
         self._asker = Asker()
         self._calling = Calling(engine, directory)
         self._sessions = Sessions(engine)
+        self._erasing = Erasing(engine, self._sessions)
         self._resolving = Resolving(engine)
         self._proving = Proving(engine)
 
@@ -133,6 +138,24 @@ class Host:
         Raises `Busy` while it has work under way, unless `force`d: then that is abandoned.
         """
         await self._sessions.delete(id, self._asker, force=force)
+
+    async def erase(self, id: str, *, seq: int | None = None, turn: int | None = None) -> int:
+        """Take what the record at `seq` of a session brought, or what was said in a `turn`, out of it and its forks.
+
+        Gone is what is kept as content: every text of a conversation, whatever is declared `Text`, and strings and
+        bytes over 256 bytes; there, and wherever these sessions said the same later. It reads as `Erased` then. Gives
+        how many pieces are gone from the files, durably. Raises `NothingToErase`, `NoSuchSession` or `Deleted`. Holds
+        these sessions up meanwhile: some ten microseconds for each of their records, and a copy of each file concerned.
+        """
+        return await self._erasing.erase(id, self._asker, seq=seq, turn=turn)
+
+    async def reclaim(self) -> Reclaimed:
+        """Have what was deleted go from the files, durably, as far as no living fork needs it.
+
+        Costs a copy of each file concerned; others go on. What was done when it fails or is interrupted stays done.
+        """
+        self._sessions.must_write()
+        return await self._engine.reclaiming.reclaim()
 
     def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after."""

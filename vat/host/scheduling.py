@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import trio
@@ -55,6 +55,7 @@ class Turns:
         self._evict = evict
         self._ready: deque[Resident] = deque()
         self._parked: trio.lowlevel.Task | None = None
+        self._held: set[bytes] = set()
         self.current: Resident | None = None
         """The resident whose job is being done now."""
 
@@ -62,6 +63,18 @@ class Turns:
     def busy(self) -> bool:
         """Whether any resident has something to do."""
         return bool(self._ready)
+
+    def doing(self) -> str | None:
+        """What is being done now, in words; None for nothing. For any thread."""
+        resident = self.current
+        if resident is None:
+            return None
+        vat = resident.vat
+        if vat is None:
+            return f"session {resident.uid.hex()} (loading)"
+        doing = vat.crank.doing
+        what = "between two calls" if doing is None else f"{doing.type}.{doing.method}, actor {doing.actor}"
+        return f"session {vat.id!r} ({what})"
 
     def post(self, uid: bytes, job: Job) -> None:
         """Put a job into a mailbox. It is done, or `job.failed` is told, and never before this returns."""
@@ -71,7 +84,7 @@ class Turns:
 
     def make_ready(self, resident: Resident) -> None:
         """Give a resident its turn, if it has something to do and may do it."""
-        if resident.mailbox and not resident.ready and not resident.paused:
+        if resident.mailbox and not resident.ready and not resident.paused and resident.uid not in self._held:
             resident.ready = True
             self._ready.append(resident)
             if self._parked is not None:
@@ -84,6 +97,27 @@ class Turns:
             self._unload(resident)
         self.make_ready(resident)
 
+    def hold(self, uids: Iterable[bytes]) -> None:
+        """Do no job of these sessions, until `release`; what they have recorded is on its way to the log."""
+        self._held.update(uids)
+
+    def release(self, uids: Iterable[bytes]) -> None:
+        """Go on with these sessions, from what is stored."""
+        self._held.difference_update(uids)
+        for uid in uids:
+            resident = self._residents.get(uid)
+            if resident is not None:
+                self.make_ready(resident)
+
+    def unload(self, uid: bytes) -> bool:
+        """Have a vat loaded again before its next job. False while something that it recorded is not durable yet."""
+        resident = self._residents.get(uid)
+        if resident is not None:
+            if resident.flying or resident.waiting:
+                return False
+            self._unload(resident)
+        return True
+
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Do what is to be done, for ever."""
@@ -93,7 +127,7 @@ class Turns:
             while ready and done < IN_TURN:
                 resident = ready.popleft()
                 resident.ready = False
-                if resident.mailbox and not resident.paused:
+                if resident.mailbox and not resident.paused and resident.uid not in self._held:
                     self._do(resident, resident.mailbox.popleft())
                     self.make_ready(resident)
                 done += 1

@@ -158,12 +158,13 @@ class Sessions:
         """Delete a session. Raises `Busy` while it has work under way, unless `force`d: then that is abandoned."""
         row = self.row(id)
         self.must_write()
+        born = {"type": row.type, "parent": row.parent, "at": row.parent_seq, "created": row.created}
 
         def work(vat: Vat) -> Sequence[Step]:
             busy = _busy(vat)
             if busy and not force:
                 raise Busy(id, busy)
-            return (vat.delete(asker),)
+            return (vat.delete(asker, born),)
 
         await self._engine.done(row.uid, work)
 

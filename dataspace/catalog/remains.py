@@ -1,0 +1,110 @@
+"""Remains: what of deleted sessions, and of erased content, lies in a log and nobody living needs.
+
+A fork needs the records of its ancestors up to where it left them, its deleted ancestors' too. So what a deletion sets
+free is what lies above the highest point that a living fork goes back to; and of each deleted ancestor what only the
+deleted one had needed.
+
+The one rule: it follows from the log, so it can be asked again after any crash, and what is gone is named again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.lookups import LATEST
+from dataspace.drafts import read_deeds
+from dataspace.errors import KeeveError
+from dataspace.log.erasing import by_segment
+from dataspace.log.store import Erasure, Store
+from dataspace.records import STORE_UID, Kind
+from dataspace.values.encoding import BadEncoding
+
+DELETED: Final = "deleted"
+ERASED: Final = "erased"
+RECLAIMED: Final = "reclaimed"
+"""The labels of what tombstones, erasures and reclaiming state."""
+
+
+class Done(NamedTuple):
+    """The positions up to which tombstones and erasures are seen to."""
+
+    deleted: int = 0
+    erased: int = 0
+
+
+def done(store: Store, catalog: Catalog) -> Done:
+    """How far a log has been reclaimed. Where that cannot be read, nothing has."""
+    last = 0
+    for position in catalog.positions(STORE_UID, RECLAIMED):
+        last = position
+    if not last:
+        return Done()
+    try:
+        match read_deeds(catalog.stored(last).body().deeds).message:
+            case {"deleted": int(deleted), "erased": int(erased)}:
+                return Done(deleted, erased)
+    except (KeeveError, BadEncoding):
+        pass
+    return Done()
+
+
+def tombstones(catalog: Catalog, after: int) -> Iterator[int]:
+    """The positions of the tombstones after `after`."""
+    for position in catalog.positions(None, DELETED, after):
+        header = catalog.stored(position).header
+        if header.kind == Kind.DELETE and header.uid != STORE_UID:
+            yield position
+
+
+def erasures(catalog: Catalog, after: int) -> Iterator[int]:
+    """The positions of the records after `after` that say what is erased."""
+    for position in catalog.positions(STORE_UID, ERASED, after):
+        if catalog.stored(position).header.kind == Kind.ERASE:
+            yield position
+
+
+def erased(catalog: Catalog, position: int) -> Iterator[Erasure]:
+    """What the record at `position` says is erased. Raises what reading it raises."""
+    for place, numbers in read_deeds(catalog.stored(position).body().deeds).message["cells"]:
+        address = catalog.at(place)
+        assert address is not None
+        yield Erasure(address, numbers, body=False)
+
+
+def remains(catalog: Catalog, tombstone: int) -> Iterator[Erasure]:
+    """What the session whose tombstone is at that position leaves to nobody: its records, and those of ancestors."""
+    for leg in reversed(catalog.lineage(catalog.stored(tombstone).header.uid)):
+        row = catalog.by_uid(leg.uid)
+        if row is None or not row.deleted:
+            return  # a living ancestor needs all that is its own, and its ancestors'
+        upto = min(leg.upto, row.seq - 1)  # its tombstone stays: that keeps the id
+        for seq in range(max(needed(catalog, leg.uid), row.parent_seq) + 1, upto + 1):
+            address = catalog.locate(leg.uid, seq)
+            assert address is not None
+            yield Erasure(address)
+
+
+def steps(erasures: Iterable[Erasure]) -> list[list[Erasure]]:
+    """Erasures as they go together: each list costs a store the copy of one file."""
+    return list(by_segment(erasures).values())
+
+
+def needed(catalog: Catalog, uid: bytes) -> int:
+    """The seq up to which living forks need a session's own records; 0 when none does. O(the forks of forks)."""
+    most = 0
+    met: dict[bytes, int] = {}
+    todo = [(uid, LATEST)]
+    while todo:
+        at, bound = todo.pop()
+        for fork in catalog.forks(at):
+            upto = min(bound, fork.parent_seq)
+            if upto <= max(most, met.get(fork.uid, 0)):
+                continue
+            met[fork.uid] = upto
+            if fork.deleted:
+                todo.append((fork.uid, upto))
+            else:
+                most = upto
+    return most

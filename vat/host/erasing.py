@@ -1,0 +1,236 @@
+"""Erasing: what somebody said goes out of a session, and out of all that has it from there; the session goes on.
+
+1. The session and its forks do nothing for a while, and their vats leave memory: nobody says again what is to go.
+2. The cells that are meant are read, and whatever was said later in these sessions is searched for the same content.
+3. A record of the store's chain says which cells are erased. From then on it is so: a host that opens the store
+   after a crash goes on with 4 before it loads anything.
+4. Their bodies go from the files (`reclaiming`), and the sessions go on.
+
+Records stay as they are, but for the content of their cells, which reads as `ERASED` from then on; so chains verify,
+and every heap is what it was.
+
+The one rule: what is erased is named by a record before it goes, and never by what it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import trio
+
+from dataspace.catalog.lookups import LATEST
+from dataspace.catalog.recent import SessionRow
+from dataspace.catalog.remains import needed
+from dataspace.errors import KeeveError
+from dataspace.log.notices import erase
+from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
+from dataspace.log.verdicts import SessionDamaged
+from dataspace.values import CelledBlob, CellRef, Erased
+from dataspace.values.encoding import BadEncoding, decode
+from vat.heap.messages import Asker
+from vat.host.engine import Engine
+from vat.host.sessions import Sessions
+
+SLICE: Final = 256
+"""Records that are looked up before other tasks get a chance."""
+
+Parts = dict[int, set[int]]
+"""Numbers of cells, by the positions of their records."""
+
+
+class NothingToErase(KeeveError, LookupError):
+    """A session has no content there that can be erased."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, session: str, where: str) -> None:
+        super().__init__(
+            f"session {session!r} has no content at {where} that could be erased, or none any more: `keeve show` tells "
+            "its turns and their seqs; what short strings hold that are not marked as `Text` goes only with the session"
+        )
+        self.session = session
+
+
+class Erasing:
+    """Takes content out of the sessions of an engine's store."""
+
+    def __init__(self, engine: Engine, sessions: Sessions) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._one = trio.Lock()
+
+    async def erase(self, id: str, asker: Asker, *, seq: int | None = None, turn: int | None = None) -> int:
+        """Erase what the record at `seq` brought, or what a `turn` said; gives how many pieces of content are gone.
+
+        Raises `NothingToErase`, `NoSuchSession`, `Deleted`, `ValueError` unless one of the two is given, or what the
+        store raises.
+        """
+        if (seq is None) == (turn is None):
+            raise ValueError("say either the seq of a record or the number of a turn")
+        self._sessions.must_write()
+        row = self._sessions.row(id)
+        held: set[bytes] = set()
+        async with self._one:
+            try:
+                first, parts = await self._meant(row, seq, turn)
+                await self._hold(first, held)
+                found = await self._same(first, parts)
+                which = {name: n for name, n in (("seq", seq), ("turn", turn)) if n is not None}
+                said: dict[str, str | int] = {**which, "by": asker.by, "via": asker.via}
+                engine = self._engine
+                time, salts = engine.powers.clock(), engine.entropy
+                return await engine.reclaiming.erase(
+                    lambda chain: erase(chain, row.uid, row.id, found, said, time, salts)
+                )
+            finally:
+                self._engine.turns.release(held)
+
+    # What is meant.
+
+    async def _meant(self, row: SessionRow, seq: int | None, turn: int | None) -> tuple[tuple[bytes, int], Parts]:
+        """The first record concerned (whose, and its seq), and the cells that are meant."""
+        catalog = self._engine.dataspace.catalog
+        parts: Parts = {}
+        firsts: list[tuple[int, bytes, int]] = []
+        places = self._told(row, turn) if seq is None else iter([catalog.position(row.uid, seq)])
+        n = 0
+        for n, position in enumerate(places):
+            if position is None:
+                continue
+            stored = catalog.stored(position)
+            numbers = set(_cells(stored))
+            if turn is not None:
+                numbers &= _stated(stored, turn, self._name(stored.header.uid))
+            if numbers:
+                parts[position] = numbers
+                firsts.append((position, stored.header.uid, stored.header.seq))
+            if n % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        if not firsts:
+            raise NothingToErase(row.id, f"seq {seq}" if turn is None else f"turn {turn}")
+        _, uid, first = min(firsts)
+        return (uid, first), parts
+
+    def _told(self, row: SessionRow, turn: int | None) -> Iterator[int]:
+        """The positions of the records of a session's lineage that state facts."""
+        catalog = self._engine.dataspace.catalog
+        for leg in catalog.lineage(row.uid):
+            for position in catalog.positions(leg.uid):
+                if catalog.stored(position).header.seq > leg.upto:
+                    break
+                yield position
+
+    def _name(self, uid: bytes) -> str:
+        row = self._engine.dataspace.catalog.by_uid(uid)
+        return uid.hex() if row is None else row.id
+
+    # Who has it.
+
+    def _family(self, first: tuple[bytes, int]) -> dict[bytes, tuple[int, int]]:
+        """The sessions that have what a record brought, by uid, each with the seqs in between which it may say so again
+        (that of the record, and later ones)."""
+        catalog = self._engine.dataspace.catalog
+        found: dict[bytes, tuple[int, int]] = {}
+        todo = [first]
+        while todo:
+            uid, seq = todo.pop()
+            row = catalog.by_uid(uid)
+            if row is None or uid in found:
+                continue
+            found[uid] = seq, min(row.seq, needed(catalog, uid)) if row.deleted else LATEST
+            todo += [(fork.uid, fork.parent_seq + 1) for fork in catalog.forks(uid) if fork.parent_seq >= seq]
+        return found
+
+    async def _hold(self, first: tuple[bytes, int], held: set[bytes]) -> None:
+        """Have all who have it do nothing, and forget what they know; forks that are on their way are waited for."""
+        turns = self._engine.turns
+        while True:
+            family = self._family(first).keys()
+            new = family - held
+            turns.hold(new)
+            held |= new
+            if all(turns.unload(uid) for uid in held) and not new:
+                return
+            await trio.sleep(0.001)
+
+    # What is the same.
+
+    async def _same(self, first: tuple[bytes, int], parts: Parts) -> Parts:
+        """The cells that are meant, and those that hold the same and came later."""
+        catalog, store = self._engine.dataspace.catalog, self._engine.store
+        contents: set[str | bytes] = set()
+        for position, numbers in parts.items():
+            stored = catalog.stored(position)
+            contents |= {content for n in numbers if not isinstance(content := stored.cell(n), Erased)}
+        found = {position: set(numbers) for position, numbers in parts.items()}
+        addresses: list[int] = []
+        for uid, (seq, last) in self._family(first).items():
+            row = catalog.by_uid(uid)
+            assert row is not None
+            for at in range(seq, min(row.seq, last) + 1):
+                address = catalog.locate(uid, at)
+                if address is not None:
+                    addresses.append(address)
+                if len(addresses) >= SLICE:
+                    await _search(store, addresses, contents, found)
+                    addresses = []
+        await _search(store, addresses, contents, found)
+        return found
+
+
+async def _search(store: Store, addresses: Sequence[int], contents: set[str | bytes], found: Parts) -> None:
+    """Look for cells with these contents in some records, in another thread."""
+
+    def search() -> None:
+        for address in addresses:
+            stored = store.read(address)
+            numbers = {n for n, content in _cells(stored).items() if content in contents}
+            if numbers:
+                found.setdefault(stored.header.position, set()).update(numbers)
+
+    await trio.to_thread.run_sync(search)
+
+
+def _cells(stored: Stored) -> Mapping[int, str | bytes]:
+    """The cells of a record that can be read, and were not erased before, by their numbers."""
+    found: dict[int, str | bytes] = {}
+    for n in range(stored.attachments):
+        try:
+            content = stored.cell(n)
+        except NoSuchPart:
+            break  # from here on there are pages
+        except SessionDamaged:
+            continue
+        if not isinstance(content, Erased):
+            found[n] = content
+    return found
+
+
+def _stated(stored: Stored, turn: int, session: str) -> set[int]:
+    """The cells that a record's facts about a turn of a session refer to."""
+    try:
+        facts = stored.body().facts
+        said = decode(facts)[0] if facts else []
+    except (BodyErased, BadEncoding, SessionDamaged):
+        return set()
+    numbers: set[int] = set()
+    for statement in said:
+        match statement:
+            case [_, str(), [int(n), id, *_] as fields, dict() as keywords] if n == turn and id == session:
+                numbers |= {cell.number for cell in _referred([fields, keywords]) if cell.seq == stored.header.seq}
+    return numbers
+
+
+def _referred(value: Any) -> Iterator[CellRef]:
+    """The cells that a stored value refers to."""
+    if isinstance(value, CellRef):
+        yield value
+    elif isinstance(value, CelledBlob):
+        yield from _referred(value.content)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _referred(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _referred(item)

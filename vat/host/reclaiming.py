@@ -1,0 +1,135 @@
+"""Reclaiming: what was deleted, and what was erased, goes from the store's files.
+
+A tombstone takes effect at once, and so does the record that says what is erased; that the bytes go is what comes
+after, in steps: some tombstones, and of what they leave one segment at a time. A record of the store's own chain says
+how far it has come. Whoever is interrupted does a step again, and finds most of it done.
+
+The one rule: what is to go follows from the log; nothing is remembered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+import trio
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.remains import Done, done, erased, erasures, remains, steps, tombstones
+from dataspace.log.marks import ChainHead
+from dataspace.log.notices import reclaimed
+from dataspace.log.store import Erasure, Store
+from dataspace.records import STORE_UID, Record
+from vat.host.commits import Commits
+
+STEP: Final = 10_000
+"""Records that are looked for before their segments are written anew, but for those of one session."""
+SLICE: Final = 256
+"""Records that are looked for before other tasks get a chance."""
+
+
+@attrs.frozen
+class Reclaimed:
+    """What went: how many deleted sessions were seen to, and how many bodies, cells and pages are gone."""
+
+    sessions: int
+    bodies: int
+
+
+class Reclaiming:
+    """Has the remains of a store's sessions go."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        commits: Commits,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._commits = commits
+        self._clock = clock
+        self._entropy = entropy
+        self._one = trio.Lock()
+        self._limiter = trio.CapacityLimiter(1)
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is left to do."""
+        before = done(self._store, self._catalog)
+        left = next(tombstones(self._catalog, before.deleted), None), next(erasures(self._catalog, before.erased), None)
+        return left != (None, None)
+
+    async def reclaim(self) -> Reclaimed:
+        """Have all that is pending go. Raises what `Store.append` raises; then what was done stays done."""
+        sessions = bodies = 0
+        async with self._one:
+            while True:
+                before = done(self._store, self._catalog)
+                found, after, count = await self._found(before)
+                if after == before:
+                    return Reclaimed(sessions, bodies)
+                gone = await self._erase(found)
+                await self._say(after, gone)
+                sessions += count
+                bodies += gone
+
+    async def erase(self, record: Callable[[ChainHead], Record]) -> int:
+        """Say in the store's chain what is erased, and have it go; gives how many cells are gone."""
+        async with self._one:
+            await self._put(record)
+            return await self._finish()
+
+    async def finish(self) -> None:
+        """Have go what records say is erased and a crash has left."""
+        async with self._one:
+            await self._finish()
+
+    async def _finish(self) -> int:
+        before = done(self._store, self._catalog)
+        places = list(erasures(self._catalog, before.erased))
+        if not places:
+            return 0
+        gone = await self._erase([one for place in places for one in erased(self._catalog, place)])
+        await self._say(before._replace(erased=places[-1]), gone)
+        return gone
+
+    async def _found(self, before: Done) -> tuple[list[Erasure], Done, int]:
+        """What is to go in the next step, how far that comes, and how many sessions it sees to."""
+        found: list[Erasure] = []
+        after, count = before, 0
+        for place in erasures(self._catalog, before.erased):
+            found += erased(self._catalog, place)
+            after = after._replace(erased=place)
+        for place in tombstones(self._catalog, before.deleted):
+            for n, one in enumerate(remains(self._catalog, place), 1):
+                found.append(one)
+                if n % SLICE == 0:
+                    await trio.lowlevel.checkpoint()
+            after = after._replace(deleted=place)
+            count += 1
+            if len(found) >= STEP:
+                break
+        return found, after, count
+
+    async def _erase(self, found: Iterable[Erasure]) -> int:
+        gone = 0
+        for listed in steps(found):
+            gone += await trio.to_thread.run_sync(self._store.erase, listed, limiter=self._limiter)
+        self._catalog.recall.forget()
+        return gone
+
+    async def _say(self, after: Done, gone: int) -> None:
+        await self._put(lambda chain: reclaimed(chain, *after, gone, self._clock(), self._entropy))
+
+    async def _put(self, make: Callable[[ChainHead], Record]) -> None:
+        """Append a record to the store's own chain. Raises what has kept it from becoming durable."""
+        chain = self._store.chain(STORE_UID)
+        if chain is None:
+            row = self._catalog.by_uid(STORE_UID)
+            assert row is not None
+            chain = row.seq, row.hash
+        await self._commits.put(make(chain))
