@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataspace.log.frames import address, checkpoint_frame, commit_frame, record_frames
+from dataspace.log.keyring import Keyring
 from dataspace.log.marks import Certificate, Mark
 from dataspace.records import Record
 
 
-def framed(records: Sequence[Record], mark: Mark, epoch: int) -> tuple[bytes, Mark]:
-    """A batch of records as it lies after `mark`, and the mark after it. Numbers the records."""
+def framed(records: Sequence[Record], mark: Mark, epoch: int, keys: Keyring | None = None) -> tuple[bytes, Mark]:
+    """A batch of records as it lies after `mark`, and the mark after it. Numbers the records.
+
+    With `keys` their bodies are sealed.
+    """
     segment, offset, position, hash, commit = mark
     chunks: list[bytes] = []
     crcs: list[int] = []
@@ -21,7 +25,9 @@ def framed(records: Sequence[Record], mark: Mark, epoch: int) -> tuple[bytes, Ma
         position += 1
         record.position = position
         record.address = address(segment, offset)
-        frames, more, size = record_frames(record, epoch, segment, offset)
+        frames, more, size = record_frames(
+            record, epoch, segment, offset, None if keys is None else keys.seal(record, epoch)
+        )
         chunks += frames
         crcs += more
         offset += size

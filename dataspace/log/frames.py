@@ -2,7 +2,7 @@
 
     0   u32  CRC-32 of the frame's offset (u64), of bytes 4 to 24 and of the head
     4   u8   type
-    5   u8   flags: zero (bit 0 is kept for compressed bodies, bit 1 for encrypted ones)
+    5   u8   flags: bit 1 for a sealed body (bit 0 is kept for compressed ones), else zero
     6   u16  of an erased frame the type that it had, else zero
     8   u32  length of the head
     12  u32  length of the body as stored
@@ -21,12 +21,13 @@ The one rule: this file knows bytes and offsets. It opens nothing and decides no
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
+from dataspace.encryption.cipher import ENCRYPTED, OVERHEAD
 from dataspace.records import Header, Record
 
 FORMAT: Final = 1
@@ -63,6 +64,10 @@ COMMIT_SIZE: Final = PREFIX + _COMMIT.size
 SEGMENT_SIZE: Final = PREFIX + _SEGMENT.size
 """Bytes of a segment's first frame."""
 _PADS = tuple(bytes(n) for n in range(8))
+
+
+Seal: TypeAlias = Callable[[int, bytes, bytes], bytes]
+"""Seals the body of a frame of this type and head: `OVERHEAD` bytes more."""
 
 
 class Frame(NamedTuple):
@@ -163,24 +168,30 @@ def erased(found: Frame, segment: int) -> bytes:
     return b"".join((crc.to_bytes(4, "little"), checked, found.head))
 
 
-def record_frames(record: Record, epoch: int, segment: int, offset: int) -> tuple[list[bytes], list[int], int]:
+def record_frames(
+    record: Record, epoch: int, segment: int, offset: int, seal: Seal | None = None
+) -> tuple[list[bytes], list[int], int]:
     """A record's frame and those of its cells and pages, for `offset`: chunks, header CRCs, bytes in all.
 
     The record's head ends with the offset of each attachment from the record's frame (u32 each, cells
-    first), so that cell or page `n` is found without a search.
+    first), so that cell or page `n` is found without a search. With `seal` all bodies are sealed.
     """
     position = record.position
     attached = [*record.cells, *record.pages]
     body = record.body()
+    flags = 0 if seal is None else ENCRYPTED
     head_length = record_head_length(len(attached))
-    start = PREFIX + head_length + len(body)
+    start = PREFIX + head_length + len(body) + (0 if seal is None else OVERHEAD)
     start += -start % 8
     chunks: list[bytes] = [b""]
     crcs = [0]
     starts = []
     for number, content in enumerate(attached):
         kind = Type.CELL if number < len(record.cells) else Type.PAGE
-        chunk, crc = frame(kind, _PART.pack(position, number), content, segment, offset + start)
+        head = _PART.pack(position, number)
+        if seal is not None:
+            content = seal(kind, head, content)
+        chunk, crc = frame(kind, head, content, segment, offset + start, flags)
         starts.append(start)
         chunks.append(chunk)
         crcs.append(crc)
@@ -196,7 +207,9 @@ def record_frames(record: Record, epoch: int, segment: int, offset: int) -> tupl
         record.body_digest,
         len(attached),
     ) + struct.pack(f"<{len(starts)}I", *starts)
-    chunks[0], crcs[0] = frame(Type.RECORD, head, body, segment, offset)
+    if seal is not None:
+        body = seal(Type.RECORD, head, body)
+    chunks[0], crcs[0] = frame(Type.RECORD, head, body, segment, offset, flags)
     return chunks, crcs, start
 
 

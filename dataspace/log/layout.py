@@ -5,6 +5,7 @@
     lock              held by the owner; says its epoch and process
     head              the durable head, for other processes to read; may be deleted
     checkpoint        the newest signed note, for whoever wants it; may be deleted
+    keys              the key file of an encrypted store: this is the truth, too
     cut/              what recovery cut off torn tails
 
 The one rule: looking changes nothing. A folder that is not a store is refused before anything is made in it.
@@ -25,7 +26,9 @@ _FORMAT = re.compile(rb"keeve store\nformat (\d{1,20})\nlog ([0-9a-f]{32})\n")
 _FORMAT_MOST = 4096
 """Bytes of a format file, at the most; a newer one may say more."""
 _SEGMENT = re.compile(r"(\d{8}|[1-9]\d{8,})\.seg", re.ASCII)
-_OURS = frozenset({"format", "format.new", "log", "lock", "head", "checkpoint", "checkpoint.new", "cut"})
+_OURS = frozenset(
+    ("format", "format.new", "log", "lock", "head", "checkpoint", "checkpoint.new", "keys", "keys.new", "cut")
+)
 
 
 class State(Enum):
@@ -46,6 +49,7 @@ class Layout:
         self.lock = self.folder / "lock"
         self.head = self.folder / "head"
         self.checkpoint = self.folder / "checkpoint"
+        self.keys = self.folder / "keys"
         self.cut = self.folder / "cut"
 
     def segment(self, number: int) -> Path:

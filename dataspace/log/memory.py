@@ -94,6 +94,7 @@ class MemoryStore:
     ) -> None:
         self._log = MemoryLog() if log is None else log
         self.readonly = readonly
+        self.secret: bytes | None = None
         self.fault: KeeveError | None = None
         self.failing: list[KeeveError] = []
         self._chains = Chains(lambda uid: None, remembered=1 << 60)

@@ -32,6 +32,7 @@ from dataspace.log.frames import (
     record_frames,
     segment_frame,
 )
+from dataspace.log.keyring import LOG_ID, Keyring
 from dataspace.log.layout import Layout
 from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.notices import created
@@ -164,16 +165,22 @@ def known_here(layout: Layout, evidence: Evidence) -> Evidence:
     return attrs.evolve(evidence, seen=seen, epoch=max(evidence.epoch, published.epoch))
 
 
-def make(layout: Layout, files: Files, verdict: Verdict, epoch: int, now: int, salts: Salts) -> Verdict:
-    """Make a log whose first record says that it was created; in place of what an interrupted one left."""
+def make(
+    layout: Layout, files: Files, verdict: Verdict, epoch: int, now: int, salts: Salts, keys: Keyring | None = None
+) -> Verdict:
+    """Make a log whose first record says that it was created; in place of what an interrupted one left.
+
+    With `keys`, which are durable, it is an encrypted one.
+    """
     layout.make_folders(files)
     for number in layout.segments():
         files.remove(layout.segment(number))
-    log_id = salts(16)
+    log_id = salts(LOG_ID) if keys is None else keys.log_id
     head = segment_frame(SegmentHead(FORMAT, 1, log_id, 1, 0, BEGINNING.commit))
     record = created(log_id, now, salts)
     record.position = 1
-    frames, crcs, size = record_frames(record, epoch, 1, len(head))
+    seal = None if keys is None else keys.seal(record, epoch)
+    frames, crcs, size = record_frames(record, epoch, 1, len(head), seal)
     commit, hash = commit_frame(1, 1, crcs, BEGINNING.commit, 1, len(head) + size)
     data = b"".join((head, *frames, commit))
     Tail.begin(files, layout.segment(1), data).close()

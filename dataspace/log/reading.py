@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
+from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import (
     COMMIT_SIZE,
@@ -31,6 +32,7 @@ from dataspace.log.frames import (
     record_head,
     segment_head,
 )
+from dataspace.log.keyring import Keyring
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Mark
 from dataspace.log.scan import begins_at, is_commit_at
@@ -58,6 +60,8 @@ class SegmentReader:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
+        self.keys: Keyring | None = None
+        """What opens sealed bodies."""
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
         """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,
@@ -325,7 +329,7 @@ class StoredRecord:
         """The body of a frame, checked; None when it was erased."""
         if found.type == Type.ERASED:
             return None
-        if found.flags:
+        if found.flags & ~ENCRYPTED:
             raise NewerFormat(self._segment, found.offset, f"a frame with flags {found.flags:#x}")
         length = found.body_length
         at = self._at + found.body_offset - self._frame.offset
@@ -335,7 +339,25 @@ class StoredRecord:
             data = self._reader.pread(self._segment, found.body_offset, length)
         if not body_fits(found, data):
             raise self._damaged(f"{what} is not what was written")
-        return data
+        return self._opened(found, data, what) if found.flags else data
+
+    def _opened(self, found: Frame, stored: bytes, what: str) -> bytes | None:
+        """A sealed body, opened; None when its key was destroyed."""
+        keys = self._reader.keys
+        try:
+            if keys is None:
+                raise LookupError
+            return keys.open(self.header, found, stored)
+        except Unopened:
+            raise self._damaged(f"{what} does not open with its key") from None
+        except LookupError:
+            raise self._damaged(f"{what} is sealed with a key that is not in the key file") from None
+
+    def sealed(self) -> bytes:
+        """The body as it is stored, if it is sealed; else nothing."""
+        if not self._frame.flags or self._frame.type == Type.ERASED:
+            return b""
+        return self._reader.pread(self._segment, self._frame.body_offset, self._frame.body_length)
 
     def _damaged(self, what: str) -> SessionDamaged:
         header = self.header

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from dataspace.encryption.cipher import ENCRYPTED
 from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
@@ -45,7 +46,8 @@ _ZEROS: Final = bytes(_CHUNK)
 _KINDS: Final = frozenset(Kind)
 # Plain integers and sets: an enum's members are slow to look up, and these are looked at for each frame.
 _CONTENTS: Final = frozenset(map(int, (Type.RECORD, Type.CELL, Type.PAGE, Type.CHECKPOINT)))
-_ERASABLE: Final = frozenset(map(int, (Type.RECORD, Type.CELL, Type.PAGE)))
+_BODIES: Final = frozenset(map(int, (Type.RECORD, Type.CELL, Type.PAGE)))
+"""Those whose bodies may be sealed, and erased."""
 _RECORD: Final = int(Type.RECORD)
 _CHECKPOINT: Final = int(Type.CHECKPOINT)
 _ERASED: Final = int(Type.ERASED)
@@ -81,15 +83,15 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
         if found is None:
             return Misfit(at, "no frame begins here")
         kind = found.type
-        if found.flags:
-            what = f"a frame with flags {found.flags:#x}; this version reads format {FORMAT}, and no flags in it"
+        if found.flags and not (found.flags == ENCRYPTED and found.was in _BODIES):
+            what = f"a frame with flags {found.flags:#x}; this version reads format {FORMAT}, and no such flags in it"
             return Misfit(at, what, newer=True)
         at += found.size
         if kind in _CONTENTS:
             frames.append(found)
         elif kind == Type.COMMIT:
             return _close(start, at, frames, found, data)
-        elif kind == _ERASED and found.was in _ERASABLE:
+        elif kind == _ERASED and found.was in _BODIES:
             frames.append(found)
         elif kind == Type.SEGMENT or kind == Type.ERASED:
             return Misfit(found.offset, "a frame that does not belong here")

@@ -11,29 +11,28 @@ where the disk cannot say whether that is so, the store stops.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
+from dataspace.encryption.errors import KeyFileMissing
 from dataspace.errors import KeeveError
 from dataspace.log.batches import framed, settling
-from dataspace.log.certificates import notes, publish
-from dataspace.log.chains import Chains
+from dataspace.log.certificates import publish
 from dataspace.log.erasing import aside, by_segment, clear, still_whole, write_anew
 from dataspace.log.files import Files, ReadFailed, WriteFailed
+from dataspace.log.following import StoreFolder
 from dataspace.log.frames import FORMAT, SEGMENT_SIZE, SegmentHead, segment_frame
-from dataspace.log.layout import Layout, State
-from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
+from dataspace.log.keyring import Newest, new_keys
+from dataspace.log.layout import State
+from dataspace.log.marks import Certificate, ChainHead, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import Owed, durable_part, is_settled, judged, make, newest_own, owed, put_right, said, still
+from dataspace.log.opening import Owed, is_settled, judged, make, newest_own, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
-from dataspace.log.publishing import Published, Publisher
-from dataspace.log.publishing import read as read_head
-from dataspace.log.reading import SegmentReader, StoredRecord
+from dataspace.log.publishing import Publisher
 from dataspace.log.store import (
     Erasure,
-    NotAStore,
     StoreClosed,
     StoreFailed,
     StoreMoved,
@@ -42,24 +41,33 @@ from dataspace.log.store import (
     check_records,
 )
 from dataspace.log.tail import Tail
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.log.verdicts import (
+    NOTHING_KNOWN,
+    Evidence,
+    LogCorrupt,
+    NewerFormat,
+    SegmentBytes,
+    SessionDamaged,
+    Visit,
+)
 from dataspace.records import STORE_UID, Record, Salts
 
 SEGMENT_BYTES: Final = 64 << 20
 """How large a segment grows."""
 
 
-class SegmentStore:
+class SegmentStore(StoreFolder):
     """The store in a folder; see `dataspace.log.store.Store` for what it promises.
 
     `now` gives the time in microseconds since 1970, `salts` random bytes, `files` stands before the disk.
     `evidence` is what is known of the log from elsewhere, `visit` is told of each record that recovery reads
     after `evidence.start`. `known` gives the newest record of a chain that was not written to lately; without
     it such a chain is not checked. `readonly` takes no lock: it reads a store that another process may own,
-    up to what that one has published, and `refresh` asks again.
+    up to what that one has published, and `refresh` asks again. `key` is the host's key: a new store is encrypted
+    with it, and an encrypted one does not open without it.
 
-    Raises `NotAStore`, `StoreOwned`, `NewerFormat`, or what the disk refuses. A log that may not be written
-    to opens read-only, with the reason as its `fault`.
+    Raises `NotAStore`, `StoreOwned`, `NewerFormat`, what is wrong with keys, or what the disk refuses. A log that may
+    not be written to opens read-only, with the reason as its `fault`.
     """
 
     def __init__(
@@ -74,28 +82,19 @@ class SegmentStore:
         visit: Visit | None = None,
         known: Callable[[bytes], ChainHead | None] | None = None,
         segment_bytes: int = SEGMENT_BYTES,
+        key: bytes | None = None,
     ) -> None:
-        self._layout = Layout(folder)
-        self._path = str(self._layout.folder)
-        self._files = files or Files()
+        super().__init__(folder, files or Files(), salts, key, known)
         self._now = now
-        self._salts = salts
         self._segment_bytes = segment_bytes
-        self._chains = Chains(known)
-        self._reader = SegmentReader(self._layout, lambda: self._mark)
         self._writing = threading.Lock()
         self._owner: Ownership | None = None
         self._tail: Tail | None = None
         self._publisher: Publisher | None = None
-        self._mark = BEGINNING
         self._settled = True
         self._failure = ""
         self._closed = False
-        self.log_id = b""
-        self.epoch = 0
         self.readonly = readonly
-        self.fault: KeeveError | None = None
-        self.damaged: Mapping[bytes, Damage] = {}
         try:
             if readonly:
                 self._follow(evidence, visit)
@@ -104,23 +103,18 @@ class SegmentStore:
         except OSError as error:
             raise ReadFailed.of(self._path, error) from error
 
-    @property
-    def head(self) -> Head:
-        return self._mark.head
-
-    @property
-    def mark(self) -> Mark:
-        return self._mark
-
     # Opening
 
     def _own(self, evidence: Evidence, visit: Visit | None) -> None:
         layout, files = self._layout, self._files
         if layout.state() is State.NEW:
+            self._take_keys()  # what is wrong with them is told before anything is made
             layout.make_folders(files)
         self._owner = Ownership(layout.lock, files)
         try:
-            verdict = judged(layout, evidence, visit)
+            self._take_keys()
+            newest = Newest(visit)
+            verdict = judged(layout, evidence, newest)
             self.fault = verdict.error()
             if isinstance(self.fault, NewerFormat):
                 raise self.fault
@@ -132,10 +126,15 @@ class SegmentStore:
                 return
             self._owner.claim(epoch + 1)
             if verdict.end.position == 0:
-                verdict = make(layout, files, verdict, epoch + 1, self._now(), self._salts)
+                keys = self._reader.keys = new_keys(self._keys, layout, self._host_key, files, self._salts)
+                verdict = make(layout, files, verdict, epoch + 1, self._now(), self._salts, keys)
+            elif self._keys is None and self._host_key is not None:
+                raise KeyFileMissing(str(layout.keys))
             else:
                 put_right(layout, files, verdict)
             self._adopt(verdict, epoch + 1)
+            if newest.address:
+                self.check_keys(newest.address)
             clear(layout, files)
             self._begin()
             for debt in owed(layout):
@@ -143,13 +142,6 @@ class SegmentStore:
         except BaseException:
             self._release()
             raise
-
-    def _adopt(self, verdict: Verdict, epoch: int) -> None:
-        self.log_id = verdict.log_id or b""
-        self.epoch = epoch
-        self.damaged = verdict.damaged
-        self._mark = verdict.end
-        self._chains.note(verdict.heads)
 
     def _begin(self) -> None:
         """Make ready to write after the mark."""
@@ -171,42 +163,10 @@ class SegmentStore:
             self.append([recovered(chain, debt.length, debt.name, self._now(), self._salts)])
         said(self._layout, self._files, debt)
 
-    def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
-        layout = self._layout
-        if layout.state() is State.NEW:
-            raise NotAStore(self._path, "there is nothing in it to read")
-        log_id = layout.log_id()
-        published = read_head(layout.head)
-        if published is not None and log_id in (None, published.log_id):
-            self._mark = published.mark
-            with suppress(LogCorrupt, ReadFailed):
-                if self._reader.holds(published.mark):
-                    self.log_id, self.epoch = published.log_id, published.epoch
-                    return
-        self._reader.renew()
-        verdict = durable_part(layout, evidence, visit)
-        self.fault = verdict.error()
-        if isinstance(self.fault, NewerFormat):
-            raise self.fault
-        self._adopt(verdict, verdict.epoch)
-
     def refresh(self) -> Head:
-        if self._owner is None and self.fault is None:
-            published = read_head(self._layout.head)
-            if published is not None and published.mark != self._mark:
-                self._go_on_to(published)
+        if self._owner is None:
+            self._read_on()
         return self.head
-
-    def _go_on_to(self, published: Published) -> None:
-        """Read on to what is published now, if that continues what was read here."""
-        mark = published.mark
-        if published.log_id != self.log_id:
-            raise StoreMoved(self._path, "another store is there now")
-        self._reader.renew()
-        if mark.place < self._mark.place or not (self._mark == BEGINNING or self._reader.holds(self._mark)):
-            raise StoreMoved(self._path, f"its log does not go on from position {self._mark.position}, as read here")
-        self.epoch = published.epoch
-        self._mark = mark
 
     # Writing
 
@@ -217,6 +177,7 @@ class SegmentStore:
                 return
             heads = self._chains.follow(records)
             try:
+                self._prepare(records)
                 tail = self._append(tail, records)
             except BaseException:
                 for record in records:
@@ -243,13 +204,24 @@ class SegmentStore:
             return StoreReadOnly(self._path, "it was opened so" if self.fault is None else str(self.fault))
         return StoreFailed(self._path, self._failure)
 
+    def _prepare(self, records: Sequence[Record]) -> None:
+        """See that the keys of these records are durable."""
+        try:
+            if self._keys is not None:
+                self._keys.prepare(records)
+        except SessionDamaged:
+            raise
+        except BaseException as error:
+            self._failed(error)
+            raise
+
     def _append(self, tail: Tail, records: Sequence[Record]) -> Tail:
         mark = self._mark
-        data, end = framed(records, mark, self.epoch)
+        data, end = framed(records, mark, self.epoch, self._keys)
         if end.offset > self._segment_bytes and mark.offset > SEGMENT_SIZE:
             tail = self._roll(tail)
             mark = self._mark
-            data, end = framed(records, mark, self.epoch)
+            data, end = framed(records, mark, self.epoch, self._keys)
         self._put(tail, mark.offset, data, end)
         self._settled = False
         return tail
@@ -325,6 +297,23 @@ class SegmentStore:
             gone += len(frames)
         return gone
 
+    def destroy(self, uids: Collection[bytes], born: Callable[[bytes], bool]) -> None:
+        """Destroy the keys that these sessions hold: what they alone could read, nobody can from here on.
+
+        Durable when this returns; what forks share stays readable to them. Their tombstones have to be durable before.
+        `born` says of a uid whether it is a session in the log, so that what was to be their fork and never came to
+        be holds nothing. Does nothing where the store is not encrypted or the keys are gone already, so that whoever
+        was interrupted may call it again. Costs the writing of the key file. Raises what `append` raises.
+        """
+        with self._locked():
+            self._ready(())
+            try:
+                if self._keys is not None:
+                    self._keys.destroy(uids, born)
+            except BaseException as error:
+                self._failed(error)
+                raise
+
     def _exchange(self, segment: int, anew: bool) -> None:
         """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
         not be durable yet."""
@@ -375,24 +364,8 @@ class SegmentStore:
         if self._owner is not None:
             self._owner.release()
 
-    # Reading
-
-    def chain(self, uid: bytes) -> ChainHead | None:
-        return self._chains.get(uid)
-
-    def read(self, address: int) -> StoredRecord:
-        return self._reader.read(address)
-
     def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
-        """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""
+        if self._tail is None:
+            return super().still()
         known = Evidence(log_id=self.log_id, seen=(self._mark.head,), epoch=self.epoch)
-        return still(self._layout) if self._tail is None else still(self._layout, self._mark, known)
-
-    def notes(self) -> Iterator[bytes]:
-        return notes(self._layout, self.still)
-
-    def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
-        return self._reader.scan(start)
-
-    def holds(self, mark: Mark) -> bool:
-        return self._reader.holds(mark)
+        return still(self._layout, self._mark, known)

@@ -244,6 +244,11 @@ class Store(Protocol):
     def readonly(self) -> bool: ...
 
     @property
+    def secret(self) -> bytes | None:
+        """From which files that are derived of this store take their keys; None when it is not encrypted."""
+        ...
+
+    @property
     def fault(self) -> KeeveError | None:
         """Why a store that should write does not; None while all is well."""
         ...

@@ -50,6 +50,19 @@ class TestSegmentStore(StoreContract):
         return opened
 
 
+class TestEncryptedSegmentStore(StoreContract):
+    """Every body is sealed, and every few records begin a new segment."""
+
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Opened:
+        def opened(readonly: bool = False) -> Store:
+            return SegmentStore(
+                tmp_path / "store", now=int, salts=os.urandom, segment_bytes=3000, readonly=readonly, key=bytes(range(32))
+            )
+
+        return opened
+
+
 class TestSegmentStoreOfSmallSegments(StoreContract):
     """Every few records begin a new segment."""
 

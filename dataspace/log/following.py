@@ -1,0 +1,150 @@
+"""A store's folder, open for reading: up to the durable end, which its owner moves on.
+
+What an owner adds to this, the right to write, is in `segments`. Whoever only reads takes no lock, and learns of what
+is new when it asks (`refresh`).
+
+The one rule: nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from dataspace.errors import KeeveError
+from dataspace.log.certificates import notes
+from dataspace.log.chains import Chains
+from dataspace.log.files import Files, ReadFailed
+from dataspace.log.keyring import Keyring, open_keys
+from dataspace.log.layout import Layout, State
+from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
+from dataspace.log.opening import durable_part, still
+from dataspace.log.publishing import Published
+from dataspace.log.publishing import read as read_head
+from dataspace.log.reading import SegmentReader, StoredRecord
+from dataspace.log.store import NotAStore, StoreMoved
+from dataspace.log.verdicts import Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.records import Salts
+
+
+class StoreFolder:
+    """The part of a store in a folder that reads. `host_key` is needed where the store is encrypted."""
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Files,
+        salts: Salts,
+        host_key: bytes | None,
+        known: Callable[[bytes], ChainHead | None] | None,
+    ) -> None:
+        self._layout = Layout(folder)
+        self._path = str(self._layout.folder)
+        self._files = files
+        self._salts = salts
+        self._host_key = host_key
+        self._chains = Chains(known)
+        self._reader = SegmentReader(self._layout, lambda: self._mark)
+        self._mark = BEGINNING
+        self.log_id = b""
+        self.epoch = 0
+        self.fault: KeeveError | None = None
+        self.damaged: Mapping[bytes, Damage] = {}
+
+    @property
+    def head(self) -> Head:
+        return self._mark.head
+
+    @property
+    def mark(self) -> Mark:
+        return self._mark
+
+    @property
+    def secret(self) -> bytes | None:
+        return None if self._keys is None else self._keys.secret()
+
+    @property
+    def _keys(self) -> Keyring | None:
+        return self._reader.keys
+
+    @property
+    def holders(self) -> Collection[bytes]:
+        """The uids of the sessions that hold keys; none where the store is not encrypted."""
+        return () if self._keys is None else self._keys.holders
+
+    def check_keys(self, address: int) -> None:
+        """Hold the key file against the newest record, which is at `address`. Raises `KeyFileOlder`."""
+        if self._keys is not None:
+            self._keys.check(self.read(address).sealed())
+
+    def _take_keys(self) -> None:
+        self._reader.keys = open_keys(self._layout, self._host_key, self._files, self._salts)
+
+    def _adopt(self, verdict: Verdict, epoch: int) -> None:
+        self.log_id = verdict.log_id or b""
+        self.epoch = epoch
+        self.damaged = verdict.damaged
+        self._mark = verdict.end
+        self._chains.note(verdict.heads)
+        if self._keys is not None:
+            self._keys.must_be_of(self.log_id)
+
+    def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
+        layout = self._layout
+        if layout.state() is State.NEW:
+            raise NotAStore(self._path, "there is nothing in it to read")
+        self._take_keys()
+        log_id = layout.log_id()
+        published = read_head(layout.head)
+        if published is not None and log_id in (None, published.log_id):
+            self._mark = published.mark
+            with suppress(LogCorrupt, ReadFailed):
+                if self._reader.holds(published.mark):
+                    self.log_id, self.epoch = published.log_id, published.epoch
+                    return
+        self._reader.renew()
+        verdict = durable_part(layout, evidence, visit)
+        self.fault = verdict.error()
+        if isinstance(self.fault, NewerFormat):
+            raise self.fault
+        self._adopt(verdict, verdict.epoch)
+
+    def _read_on(self) -> None:
+        """Read on to what is published by now."""
+        if self.fault is None:
+            published = read_head(self._layout.head)
+            if published is not None and published.mark != self._mark:
+                self._go_on_to(published)
+            if self._keys is not None:
+                self._keys.follow()
+
+    def _go_on_to(self, published: Published) -> None:
+        """Read on to what is published now, if that continues what was read here."""
+        mark = published.mark
+        if published.log_id != self.log_id:
+            raise StoreMoved(self._path, "another store is there now")
+        self._reader.renew()
+        if mark.place < self._mark.place or not (self._mark == BEGINNING or self._reader.holds(self._mark)):
+            raise StoreMoved(self._path, f"its log does not go on from position {self._mark.position}, as read here")
+        self.epoch = published.epoch
+        self._mark = mark
+
+    def chain(self, uid: bytes) -> ChainHead | None:
+        return self._chains.get(uid)
+
+    def read(self, address: int) -> StoredRecord:
+        return self._reader.read(address)
+
+    def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
+        """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""
+        return still(self._layout)
+
+    def notes(self) -> Iterator[bytes]:
+        return notes(self._layout, self.still)
+
+    def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
+        return self._reader.scan(start)
+
+    def holds(self, mark: Mark) -> bool:
+        return self._reader.holds(mark)
