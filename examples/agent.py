@@ -195,14 +195,17 @@ PROGRAM = Path(__file__).resolve()
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "trip")
-    folder.mkdir(exist_ok=True)
-    os.chdir(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chdir(folder)
+    except OSError as error:
+        sys.exit(f"{folder} is no folder, and none can be made there ({error.strerror}): name another one")
     if "serve" in sys.argv[2:]:
         try:
             serve()
         except KeyboardInterrupt:
             sys.exit(130)  # the next start goes on
     elif any(Path().iterdir()):
-        sys.exit(f"{folder} is not empty: name another folder")
+        sys.exit(f"{folder} is not empty: name another one")
     else:
         show()

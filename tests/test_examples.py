@@ -41,10 +41,10 @@ def test_an_example_runs(example: Path, tmp_path: Path) -> None:
 async def agent(folder: Path, **env: str) -> tuple[str, str]:
     """What the show of the agent says, and what its tools have done."""
     ran = await trio.run_process(
-        [sys.executable, AGENT, "trip"], cwd=folder, env=environment(env), capture_stdout=True, capture_stderr=True
+        [sys.executable, AGENT, "my/trip"], cwd=folder, env=environment(env), capture_stdout=True, capture_stderr=True
     )
     assert ran.stderr == b""
-    return ran.stdout.decode(), (folder / "trip" / "calls.txt").read_text()
+    return ran.stdout.decode(), (folder / "my" / "trip" / "calls.txt").read_text()
 
 
 DONE = ["find_trains Oslo", "reserve R20", "find_trains Oslo", "pay R20 40"]
@@ -56,6 +56,16 @@ async def test_the_agent_is_killed_twice_and_calls_each_tool_as_often_as_the_mod
     assert done.splitlines() == DONE
     assert "nobody knows whether it took effect" in said
     assert "answer: You leave at 8:05 with R20." in said
+
+
+@pytest.mark.parametrize(("folder", "what"), [("file/trip", "is no folder"), (".", "is not empty")])
+def test_the_agent_says_which_folder_it_cannot_use(tmp_path: Path, folder: str, what: str) -> None:
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, AGENT, folder]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"{folder} {what}")
+    assert ran.stderr.endswith("name another one\n")
 
 
 def test_the_agent_that_is_interrupted_ends_without_a_traceback(tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ OWNER_OPTIONS = OwnerOptions()
 def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Talk to a session. It is made if it is not there; without a name, a new one is.
 
-    The model is the one that the environment names (KEEVE_MODEL, KEEVE_MODEL_URL, KEEVE_MODEL_KEY), or else an echo.
+    The model is the one that the environment names, or else an echo: KEEVE_MODEL is its name, KEEVE_MODEL_URL the base
+    URL of its service, KEEVE_MODEL_KEY the name of the variable that holds the key.
+
     On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. Elsewhere the lines of the standard input are
     answered, one after another, until one fails.
 

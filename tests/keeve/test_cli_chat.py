@@ -114,6 +114,19 @@ async def test_the_model_that_the_environment_names_answers(store: Path) -> None
     assert (await ask(store, streamed("hel", "lo back")))[:2] == (0, "hello back\n")
 
 
+async def test_the_variables_of_openai_are_used_for_what_ours_do_not_say(store: Path) -> None:
+    async with model_server(streamed("well")) as server:
+        env = {"KEEVE_MODEL": "small", "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-theirs"}
+        said = await trio.to_thread.run_sync(lambda: keeve("chat", "--store", store, input="hello\n", env=env))
+        assert said[:2] == (0, "well\n")
+        assert server.requests[0].headers["authorization"] == "Bearer sk-theirs"
+        assert server.requests[0].body["model"] == "small"
+        del env["KEEVE_MODEL"]
+        said = await trio.to_thread.run_sync(lambda: keeve("chat", "--store", store, input="hello\n", env=env))
+        assert said[:2] == (0, "hello\n")
+        assert len(server.requests) == 1
+
+
 async def test_an_answer_that_is_no_text_is_named(store: Path) -> None:
     said = await ask(store, whole({"role": "assistant", "content": None}))
     assert (said.code, said.out) == (0, "(nothing)\n")
