@@ -1,6 +1,7 @@
 """Erasing: a sealed segment written anew without some of its bodies.
 
-1. The new file is written beside the old one, under a name that no segment has, and synced.
+1. The new file is written beside the old one, under a name that no segment has, and synced. What recoveries have cut
+   from the log, and kept for people, goes before that.
 2. It is renamed to the segment's name, and the folder is synced. From then on the old bytes have no name.
 
 A header in place could be torn by a crash, and a body that is gone under a header that is not yet changed would be
@@ -12,6 +13,7 @@ The one rule: whatever dies and when, the segment's name leads to a file that is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ from dataspace.log.frames import Frame, erased, place
 from dataspace.log.layout import Layout
 from dataspace.log.reading import SegmentReader
 from dataspace.log.store import Erasure
+
+_SAVED: Final = re.compile(r"\d{1,10}-\d{1,12}\.(pending|bin)(\.new)?", re.ASCII)
 
 BLOCK: Final = 4096
 """Bytes that a file system keeps or leaves out as one."""
@@ -38,6 +42,15 @@ def clear(layout: Layout, files: Files) -> None:
     """Remove what a crash has left of a segment that was being written anew."""
     if aside(layout).exists():
         files.remove(aside(layout))
+
+
+def drop_cut(layout: Layout, files: Files) -> None:
+    """Remove what recoveries have cut off and saved: nobody can say what of it is to go, and nothing needs it."""
+    if layout.cut.is_dir():
+        for path in sorted(layout.cut.iterdir()):
+            if _SAVED.fullmatch(path.name):
+                files.remove(path)
+        files.sync_folder(layout.cut)
 
 
 def by_segment(erasures: Iterable[Erasure]) -> dict[int, list[Erasure]]:
@@ -63,6 +76,7 @@ def write_anew(layout: Layout, files: Files, reader: SegmentReader, segment: int
     Raises `WriteFailed` or `SyncFailed`, and leaves nothing. Costs a pass over its bytes.
     """
     path = aside(layout)
+    drop_cut(layout, files)
     length = reader.length(segment)
     fd = files.open(path, create=True)
     try:

@@ -153,6 +153,20 @@ def test_a_folder_that_cannot_be_synced_stops_the_store(tmp_path: Path) -> None:
     store.close()
 
 
+def test_what_recovery_has_cut_goes_as_well(tmp_path: Path) -> None:
+    store, records = filled(tmp_path)
+    store.close()
+    with open(segment(tmp_path, len(list((tmp_path / "log").iterdir()))), "ab") as file:
+        file.write(b"torn off: " + SECRET.encode())
+    store = opened(tmp_path)
+    assert [path.suffix for path in (tmp_path / "cut").iterdir()] == [".bin"]
+    (tmp_path / "cut" / "notes of mine").write_text("kept")
+    store.erase(doomed(records))
+    assert [path.name for path in (tmp_path / "cut").iterdir()] == ["notes of mine"]
+    assert nowhere(tmp_path)
+    store.close()
+
+
 # Crashes.
 
 
