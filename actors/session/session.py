@@ -36,7 +36,7 @@ from actors.chat import (
     message_in,
     summed,
 )
-from actors.messages import named, user
+from actors.messages import named
 from actors.session.calls import Calls
 from actors.session.forking import Forking
 from actors.session.queueing import Queueing
@@ -49,6 +49,7 @@ from vat.errors import Forked, exception_of, failure_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import actor, state_own
 from vat.objects.collections import List
+from vat.objects.moving import append_kept, kept
 from vat.objects.types import read
 
 
@@ -177,7 +178,7 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             for call in calls[count:]:
                 self._tell_of_none(call["id"])
             self._limit = ""
-        self.messages.append(user(self.history[n - 1]))
+        append_kept(self.messages, {"role": "user", "content": kept(self.history, n - 1)})
         if self.max_seconds:
             self._until = self._crank.deadline(self.max_seconds)
             self._measure(n)

@@ -114,6 +114,23 @@ def test_every_text_is_a_cell_however_short() -> None:
     assert all(any(secret.encode() in cell for record in driven.records for cell in record.cells) for secret in secrets)
 
 
+def test_an_input_that_has_waited_is_stored_once() -> None:
+    """It is the same cell as a turn that was accepted, as one that waits, and among the messages."""
+    driven = session(Says(says("first"), says("second")))
+    driven.call("turn", "begins at once")
+    driven.call("turn", [{"type": "text", "text": "waits for it"}])
+    driven.advance()
+    driven.advance()
+    assert [message["content"] for message in driven.read("messages")] == [
+        *("begins at once", "first"),
+        *([{"type": "text", "text": "waits for it"}], "second"),
+    ]
+    for text in (b"begins at once", b"waits for it"):
+        assert sum(text in cell for record in driven.records for cell in record.cells) == 1
+    driven.restart()
+    assert driven.read("messages")[2]["content"][0]["text"] == "waits for it"
+
+
 # Tools.
 
 
