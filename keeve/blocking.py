@@ -154,9 +154,9 @@ class Host:
         """Delete a session."""
         self._thread.do(self._host.delete, id, force=force)
 
-    def erase(self, id: str, *, seq: int | None = None, turn: int | None = None) -> int:
+    def erase(self, id: str, *, seq: int | None = None, turn: int | None = None, force: bool = False) -> int:
         """Take what a record brought, or what was said in a turn, out of a session and its forks."""
-        erased: int = self._thread.do(self._host.erase, id, seq=seq, turn=turn)
+        erased: int = self._thread.do(self._host.erase, id, seq=seq, turn=turn, force=force)
         return erased
 
     def reclaim(self) -> Reclaimed:

@@ -124,6 +124,9 @@ class Catalog(Checked):
         recent, origin = self._recent, self._origin
         for record in records:
             recent.note(record, origin)
+        if recent.reclaimed:
+            recent.reclaimed = False
+            self.recall.forget()
         if recent is not self._recent:
             # SQLite failed under a question of `origin`, and the catalog was made anew without this batch.
             self.catch_up(records[-1].position)

@@ -21,7 +21,14 @@ from dataspace.records import Kind
 from dataspace.values import thaw
 
 _NOTHING: Final[tuple[str, ...]] = ()
-_PLAIN: Final = frozenset(Kind) - {Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE, Kind.CREATED}
+_PLAIN: Final = frozenset(Kind) - {
+    Kind.SPAWN,
+    Kind.FORKED,
+    Kind.SNAPSHOT,
+    Kind.DELETE,
+    Kind.CREATED,
+    Kind.RECLAIMED,
+}
 
 
 class SessionRow(NamedTuple):
@@ -141,10 +148,11 @@ class Thread:
 class Recent:
     """The records after `start` that have been noted. `head` is the last one's, `mark` the log's there.
 
-    A posting is `position * 2`, or `position * 2 + 1` for a retraction.
+    A posting is `position * 2`, or `position * 2 + 1` for a retraction. `reclaimed` is set by a record that says that
+    content is gone.
     """
 
-    __slots__ = ("addresses", "hashes", "head", "ids", "mark", "postings", "start", "taken", "threads")
+    __slots__ = ("addresses", "hashes", "head", "ids", "mark", "postings", "reclaimed", "start", "taken", "threads")
 
     def __init__(self, start: Head) -> None:
         self.start = start.position
@@ -156,6 +164,7 @@ class Recent:
         self.ids: dict[str, bytes] = {}
         self.postings: dict[str, list[int]] = {}
         self.taken: list[Taken] = []
+        self.reclaimed = False
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -212,6 +221,8 @@ class Recent:
             thread.deleted = record.position
             if thread.birth is None or thread.birth.id == record.uid.hex():
                 self._bury(_buried(said), thread)
+        elif kind == Kind.RECLAIMED:
+            self.reclaimed = True
         elif kind == Kind.SNAPSHOT:
             thread.snapshots.append((record.seq, _covered(said, record.seq)))
         elif (birth := _birth(said, record)) is not None:

@@ -17,7 +17,7 @@ COMMANDS: Final = (
         r"is not a store: there is nothing in it (yet|to read); name a store, or an empty or new folder",
         "has no store in it yet: keeve chat makes one, and --store names another folder",
     ),
-    (r"delete it with force", "delete it with --force"),
+    (r"or use force", "or use --force"),
     (
         r"Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
         "Name the module that has its class with --actors module (or KEEVE_ACTORS)",
@@ -40,8 +40,8 @@ COMMANDS: Final = (
 def advised(message: str) -> str:
     """An error's message, for who has typed a command.
 
-    >>> advised("session 's1' is busy (1 effect): wait for it, or delete it with force")
-    "session 's1' is busy (1 effect): wait for it, or delete it with --force"
+    >>> advised("session 's1' is busy (1 effect): wait for it, or use force")
+    "session 's1' is busy (1 effect): wait for it, or use --force"
     """
     for said, instead in COMMANDS:
         message = re.sub(said, instead, message)

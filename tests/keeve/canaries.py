@@ -60,13 +60,20 @@ async def look(city: str) -> str:
 
 
 class Model:
-    """Calls a tool once in each turn, and says what it was told in the end."""
+    """Calls a tool once in each turn, and says what it was told in the end; while its gate is shut, nothing."""
+
+    def __init__(self) -> None:
+        self.gate = trio.Event()
+        self.gate.set()
+        self.asked: list[Any] = []
 
     @effect(on_crash="retry")
     async def complete(
         self, effect: Effect, messages: Sequence[Any], *, tools: Any = None, **options: Any
     ) -> dict[str, Any]:
         last = messages[-1]
+        self.asked.append(last["content"])
+        await self.gate.wait()
         if last["role"] == "tool":
             return {"message": {"role": "assistant", "content": f"output for {last['content']}"}, "usage": None}
         function = {"name": "look", "arguments": json.dumps({"city": str(last["content"]).partition(" ")[0]})}
@@ -90,8 +97,8 @@ class Keeper(Actor):
         self.assert_fact("tests.kept", text, long=text + LONG)
         return f"{text} is kept"
 
-    async def wait(self, text: str) -> str:
-        await self.sleep(3600)
+    async def wait(self, text: str, seconds: float = 3600) -> str:
+        await self.sleep(seconds)
         return text
 
     def fail(self, text: str) -> None:
@@ -101,7 +108,7 @@ class Keeper(Actor):
 def host_of(folder: Path, **options: Any) -> Any:
     """A host of the store in a folder."""
     settings = Settings(first_snapshot=4, snapshot_records=8, closing_records=1, **options.pop("settings", {}))
-    devices = {"model": Model(), "tools": Tools(look)}
+    devices = {"model": options.pop("model", None) or Model(), "tools": Tools(look)}
     return open_host(folder, actors=[Keeper], devices=devices, settings=settings, **options)
 
 

@@ -1,6 +1,7 @@
 """Erasing: what somebody said goes out of a session, and out of all that has it from there; the session goes on.
 
-1. The session and its forks do nothing for a while, and their vats leave memory: nobody says again what is to go.
+1. The session and its forks do nothing for a while, and their vats leave memory: nobody says again what is to go. While
+   a device runs for one of them, which may have been told of it, erasing is refused unless it is forced.
 2. The cells that are meant are read, and whatever was said later in these sessions is searched for the same content.
 3. A record of the store's chain says which cells are erased. From then on it is so: a host that opens the store
    after a crash goes on with 4 before it loads anything.
@@ -30,7 +31,7 @@ from dataspace.values import CelledBlob, CellRef, Erased
 from dataspace.values.encoding import BadEncoding, decode
 from vat.heap.messages import Asker
 from vat.host.engine import Engine
-from vat.host.sessions import Sessions
+from vat.host.sessions import Busy, Sessions
 
 SLICE: Final = 256
 """Records that are looked up before other tasks get a chance."""
@@ -60,11 +61,13 @@ class Erasing:
         self._sessions = sessions
         self._one = trio.Lock()
 
-    async def erase(self, id: str, asker: Asker, *, seq: int | None = None, turn: int | None = None) -> int:
+    async def erase(
+        self, id: str, asker: Asker, *, seq: int | None = None, turn: int | None = None, force: bool = False
+    ) -> int:
         """Erase what the record at `seq` brought, or what a `turn` said; gives how many pieces of content are gone.
 
         Raises `NothingToErase`, `NoSuchSession`, `Deleted`, `ValueError` unless one of the two is given, or what the
-        store raises.
+        store raises; and `Busy`, unless `force`d, while something is under way that may have been told of it.
         """
         if (seq is None) == (turn is None):
             raise ValueError("say either the seq of a record or the number of a turn")
@@ -75,6 +78,8 @@ class Erasing:
             try:
                 first, parts = await self._meant(row, seq, turn)
                 await self._hold(first, held)
+                if not force:
+                    self._check_idle(held)
                 found = await self._same(first, parts)
                 which = {name: n for name, n in (("seq", seq), ("turn", turn)) if n is not None}
                 said: dict[str, str | int] = {**which, "by": asker.by, "via": asker.via}
@@ -153,6 +158,17 @@ class Erasing:
             if all(turns.unload(uid) for uid in held) and not new:
                 return
             await trio.sleep(0.001)
+
+    def _check_idle(self, uids: set[bytes]) -> None:
+        """Raise `Busy` where a device, or a message on its way, may have what is to go and bring it back."""
+        engine = self._engine
+        for wanted in engine.errands.running():
+            if wanted.key[0] in uids and wanted.device != "timer":
+                raise Busy(wanted.session, f"{wanted.device}.{wanted.method} is running")
+        for uid in uids:
+            resident = engine.residents.get(uid)
+            if resident is not None and resident.unacknowledged:
+                raise Busy(self._name(uid), f"{len(resident.unacknowledged)} messages are on their way")
 
     # What is the same.
 

@@ -139,15 +139,17 @@ class Host:
         """
         await self._sessions.delete(id, self._asker, force=force)
 
-    async def erase(self, id: str, *, seq: int | None = None, turn: int | None = None) -> int:
+    async def erase(self, id: str, *, seq: int | None = None, turn: int | None = None, force: bool = False) -> int:
         """Take what the record at `seq` of a session brought, or what was said in a `turn`, out of it and its forks.
 
         Gone is what is kept as content: every text of a conversation, whatever is declared `Text`, and strings and
         bytes over 256 bytes; there, and wherever these sessions said the same later. It reads as `Erased` then. Gives
-        how many pieces are gone from the files, durably. Raises `NothingToErase`, `NoSuchSession` or `Deleted`. Holds
-        these sessions up meanwhile: some ten microseconds for each of their records, and a copy of each file concerned.
+        how many pieces are gone from the files, durably. Raises `NothingToErase`, `NoSuchSession`, `Deleted`; and
+        `Busy` while a model or a tool runs for one of these sessions, unless `force`d: what that says later is not
+        looked at. Holds them up meanwhile: some ten microseconds for each of their records, and a copy of each file
+        concerned.
         """
-        return await self._erasing.erase(id, self._asker, seq=seq, turn=turn)
+        return await self._erasing.erase(id, self._asker, seq=seq, turn=turn, force=force)
 
     async def reclaim(self) -> Reclaimed:
         """Have what was deleted go from the files, durably, as far as no living fork needs it.

@@ -27,12 +27,12 @@ from vat.objects.fields import given as begins_with
 
 
 class Busy(KeeveError):
-    """A session has work under way and is not deleted."""
+    """A session has work under way, and is not deleted, nor anything of it erased."""
 
     usage: ClassVar[bool] = True
 
     def __init__(self, id: str, what: str) -> None:
-        super().__init__(f"session {id!r} is busy ({what}): wait for it, or delete it with force")
+        super().__init__(f"session {id!r} is busy ({what}): wait for it, or use force")
         self.id = id
 
 
