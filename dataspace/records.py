@@ -66,6 +66,9 @@ class Kind(IntEnum):
     """The store's: content is erased; which, in records of sessions."""
     RECLAIMED = 15
     """The store's: what was deleted, and erased, up to some positions is gone from its files."""
+    SALVAGED = 16
+    """What could be read of a damaged store was written into this one: in the store's chain, and in that of each session
+    that may have lost its end."""
 
 
 class Cell(NamedTuple):
