@@ -21,6 +21,7 @@ import apsw
 from dataspace.catalog.checked import Checked
 from dataspace.catalog.connections import FAILED, connect, remove, rows
 from dataspace.catalog.lookups import steady
+from dataspace.catalog.naming import names_for
 from dataspace.catalog.recall import Notable, noted
 from dataspace.catalog.recent import Recent
 from dataspace.catalog.schema import FORMAT, about, ours
@@ -84,6 +85,7 @@ class Catalog(Checked):
     def __init__(self, path: Path | None, store: Store) -> None:
         self._store = store
         self._path = None if store.readonly else path
+        self._names = names_for(store.secret)
         self._writing = Writing()
         self._wait = RUN
         self._making = False
@@ -276,7 +278,7 @@ class Catalog(Checked):
         try:
             if not path.exists():
                 return None
-            tables = (Tables.copy if self._store.readonly else Tables)(path, self._store.log_id)
+            tables = (Tables.copy if self._store.readonly else Tables)(path, self._store.log_id, self._names)
             if self._fits(tables):
                 return tables
         except (*FAILED, OSError):
@@ -306,10 +308,10 @@ class Catalog(Checked):
         if self._path is not None:
             try:
                 remove(self._path)
-                return Tables.make(self._path, self._store.log_id)
+                return Tables.make(self._path, self._store.log_id, self._names)
             except (OSError, apsw.Error):
                 self._path = None
-        return Tables.make(None, self._store.log_id)
+        return Tables.make(None, self._store.log_id, self._names)
 
 
 class Peek:
@@ -348,7 +350,7 @@ def peek(path: Path) -> Peek | None:
         db = connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
         match about(db) if ours(db) else ():
             case [form, bytes(log_id), int(position), bytes(digest), int(segment), int(offset), bytes(commit)] if (
-                form == FORMAT
+                isinstance(form, str) and (form == FORMAT or form.startswith(f"{FORMAT} veiled "))
             ):
                 return Peek(db, log_id, Mark(segment, offset, position, digest, commit))
     except (apsw.Error, OSError):

@@ -15,10 +15,11 @@ from typing import Any, Final
 import apsw
 
 from dataspace.catalog.connections import rows
+from dataspace.catalog.naming import SESSION, Names
 from dataspace.catalog.packing import item, least, pack, unpack
 from dataspace.catalog.recall import UNREADABLE, Mistaken
 from dataspace.catalog.recent import SessionRow, Taken, between
-from dataspace.catalog.schema import FORMAT, about, ours
+from dataspace.catalog.schema import about, ours
 from dataspace.catalog.tree import nodes
 from dataspace.log.marks import Head
 
@@ -26,30 +27,31 @@ ROWS: Final = 8
 """Rows that are read at a time."""
 _REMEMBERED: Final = 10_000
 
-SESSION: Final = (
-    "uid, id, type, seq, position, hash, parent, parent_seq, pending, deleted, created, updated FROM sessions"
-)
-"""The columns of a `SessionRow`."""
 _NONE: Final = (1 << 63, b"")
 """A row that begins after every seq."""
 
 
 class Questions:
-    """The tables that `reader` reads, which are of log `log_id`. Any method may raise `apsw.Error`."""
+    """The tables that `reader` reads, which are of log `log_id`. Any method may raise `apsw.Error`.
 
-    def __init__(self, reader: apsw.Connection, log_id: bytes) -> None:
+    `names` says what stands in them for ids and labels.
+    """
+
+    def __init__(self, reader: apsw.Connection, log_id: bytes, names: Names) -> None:
         self._reader = reader
         self._log_id = log_id
+        self._names = names
         self._numbers: dict[bytes, int] = {}
         self._labels: dict[str, int] = {}
-        self._shapes: dict[int, frozenset[str]] = {}
+        self._shapes: dict[int, frozenset[Any]] = {}
+        self._unreadable = names.hashed(UNREADABLE)
         # A row that was read stays true: later records are only added to it, or to another one.
         self._span: tuple[int, bytes] = (0, pack([0]))
         self._runs: dict[int, tuple[int, bytes]] = {}
 
     def fits(self) -> bool:
         """Whether the tables are of this log, and of the version that is written here."""
-        return ours(self._reader) and about(self._reader)[:2] == (FORMAT, self._log_id)
+        return ours(self._reader) and about(self._reader)[:2] == (self._names.format, self._log_id)
 
     def head(self) -> Head:
         """The head that the tables have reached."""
@@ -61,12 +63,11 @@ class Questions:
 
     def named(self, id: str) -> SessionRow | None:
         """The session `id`."""
-        return self._one(f"SELECT {SESSION} WHERE id = ? ORDER BY n LIMIT 1", (id,))
+        return self._one(f"SELECT {SESSION} WHERE id = ? ORDER BY n LIMIT 1", (self._names.hashed(id),))
 
     def listed(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
         """The sessions in the order of their ids, from `prefix` on, those behind `after`."""
-        sql = f"SELECT {SESSION} WHERE id > ? AND id >= ? ORDER BY id LIMIT ?"
-        return [SessionRow(*row) for row in rows(self._reader, sql, (after, prefix, limit))]
+        return self._names.listed(self._reader, prefix, after, limit)
 
     def forks(self, uid: bytes) -> list[bytes]:
         """The uids of the sessions that were forked from `uid`."""
@@ -102,6 +103,7 @@ class Questions:
     def thread(self, uid: bytes, label: str | None, after: int, upto: int) -> list[int]:
         """The first of a session's positions after `after`, up to and with `upto`, that mention `label`."""
         number = self._number(uid)
+        wanted = None if label is None else self._names.hashed(label)
         first = self._row_before(number, after)
         while True:
             runs = rows(
@@ -117,7 +119,7 @@ class Questions:
                 low, high = bisect_right(places, after), bisect_right(places, upto)
                 for place, shape in zip(places[low:high], shapes[low:high], strict=True):
                     labels = self._labels_of(shape)
-                    if labels if label is None else label in labels or UNREADABLE in labels:
+                    if labels if wanted is None else wanted in labels or self._unreadable in labels:
                         found.append(place)
                 if places[-1] >= upto:
                     return _in_order(found)
@@ -147,7 +149,7 @@ class Questions:
             "WHERE position BETWEEN ? AND ? AND gone <= ?",
             (first, last, upto),
         )
-        return [Taken(*row) for row in found]
+        return [Taken(row[0], row[1], self._names.shown(row[2]), *row[3:]) for row in found]
 
     def snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, int]]:
         """The newest snapshots up to seq `upto`: (seq, covered seq), newest first."""
@@ -161,12 +163,12 @@ class Questions:
 
     def _one(self, sql: str, bindings: Iterable[Any]) -> SessionRow | None:
         found = rows(self._reader, sql, tuple(bindings))
-        return SessionRow(*found[0]) if found else None
+        return self._names.session(found[0]) if found else None
 
     def _postings(self, label: str, after: int, upto: int, held: bool) -> list[Any]:
         number = self._labels.get(label)
         if number is None:
-            found = rows(self._reader, "SELECT n FROM labels WHERE name = ?", (label,))
+            found = rows(self._reader, "SELECT n FROM labels WHERE name = ?", (self._names.hashed(label),))
             if not found:
                 return []
             number = found[0][0]
@@ -211,7 +213,8 @@ class Questions:
             remember(self._numbers, uid, number)
         return number
 
-    def _labels_of(self, shape: int) -> frozenset[str]:
+    def _labels_of(self, shape: int) -> frozenset[Any]:
+        """The labels of a shape, hashed."""
         labels = self._shapes.get(shape)
         if labels is None:
             sql = (

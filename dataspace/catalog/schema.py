@@ -13,6 +13,9 @@ rows of one session or label never overlap.
     snapshots  by session and seq
     tree       nodes of the Merkle tree over the records
 
+Ids, types and labels stand there as the `Veil` of a store makes them: of an encrypted store as keyed hashes and
+ciphertext. A session's row then has the hash of its id in `id`, and id and type together in `type`.
+
 The one rule: what changes here counts the format up, and the file is made anew.
 """
 
@@ -28,6 +31,7 @@ from dataspace.catalog.connections import rows
 from dataspace.catalog.tree import SCHEMA as TREE
 
 FORMAT: Final = f"keeve catalog 2 {sys.byteorder}"
+"""What a file says that it is; after it comes the veil's own mark."""
 
 SCHEMA: Final = f"""
 CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB);

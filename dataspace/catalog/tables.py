@@ -11,10 +11,11 @@ from typing import Final
 import apsw
 
 from dataspace.catalog.connections import connect, rows
+from dataspace.catalog.naming import SESSION, Names
 from dataspace.catalog.packing import pack
-from dataspace.catalog.questions import SESSION, Questions, remember
-from dataspace.catalog.recent import Recent, SessionRow, Taken, Thread
-from dataspace.catalog.schema import FORMAT, SCHEMA, about
+from dataspace.catalog.questions import Questions, remember
+from dataspace.catalog.recent import Recent, Taken, Thread
+from dataspace.catalog.schema import SCHEMA, about
 from dataspace.catalog.tree import grow
 
 READING: Final = 2_000
@@ -31,31 +32,31 @@ class Tables(Questions):
     file is damaged, gone, or full.
     """
 
-    def __init__(self, path: Path | None, log_id: bytes, writer: apsw.Connection | None = None) -> None:
+    def __init__(self, path: Path | None, log_id: bytes, names: Names, writer: apsw.Connection | None = None) -> None:
         self.path = path
         self._writer = writer
         reader = writer if path is None and writer is not None else connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
-        super().__init__(reader, log_id)
+        super().__init__(reader, log_id, names)
         # Not what questions remember: what was written may yet be rolled back.
         self._label_numbers: dict[str, int] = {}
         self._shape_numbers: dict[tuple[str, ...], int] = {}
 
     @classmethod
-    def make(cls, path: Path | None, log_id: bytes) -> Tables:
+    def make(cls, path: Path | None, log_id: bytes, names: Names) -> Tables:
         """New tables, in a file that is not there yet or in memory."""
         db = connect(path, WRITING)
         try:
             with db:
                 db.execute(SCHEMA)
-                head = (FORMAT, log_id, 0, bytes(32), None, None, None)
+                head = (names.format, log_id, 0, bytes(32), None, None, None)
                 db.execute("INSERT INTO about VALUES(?, ?, ?, ?, ?, ?, ?)", head)
-            return cls(path, log_id, db)
+            return cls(path, log_id, names, db)
         except BaseException:
             db.close()
             raise
 
     @classmethod
-    def copy(cls, path: Path, log_id: bytes) -> Tables:
+    def copy(cls, path: Path, log_id: bytes, names: Names) -> Tables:
         """A copy in memory of the file at `path`, which its owner may be writing."""
         db = connect(None, WRITING)
         try:
@@ -65,7 +66,7 @@ class Tables(Questions):
                     backup.step()
             finally:
                 source.close()
-            return cls(None, log_id, db)
+            return cls(None, log_id, names, db)
         except BaseException:
             db.close()
             raise
@@ -83,8 +84,10 @@ class Tables(Questions):
         db = self._writer or self._begin_writing(recent.start)
         db.execute("BEGIN IMMEDIATE")
         try:
-            self._write(db, recent)
+            renamed = self._write(db, recent)
             db.execute("COMMIT")
+            if renamed:
+                self._names.renamed()
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -96,7 +99,7 @@ class Tables(Questions):
         """Open the file to write to it, which has to be the one that is read: it has come to `position`."""
         db = connect(self.path, WRITING, apsw.SQLITE_OPEN_READWRITE)
         try:
-            if about(db)[:3] != (FORMAT, self._log_id, position):
+            if about(db)[:3] != (self._names.format, self._log_id, position):
                 raise apsw.CorruptError(f"{self.path} is another file than the one that was opened")
         except BaseException:
             db.close()
@@ -104,12 +107,15 @@ class Tables(Questions):
         self._writer = db
         return db
 
-    def _write(self, db: apsw.Connection, recent: Recent) -> None:
+    def _write(self, db: apsw.Connection, recent: Recent) -> bool:
+        """Write it; says whether a session has another id than it had."""
+        renamed = False
         db.execute("INSERT INTO spans VALUES(?, ?)", (recent.start + 1, pack(recent.addresses)))
         grow(db, recent.start, recent.hashes)
         threads, snapshots = [], []
         for thread in recent.threads.values():
-            number = self._put_session(db, thread)
+            number, other = self._put_session(db, thread)
+            renamed = renamed or other
             shapes = [self._shape_number(db, shape) for shape in thread.shapes]
             threads.append((number, thread.first, pack(thread.positions), pack(shapes)))
             snapshots += [(number, seq, covers) for seq, covers in thread.snapshots]
@@ -127,14 +133,19 @@ class Tables(Questions):
             "UPDATE about SET position = ?, hash = ?, segment = ?, offset = ?, committed = ?",
             (*recent.head, *((mark.segment, mark.offset, mark.commit) if mark else (None, None, None))),
         )
+        return renamed
 
-    def _put_session(self, db: apsw.Connection, thread: Thread) -> int:
+    def _put_session(self, db: apsw.Connection, thread: Thread) -> tuple[int, bool]:
+        """A session's number, and whether its id is another one now."""
         found = rows(db, f"SELECT n, {SESSION} WHERE uid = ?", (thread.uid,))
         if not found:
-            db.execute("INSERT INTO sessions VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", thread.over(None))
-            return db.last_insert_rowid()
-        number, *before = found[0]
-        now = thread.over(SessionRow(*before))
+            row = thread.over(None)
+            values = (row.uid, *self._names.cells(row), *row[3:])
+            db.execute("INSERT INTO sessions VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            return db.last_insert_rowid(), False
+        number = int(found[0][0])
+        before = self._names.session(found[0][1:])
+        now = thread.over(before)
         db.execute(
             "UPDATE sessions SET seq = ?, position = ?, hash = ?, pending = ?, deleted = ?, updated = ? WHERE n = ?",
             (now.seq, now.position, now.hash, now.pending, now.deleted, now.updated, number),
@@ -142,25 +153,26 @@ class Tables(Questions):
         if thread.birth is not None:  # a tombstone has told what the first record did not
             db.execute(
                 "UPDATE sessions SET id = ?, type = ?, parent = ?, parent_seq = ?, created = ? WHERE n = ?",
-                (now.id, now.type, now.parent, now.parent_seq, now.created, number),
+                (*self._names.cells(now), now.parent, now.parent_seq, now.created, number),
             )
-        return int(number)
+        return number, now.id != before.id
 
     def _put_taken(self, db: apsw.Connection, taken: Taken) -> None:
-        row = (taken.position, taken.operation, taken.by, taken.label, taken.seq, taken.gone, taken.own)
+        label = self._names.hidden(taken.label)
+        row = (taken.position, taken.operation, taken.by, label, taken.seq, taken.gone, taken.own)
         db.execute("INSERT OR IGNORE INTO taken VALUES(?, ?, ?, ?, ?, ?, ?)", row)
         if taken.own and db.changes():
-            label = self._label_number(db, taken.label)
+            number = self._label_number(db, taken.label)
             db.execute(
                 "UPDATE postings SET held = held - 1 WHERE label = ?1 AND first = "
                 "(SELECT max(first) FROM postings WHERE label = ?1 AND first <= ?2)",
-                (label, taken.position),
+                (number, taken.position),
             )
 
     def _label_number(self, db: apsw.Connection, name: str) -> int:
         number = self._label_numbers.get(name)
         if number is None:
-            number = _interned(db, "labels", "name", name)
+            number = _interned(db, "labels", "name", self._names.hashed(name))
             remember(self._label_numbers, name, number)
         return number
 
@@ -173,7 +185,7 @@ class Tables(Questions):
         return number
 
 
-def _interned(db: apsw.Connection, table: str, column: str, text: str) -> int:
+def _interned(db: apsw.Connection, table: str, column: str, text: str | bytes) -> int:
     found = rows(db, f"SELECT n FROM {table} WHERE {column} = ?", (text,))
     if found:
         return int(found[0][0])

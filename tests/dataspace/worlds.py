@@ -25,11 +25,12 @@ from dataspace.values import FrozenDict, freeze
 class World:
     """Sessions over one store. What is said is durable at once, and noted unless `deaf`."""
 
-    def __init__(self, path: Path | None = None, log: MemoryLog | None = None) -> None:
+    def __init__(self, path: Path | None = None, log: MemoryLog | None = None, secret: bytes | None = None) -> None:
         self.log = MemoryLog(b"log of the tests") if log is None else log
         self.path = path
         self.random = random.Random(7)
         self.store = MemoryStore(self.log)
+        self.store.secret = secret
         self.catalog = Catalog(path, self.store)
         self.space = Dataspace(self.store, self.catalog)
         self.uids: dict[str, bytes] = {}
@@ -40,7 +41,7 @@ class World:
         """The same log, opened afresh, with the catalog file at `path`."""
         self.catalog.close()
         self.store.close()
-        world = World(self.path if path is None else path, self.log)
+        world = World(self.path if path is None else path, self.log, self.store.secret)
         world.uids, world.heads, world.random = self.uids, self.heads, self.random
         return world
 
@@ -125,9 +126,9 @@ def state(draft: Draft, fact: Fact) -> None:
 # Worlds, and what to compare.
 
 
-def busy_world(path: Path | None = None) -> World:
+def busy_world(path: Path | None = None, secret: bytes | None = None) -> World:
     """A world in which a little of everything has happened."""
-    world = World(path)
+    world = World(path, secret=secret)
     world.spawn("ada", "bob", "cyd", "dan")
     for turn in range(1, 6):
         for id in ("ada", "bob", "cyd"):
