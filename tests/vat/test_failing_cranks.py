@@ -328,3 +328,13 @@ def test_what_cannot_be_read_ends_the_crank_whatever_user_code_made_of_it(world,
 
 def test_an_overrun_is_an_error_of_the_runtime(world):
     assert issubclass(CrankOverrun, RuntimeError)
+
+
+def test_what_only_an_undone_delivery_touched_is_not_written_at_the_next_snapshot(world, clerk):
+    """Invariant 8: a vat that lived on and one that was restored write the same pages."""
+    world.ask(clerk, "add")
+    clerk.snapshot()
+    world.tell(clerk, "fail", "in vain")
+    restored = world.reload(clerk)
+    pages = [len(session.vat.snapshot()[0].record.pages) for session in (clerk, restored)]
+    assert pages[0] == pages[1]

@@ -111,7 +111,7 @@ class Heap:
         self._loose: list[int] = []
         self._table = MapTree()
         self._states: dict[int, State | None] = {}
-        self._dirty: set[int] = set()
+        self._dirty: dict[int, None] = {}
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # What is there.
@@ -203,7 +203,11 @@ class Heap:
         fields = state.fields
         self._undo.append((fields, field, fields.get(field, _ABSENT)))
         fields[field] = value
-        self._dirty.add(state.id)
+        self._touched(state.id)
+
+    def _touched(self, actor: int) -> None:
+        if actor not in self._dirty:
+            self.put(self._dirty, actor, None)
 
     def add(self, state: State) -> None:
         """A new actor, or one in another version."""
@@ -211,14 +215,14 @@ class Heap:
         if old is not None:
             self._uncount(old.type)
         self.put(self._states, state.id, state)
-        self._dirty.add(state.id)
+        self._touched(state.id)
         self.put(self.types, state.type, (state.version, self.types.get(state.type, (0, 0))[1] + 1))
 
     def remove(self, actor: int) -> None:
         """Take an actor away."""
         self._uncount(self.state(actor).type)
         self.put(self._states, actor, None)
-        self._dirty.add(actor)
+        self._touched(actor)
 
     def _uncount(self, type: str) -> None:
         version, count = self.types[type]
