@@ -87,6 +87,8 @@ class Writer:
         self._last = 0.0
         self._bell: trio.Event | None = None
         self._dozing = False
+        self._wanted = False
+        """Whether `run` is to take what is queued."""
         self._empty = trio.Event()
         self.stopped: KeeveError | None = None
         """Why nothing more is written; None while the writer works."""
@@ -113,6 +115,10 @@ class Writer:
 
     def wake(self) -> None:
         """Let `run` take what is queued."""
+        self._wanted = True
+        self._ring()
+
+    def _ring(self) -> None:
         if self._bell is not None:
             self._bell.set()
             self._bell = None
@@ -133,13 +139,13 @@ class Writer:
             else:
                 self._durable(batch)
         if taken and self._dozing:
-            self.wake()  # so that there is somebody to settle the log later
+            self._ring()  # so that there is somebody to settle the log later
         return taken
 
     def settle_soon(self) -> None:
         """Settle the log after a while without work, although nothing may have been written: to keep a certificate."""
         self._unsettled = True
-        self.wake()
+        self._ring()
 
     def keep_now(self) -> None:
         """Keep what the certifier has, in line: at the end, when nothing else is to be done."""
@@ -155,7 +161,7 @@ class Writer:
     async def run(self) -> None:
         """Write until cancelled, or until the store stops. A batch that is in flight is waited for."""
         while self.stopped is None:
-            if self._queue:
+            if self._queue and self._wanted:
                 await self._write()
             else:
                 await self._wait()
@@ -170,7 +176,7 @@ class Writer:
         """Wait for work; settle when there is none for a while."""
         bell = self._bell = trio.Event()
         self._dozing = not self._unsettled
-        if not self._unsettled:
+        if not self._unsettled or self._queue:  # what is queued waits for `wake`
             await bell.wait()
             self._dozing = False
             return
@@ -236,6 +242,8 @@ class Writer:
             if size > self._batch_bytes:
                 break
             batch += queue.popleft()[1]
+        if not queue:
+            self._wanted = False
         return batch
 
     def _durable(self, batch: Sequence[Record]) -> None:

@@ -133,6 +133,23 @@ async def test_a_record_in_line_wakes_nobody_while_the_log_waits_to_be_settled(
     assert trio.lowlevel.current_statistics().tasks_runnable == 0
 
 
+async def test_what_is_held_waits_until_somebody_says_so(
+    desk: Desk, store: SlowStore, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """However long it takes: also when the log is to be settled meanwhile, or something else was just written."""
+    nursery.start_soon(desk.writer.run)
+    chain = Chain()
+    desk.writer.enqueue(chain.record())
+    await desk.writer.drain()
+    desk.writer.enqueue(chain.record(), wake=False)
+    desk.writer.settle_soon()
+    await trio.sleep(10)
+    assert store.batches == [1]
+    desk.writer.wake()
+    await desk.writer.drain()
+    assert store.batches == [1, 1]
+
+
 async def test_the_log_is_settled_once_after_a_while_without_work(
     store: SlowStore, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
