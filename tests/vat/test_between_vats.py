@@ -115,6 +115,18 @@ def test_an_answer_that_is_brought_again_takes_effect_once(world, pair):
     assert world.ask(a, "log") == [1]
 
 
+def test_an_answer_that_is_brought_again_later_brings_no_message_back(world, pair):
+    """Invariant 9: who has had a later message has had all before it, however often they come."""
+    a, b = pair
+    run(world, a, go=lambda me: me.peer.note(1))
+    world.carry()
+    run(world, b, go=lambda me: me.peer.note("once"))
+    answer, call = (world.arriving(sender, number, message) for sender, number, _, message in world.sent)
+    recorded = [world.take(a, each).record is not None for each in (answer, call, answer, call)]
+    assert recorded == [True, True, False, False]
+    assert world.ask(a, "log") == ["once"]
+
+
 def test_what_receivers_have_leaves_the_outbox_with_the_next_record(world, pair):
     a, b = pair
     run(world, a, go=lambda me: me.peer.note(1))
