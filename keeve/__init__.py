@@ -15,6 +15,7 @@
     pattern, parse, Pattern, ANY, capture, fact             what observers ask for
     Event, Fact, Cursor, CaughtUp                           and what they are given
     Receipt, Verifier, SigningKey, signing_key              what proves to others that a record is in the log
+    host_key, rekey                                         what an encrypted store is opened with
     KeeveError                                              the root of every error
 
 `keeve.blocking` has the same names without `await`, `keeve.testing` what tests of your own need.
@@ -46,6 +47,7 @@ from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import Verifier
 from dataspace.values import ERASED, Blob, NotAValue, Symbol, Text, freeze
 from keeve.api import open_host
+from keeve.host_keys import host_key, rekey
 from keeve.key_files import signing_key
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
@@ -117,12 +119,14 @@ __all__ = [
     "fact",
     "freeze",
     "gather",
+    "host_key",
     "model_from_environment",
     "near",
     "open_host",
     "parse",
     "pattern",
     "read",
+    "rekey",
     "signing_key",
     "tool",
     "user",

@@ -32,6 +32,7 @@ from dataspace.observe.dataspace import Dataspace
 from dataspace.proofs.proofs import Receipt
 from keeve.entropy import Entropy
 from keeve.guard import guard
+from keeve.host_keys import HostKey, as_host_key
 from keeve.key_files import Signer, as_key
 from keeve.opening import opened_by_async_with
 from vat.devices.devices import methods_of
@@ -62,6 +63,7 @@ async def open_host(
     signer: Signer | None = None,
     former: Signer | None = None,
     expect: str | bytes | Receipt | None = None,
+    key: HostKey | None = None,
     by: str = "local",
     via: str = "python",
     settings: Settings | None = None,
@@ -81,12 +83,15 @@ async def open_host(
     signer: what signs checkpoints and receipts: the path of a file with an Ed25519 key, or a `SigningKey`. The first
       one is put into the log; another one only with `former`, the one until then, which signs that.
     expect: a receipt or a checkpoint: the log has to have all that was seen in it.
+    key: the host's key, with which a new store is encrypted and without which it does not open again: 32 bytes, the
+      path of a file that `host_key` makes, or a function that gives them.
     by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
     Raises `NotAStore`, `NoFolder`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what
     the disk refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not
-    extend what was signed before; these two with `expect` as well. At the end of the block everything that was
-    accepted is durable.
+    extend what was signed before; these two with `expect` as well; of keys `HostKeyNeeded`, `WrongHostKey`,
+    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s. At the end of the block everything that was accepted is
+    durable.
     """
     folder = Path(path)
     guard(folder)
@@ -95,8 +100,8 @@ async def open_host(
     if not isinstance(settings, Settings | None):
         raise TypeError(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
     _check(actors, devices or {})
-    key, before = as_key(signer), as_key(former)
-    if readonly and key is not None:
+    signing, before = as_key(signer), as_key(former)
+    if readonly and signing is not None:
         raise ValueError("a host that only reads signs nothing: leave out the signer, or readonly=True")
     seen = None if expect is None else Seen.of(expect)
     if seen is not None:
@@ -112,14 +117,15 @@ async def open_host(
         files=files,
         segment_bytes=segment_bytes,
         seen=None if seen is None else seen.head,
+        key=as_host_key(key),
     )
     try:
         if expect is not None and isinstance(store.fault, LogTruncated | LogTampered):
             raise store.fault
         if store.readonly:
-            key = None
+            signing = None
         checkpoints = Checkpoints(
-            store, catalog, key, former=before, now=clock, salts=entropy or os.urandom, expect=expect
+            store, catalog, signing, former=before, now=clock, salts=entropy or os.urandom, expect=expect
         )
         async with run_host(
             store,
@@ -168,10 +174,15 @@ def open_store(
     files: Files | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     seen: Head | None = None,
+    key: bytes | None = None,
 ) -> tuple[SegmentStore, Catalog]:
-    """The store in a folder and its catalog, recovered. A head that somebody has `seen` is held against the log."""
+    """The store in a folder and its catalog, recovered. A head that somebody has `seen` is held against the log.
+
+    `key` is the host's, of an encrypted store.
+    """
     path = folder / CATALOG
     peeked = peek(path)
+    newest = None if peeked is None else peeked.newest()
     evidence = Evidence(seen=() if seen is None else (seen,))
     if peeked is not None:
         evidence = attrs.evolve(evidence, start=peeked.mark, heads=peeked.heads)
@@ -184,11 +195,14 @@ def open_store(
             readonly=readonly,
             evidence=evidence,
             segment_bytes=segment_bytes,
+            key=key,
         )
     finally:
         if peeked is not None:
             peeked.close()
     try:
+        if newest is not None and not readonly:
+            store.check_keys(newest)
         return store, Catalog(path, store)
     except BaseException:
         store.close()

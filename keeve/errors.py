@@ -28,6 +28,19 @@ from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
 from dataspace.checkpoints.keys import WrongKey
+from dataspace.encryption.errors import (
+    BadHostKey,
+    HostKeyNeeded,
+    KeyFileDamaged,
+    KeyFileError,
+    KeyFileMissing,
+    KeyFileNewer,
+    KeyFileOfAnotherLog,
+    KeyFileOlder,
+    KeyFileWithoutLog,
+    NotEncrypted,
+    WrongHostKey,
+)
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
@@ -107,6 +120,7 @@ __all__ = [
     "BadArguments",
     "BadCursor",
     "BadEncoding",
+    "BadHostKey",
     "BadInput",
     "BadKey",
     "BadKeyFile",
@@ -143,8 +157,16 @@ __all__ = [
     "FiberDiverged",
     "Forked",
     "FrozenValue",
+    "HostKeyNeeded",
     "IdInUse",
     "KeeveError",
+    "KeyFileDamaged",
+    "KeyFileError",
+    "KeyFileMissing",
+    "KeyFileNewer",
+    "KeyFileOfAnotherLog",
+    "KeyFileOlder",
+    "KeyFileWithoutLog",
     "LogCorrupt",
     "LogError",
     "LogTampered",
@@ -174,6 +196,7 @@ __all__ = [
     "NotAwaitable",
     "NotCovered",
     "NotDeclared",
+    "NotEncrypted",
     "NotFetched",
     "NotInstalled",
     "NotJSON",
@@ -224,5 +247,6 @@ __all__ = [
     "UpgradeFailed",
     "WriteFailed",
     "WrongCursor",
+    "WrongHostKey",
     "WrongKey",
 ]

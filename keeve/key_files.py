@@ -6,7 +6,6 @@ The one rule: a file that others than its owner can read holds no secret, and is
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -22,11 +21,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from dataspace.errors import KeeveError
 from dataspace.proofs.signers import SigningKey
+from keeve.private_files import make_private, read_private
 
 Signer: TypeAlias = "SigningKey | str | os.PathLike[str]"
 """A key, or the path of its file."""
-
-_LARGEST = 1 << 14
 
 
 class BadKeyFile(KeeveError):
@@ -47,49 +45,22 @@ def signing_key(path: str | os.PathLike[str], *, make: bool = False) -> SigningK
     module, by an agent) is a `SigningKey` of its public half and a function that signs. Raises `BadKeyFile`.
     """
     where = Path(path)
+
+    def bad(what: str) -> BadKeyFile:
+        return BadKeyFile(str(where), what)
+
     if make:
         with suppress(FileExistsError):
-            _make(where)
-    try:
-        fd = os.open(where, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise BadKeyFile(str(where), f"{error.strerror}; signing_key(path, make=True) makes one") from error
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise BadKeyFile(str(where), "it is not a plain file")
-        if found.st_mode & 0o077:
-            raise BadKeyFile(str(where), f"others than its owner may use it: chmod 600 {where}")
-        data = os.read(fd, _LARGEST)
-    finally:
-        os.close(fd)
+            made = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            make_private(where, made, bad)
+    data = read_private(where, "signing_key(path, make=True) makes one", bad)
     try:
         key = load_pem_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise BadKeyFile(str(where), "it is no private key in PEM without a password") from None
+        raise bad("it is no private key in PEM without a password") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKeyFile(str(where), "its key is not an Ed25519 one: openssl genpkey -algorithm ed25519 makes those")
+        raise bad("its key is not an Ed25519 one: openssl genpkey -algorithm ed25519 makes those")
     return SigningKey.of_private(key)
-
-
-def _make(path: Path) -> None:
-    data = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise BadKeyFile(str(path), f"it cannot be made ({error.strerror})") from error
-    try:
-        os.write(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    folder = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def as_key(signer: Signer | None) -> SigningKey | None:

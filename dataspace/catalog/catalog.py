@@ -22,6 +22,7 @@ from dataspace.catalog.checked import Checked
 from dataspace.catalog.connections import FAILED, connect, remove, rows
 from dataspace.catalog.lookups import steady
 from dataspace.catalog.naming import names_for
+from dataspace.catalog.packing import item
 from dataspace.catalog.recall import Notable, noted
 from dataspace.catalog.recent import Recent
 from dataspace.catalog.schema import FORMAT, about, ours
@@ -335,6 +336,15 @@ class Peek:
             case [(int(seq), bytes(digest))]:
                 return seq, digest
         return None
+
+    def newest(self) -> int | None:
+        """The address of the record at the mark; None when the file does not say, or fails."""
+        try:
+            sql = "SELECT start, addresses FROM spans WHERE start <= ? ORDER BY start DESC LIMIT 1"
+            found = rows(self._db, sql, (self.mark.position,))
+            return item(found[0][1], self.mark.position - found[0][0]) if found else None
+        except FAILED:
+            return None
 
     def close(self) -> None:
         """Close the file."""

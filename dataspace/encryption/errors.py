@@ -46,7 +46,7 @@ class BadHostKey(KeeveError, ValueError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"this is no host key: {what}; 32 random bytes are, or a file that keeve.host_key makes")
+        super().__init__(f"this is no host key: {what}; give 32 random bytes, or a file that keeve.host_key makes")
 
 
 class NotEncrypted(KeeveError):

@@ -10,6 +10,7 @@ These modules are public, all others are private to the package.
 
 __all__ = [
     "files",
+    "keyring",
     "layout",
     "marks",
     "memory",
@@ -17,6 +18,7 @@ __all__ = [
     "opening",
     "ownership",
     "publishing",
+    "rekeying",
     "segments",
     "store",
     "verdicts",

@@ -23,7 +23,7 @@ from dataspace.log.opening import durable_part, still
 from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
-from dataspace.log.store import NotAStore, StoreMoved
+from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
 from dataspace.log.verdicts import Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
 from dataspace.records import Salts
 
@@ -76,7 +76,8 @@ class StoreFolder:
     def check_keys(self, address: int) -> None:
         """Hold the key file against the newest record, which is at `address`. Raises `KeyFileOlder`."""
         if self._keys is not None:
-            self._keys.check(self.read(address).sealed())
+            with suppress(NoSuchRecord):
+                self._keys.check(self.read(address).sealed())
 
     def _take_keys(self) -> None:
         self._reader.keys = open_keys(self._layout, self._host_key, self._files, self._salts)

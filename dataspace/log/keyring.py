@@ -37,6 +37,7 @@ _REMEMBERED: Final = 16_384
 """Ciphers that are kept ready."""
 LOG_ID: Final = 16
 """Bytes of a log id."""
+_UNOPENED: Final = "a key in it does not open"
 _HEAD: Final = 512
 """Bytes that hold the head of the first record."""
 _FORK, _FORKED, _DELETE = map(int, (Kind.FORK, Kind.FORKED, Kind.DELETE))
@@ -170,6 +171,17 @@ class Keyring:
             for uid in gone:
                 self._sealing.pop(uid, None)
 
+    def rewrap(self, host_key: bytes) -> None:
+        """Wrap all keys under another key of the host: durable when this returns. Raises what the disk refuses."""
+        host = HostKey(host_key, self.log_id)
+        try:
+            keys = self._keys.rewrapped(self._host, host, self._random)
+        except InvalidTag:
+            raise KeyFileDamaged(str(self._path), _UNOPENED) from None
+        self._files.replace(self._path, packed(keys, host))
+        self._keys, self._host, self._host_key = keys, host, host_key
+        self._stamp = _stamp(self._path)
+
     def _write(self, keys: Keys) -> None:
         self._files.replace(self._path, packed(keys, self._host))
         self._keys = keys
@@ -202,7 +214,7 @@ class Keyring:
         try:
             return self._keys.key(name, self._host)
         except InvalidTag:
-            raise KeyFileDamaged(str(self._path), "a key in it does not open") from None
+            raise KeyFileDamaged(str(self._path), _UNOPENED) from None
 
     def must_be_of(self, log_id: bytes) -> None:
         """Raise `KeyFileOfAnotherLog` for any other log."""

@@ -33,6 +33,7 @@ from keeve.cli.sessions import in_words
 from keeve.cli.talkable import must_talk
 from keeve.cli.text import counted
 from keeve.cli.turns import ENDS, Turn, tell, turns_of
+from keeve.host_keys import host_key_from
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
 from vat.errors import Failed
@@ -75,6 +76,7 @@ def chat(
             vault=Vault(model.credentials),
             unknown="hold",
             settings=Settings(takes_up="asked"),
+            key=host_key_from(environ),
             via="cli",
         ) as host,
     ):

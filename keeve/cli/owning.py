@@ -6,6 +6,7 @@ their devices.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from keeve.api import open_host
 from keeve.cli.own import named_types
 from keeve.cli.reading import must_be_there
+from keeve.host_keys import host_key_from
 from vat.host.engine import Settings
 from vat.host.host import Host
 
@@ -25,5 +27,6 @@ async def owning(folder: Path, actors: Sequence[str]) -> AsyncIterator[Host]:
     """
     must_be_there(folder)
     types = named_types(actors)
-    async with open_host(folder, actors=types, settings=Settings(takes_up="nothing"), via="cli") as host:
+    key, settings = host_key_from(os.environ), Settings(takes_up="nothing")
+    async with open_host(folder, actors=types, settings=settings, key=key, via="cli") as host:
         yield host

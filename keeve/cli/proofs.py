@@ -5,6 +5,7 @@ The one rule: what is written to the standard output is the file itself, byte fo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from keeve.api import open_host
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.text import local_time, utc_time
+from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint
 from vat.host.engine import Settings
@@ -39,6 +41,15 @@ class NotAKey(KeeveError, ValueError):
         )
 
 
+class NoSuchFile(KeeveError, LookupError):
+    """What was to be read is no file."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file}: {reason}: name the file of a receipt or of a checkpoint")
+
+
 async def make_checkpoint(
     folder: Path, output: Output, signer: Path, *, make: bool, former: Path | None, since: int | None
 ) -> None:
@@ -48,7 +59,8 @@ async def make_checkpoint(
     key = signing_key(signer, make=make)
     settings = Settings(takes_up="nothing")
     try:
-        async with open_host(folder, signer=key, former=former, settings=settings, via="cli") as host:
+        host_key = host_key_from(os.environ)
+        async with open_host(folder, signer=key, former=former, key=host_key, settings=settings, via="cli") as host:
             _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
     except WrongKey:
         if not there:
@@ -171,10 +183,12 @@ def _checkpoints(store: Reading) -> Checkpoints:
 
 
 def read(file: str) -> bytes:
-    """What is in a file. Raises `ReadFailed`."""
+    """What is in a file. Raises `NoSuchFile` or `ReadFailed`."""
     try:
         with open(file, "rb") as opened:
             return opened.read(_LARGEST)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise NoSuchFile(file, error.strerror) from error
     except OSError as error:
         raise ReadFailed.of(file, error) from error
 
@@ -188,7 +202,7 @@ def _keys(given: Sequence[str]) -> list[Verifier]:
             continue
         try:
             lines = read(each).decode().split()
-        except (ReadFailed, UnicodeError) as error:
+        except (NoSuchFile, ReadFailed, UnicodeError) as error:
             raise NotAKey(each, str(error)) from error
         found += [Verifier.parse(line) for line in lines]
     if not found:

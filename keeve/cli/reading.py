@@ -7,6 +7,7 @@ The one rule: nothing here takes a lock or writes a byte.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from dataspace.log.store import NotAStore
 from dataspace.observe.dataspace import Dataspace, NoSuchSession
 from keeve.api import open_store
 from keeve.guard import guard
+from keeve.host_keys import host_key_from
 from vat.errors import gone
 
 
@@ -73,9 +75,12 @@ def must_be_there(folder: Path) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Reading]:
-    """The store at `folder`, open for reading. Raises `NotAStore`, `NewerFormat`, `TestRunGuard`."""
+    """The store at `folder`, open for reading, with the key that the environment names.
+
+    Raises `NotAStore`, `NewerFormat`, `TestRunGuard`, or what is wrong with keys.
+    """
     guard(folder)
-    store, catalog = open_store(folder, readonly=True)
+    store, catalog = open_store(folder, readonly=True, key=host_key_from(os.environ))
     try:
         yield Reading(folder, store, catalog)
     finally:
