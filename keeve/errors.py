@@ -109,6 +109,7 @@ from vat.heap.restore import BrokenChain, NoSuchPoint
 from vat.host.asking import NotRunning
 from vat.host.following import Outrun
 from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, NothingToErase, SnapshotMismatch
+from vat.host.salvaging import NothingSound, PlaceTaken
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 from vat.objects.waiting import NotAwaitable, TimeLimit
@@ -206,6 +207,7 @@ __all__ = [
     "NotSigned",
     "NotSigning",
     "NotWritable",
+    "NothingSound",
     "NothingToErase",
     "NothingWaits",
     "ObserverFailed",
@@ -215,6 +217,7 @@ __all__ = [
     "Outrun",
     "OutsideCrank",
     "OwnThread",
+    "PlaceTaken",
     "PromiseCycle",
     "PromiseGone",
     "ReadFailed",

@@ -20,7 +20,7 @@ import attrs
 from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
-from dataspace.log.store import NoSuchPart, Stored
+from dataspace.log.store import BodyErased, NoSuchPart, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import ZERO_HASH, Body, Kind
 from dataspace.values.encoding import BadEncoding
@@ -142,7 +142,7 @@ def restore(
         try:
             stored = lineage.at(snapshot.seq)
             heap = _snapshot_heap(lineage, stored, memory)
-        except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
+        except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, BodyErased, SessionDamaged) as error:
             passed_over.append(f"snapshot {snapshot.seq}: {error}")
             continue
         return _replay(lineage, heap, memory, snapshot.seq, stored.header.hash, upto, tuple(passed_over))

@@ -1,0 +1,385 @@
+"""Salvaging: all that is sound in a damaged store, written into a new one.
+
+The old store is read and nothing else: no lock is taken there, and no file, byte or time changes. The new one is made
+beside its place and gets its name when all of it is durable. Sessions keep their uids, seqs and hashes; the new store
+keeps the log's id, since the ids of effects and of requests are made of it. It says in its own chain that it was
+salvaged; and a session that may have lost its end says so in its own, and counts on from where nothing that was lost
+can have counted.
+
+The one rule: either the new store is there, whole, or nothing is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from dataspace.drafts import Draft
+from dataspace.errors import KeeveError
+from dataspace.log.files import Files, ReadFailed, open_plain
+from dataspace.log.keyring import open_keys
+from dataspace.log.layout import Layout, State
+from dataspace.log.marks import Certificate, ChainHead
+from dataspace.log.notices import created, reclaimed
+from dataspace.log.ownership import owner_of
+from dataspace.log.publishing import read as read_head
+from dataspace.log.rewriting import Rewriter
+from dataspace.log.salvaging import Chain, Salvage
+from dataspace.log.segments import SEGMENT_BYTES
+from dataspace.log.store import NotAStore, StoreOwned
+from dataspace.log.survey import owner_of as segment_of
+from dataspace.log.verdicts import SegmentBytes
+from dataspace.log.windows import Window
+from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record, Salts
+from dataspace.values import FrozenDict, FrozenList
+from vat.heap.opcodes import Op
+
+NAMED: Final = 1000
+"""Sessions, and places, that are named in a record or a report; the others are counted."""
+COUNTED: Final = ("message", "effect")
+"""The counters that others have seen."""
+
+
+class PlaceTaken(KeeveError):
+    """A salvaged store cannot be made there."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
+
+
+class NothingSound(KeeveError):
+    """No record of a log could be kept. Nothing was made."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: no record in it is sound from its chain's beginning: see what is there with keeve dump, and "
+            "put back a backup"
+        )
+
+
+@attrs.frozen
+class LostSession:
+    """A session of which not all is kept. `session` is its id, or its uid where nobody knows that.
+
+    `kept`: the seq of its last record that is (0: none). `last`: the highest seq of it that was met. `why` is what is
+    wrong with the first that is not kept.
+    """
+
+    session: str
+    uid: str
+    kept: int
+    last: int
+    why: str
+
+
+@attrs.frozen
+class Salvaged:
+    """What came of a salvage: what is in the new store, and what is not.
+
+    `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
+    sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
+    same without). `places`: what in the old log is damaged, as far as it was met.
+    """
+
+    log: str
+    records: int
+    sessions: int
+    checkpoints: int
+    lost: tuple[LostSession, ...]
+    missing: int
+    marked: int
+    pageless: tuple[str, ...]
+    places: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was lost."""
+        return not self.lost and not self.missing
+
+
+def salvage(
+    old: Path,
+    new: Path,
+    *,
+    now: Callable[[], int],
+    salts: Salts,
+    files: Files | None = None,
+    key: bytes | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Salvaged:
+    """Write all that is sound in the store at `old` into a new one at `new`, where nothing may be yet.
+
+    `key` is the host's, of an encrypted store. `progress` is told how many bytes of the log were read, of how many.
+    Raises `NotAStore`, `StoreOwned`, `PlaceTaken`, `NothingSound`, what says that a key does not fit, or what the disk
+    refuses; then nothing was made. Costs two passes over the log, and 300 bytes of memory for each record.
+    """
+    source, files = Layout(old), files or Files()
+    _check(source, new)
+    aside = Layout(new.absolute().with_name(new.name + ".salvaging"))
+    if aside.folder.exists():
+        raise PlaceTaken(str(aside.folder), "it is left of a salvage that was interrupted: remove it")
+    with ExitStack() as stack:
+        segments = [SegmentBytes(number, data) for number, data in _segments(source, stack, progress)]
+        keys = open_keys(source, key, files, salts)
+        log = Salvage(segments, None if keys is None else keys.open)
+        log.look()
+        log_id = log.log_id or source.log_id()
+        if log_id is None:
+            raise NothingSound(str(source.folder))
+        try:
+            return _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
+        except BaseException:
+            _remove(aside)
+            raise
+
+
+def _check(source: Layout, new: Path) -> None:
+    if source.state() is not State.STORE:
+        raise NotAStore(str(source.folder), "there is no log in it")
+    owner = owner_of(source.lock)
+    if owner is not None:
+        raise StoreOwned(str(source.folder), owner)
+    place = new.absolute()
+    if place == source.folder or source.folder in place.parents:
+        raise PlaceTaken(str(new), "it is inside of the old store")
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise PlaceTaken(str(new), "something is there")
+
+
+def _segments(source: Layout, stack: ExitStack, progress: Callable[[int, int], None]) -> Iterator[tuple[int, Window]]:
+    """The segments, each under the number that it has in its own first frame, or else in its name."""
+    found: dict[int, Window] = {}
+    others: list[tuple[int, Window]] = []
+    total = sum(source.segment(number).stat().st_size for number in source.segments())
+    before = 0
+    for number in source.segments():
+        path = source.segment(number)
+        try:
+            fd = open_plain(path)
+        except OSError as error:
+            raise ReadFailed.of(str(path), error) from error
+        stack.callback(os.close, fd)
+
+        def read(offset: int, length: int, fd: int = fd, before: int = before) -> bytes:
+            progress(before + offset, total)
+            return os.pread(fd, length, offset)
+
+        length = os.fstat(fd).st_size
+        data = Window(read, length, str(path))
+        before += length
+        if segment_of(data) in (None, number):
+            found[number] = data
+        else:
+            others.append((segment_of(data) or number, data))
+    for number, data in others:
+        found.setdefault(number, data)
+    yield from sorted(found.items())
+
+
+class _Written:
+    """One new store in the making, at `aside`."""
+
+    def __init__(
+        self,
+        log: Salvage,
+        log_id: bytes,
+        source: Layout,
+        aside: Layout,
+        files: Files,
+        now: Callable[[], int],
+        salts: Salts,
+    ) -> None:
+        self._log = log
+        self._log_id = log_id
+        self._source = source
+        self._aside = aside
+        self._files = files
+        self._now = now
+        self._salts = salts
+        self._checkpoints = 0
+
+    def store(self, new: Path, key: bytes | None, segment_bytes: int) -> Salvaged:
+        """Make it, and give it its name."""
+        log, files, aside = self._log, self._files, self._aside
+        aside.make_folders(files)
+        if key is not None:
+            files.replace(aside.keys, self._source.keys.read_bytes())
+        keys = open_keys(aside, key, files, self._salts)
+        with _Segments(aside, files) as sink:
+            # It looks at the uid, the seq and the kind alone, which a header has as well.
+            sealing: Any = None if keys is None else keys.seal
+            rewriter = Rewriter(self._log_id, sink, segment_bytes, sealing)
+
+            def write(record: Record) -> None:
+                if keys is not None:
+                    keys.prepare([record])
+                rewriter.made(record)
+
+            if not log.created:
+                log.give_up(STORE_UID, "the record that says which log this is")
+                first = created(self._log_id, self._now(), self._salts)
+                write(first)
+                own: ChainHead = (1, first.hash)
+            else:
+                own = (0, ZERO_HASH)
+
+            def certificate(kept: Certificate) -> bool:
+                fits = rewriter.certificate(kept)
+                self._checkpoints += fits
+                return fits
+
+            for kept in log.kept(certificate):
+                rewriter.add(kept)
+            if not log.records:
+                raise NothingSound(str(self._source.folder))
+            own = (log.chains[STORE_UID].seq, log.chains[STORE_UID].hash) if log.created else own
+            found = self._found()
+            for chain in self._uncertain(found.missing):
+                write(marked(chain, self._now(), self._salts))
+            record = self._notice(own, found)
+            write(record)
+            if log.erases:
+                # What is erased is named by positions, which are others now; and all of it is gone here.
+                own = (record.seq, record.hash)
+                write(reclaimed(own, 0, rewriter.position, 0, self._now(), self._salts))
+            rewriter.end()
+        aside.write_format(files, self._log_id)
+        files.rename(aside.folder, new.absolute())
+        files.sync_folder(new.absolute().parent)
+        return found
+
+    def _uncertain(self, missing: int) -> list[Chain]:
+        """The living sessions that may have said more than what is kept."""
+        chains = [
+            chain for uid, chain in self._log.chains.items() if chain.seq and not chain.deleted and uid != STORE_UID
+        ]
+        return chains if missing else [chain for chain in chains if chain.lost]
+
+    def _found(self) -> Salvaged:
+        log = self._log
+        chains = log.chains
+        lost = [chain for uid, chain in chains.items() if chain.lost]
+        living = [chain for uid, chain in chains.items() if chain.seq and uid != STORE_UID]
+        missing = self._missing()
+        pageless = [chain.id or chain.uid.hex() for chain in chains.values() if chain.pageless and chain.seq]
+        places = [
+            f"segment {number}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}"
+            for number, piece in log.pieces
+        ]
+        return Salvaged(
+            self._log_id.hex(),
+            log.records,
+            len(living),
+            self._checkpoints,
+            tuple(LostSession(_name(each), each.uid.hex(), each.seq, each.last, each.why) for each in lost),
+            missing,
+            len(self._uncertain(missing)),
+            tuple(pageless[:NAMED]),
+            tuple(places[:NAMED]),
+        )
+
+    def _missing(self) -> int:
+        """How many records once were there of which nothing is known."""
+        log = self._log
+        published = read_head(self._source.head, tries=1)
+        end = log.end
+        if published is not None and published.log_id == self._log_id:
+            end = max(end, published.mark.position)
+        named = 0
+        for chain in log.chains.values():
+            if chain.seq:
+                named += max(0, chain.last - chain.first + 1 - chain.met)
+        return max(0, end - len(log.positions) - named)
+
+    def _notice(self, chain: ChainHead, found: Salvaged) -> Record:
+        """The record of the store's own chain: from what, when, and what was lost."""
+        draft = Draft(STORE_UID, chain[0] + 1, Kind.SALVAGED, self._now())
+        lost = FrozenList([FrozenList([each.uid, each.kept, each.last]) for each in found.lost[:NAMED]])
+        said = {
+            "from": str(self._source.folder),
+            "records": found.records,
+            "sessions": found.sessions,
+            "lost": len(found.lost),
+            "missing": found.missing,
+        }
+        draft.message = FrozenDict({**said, "chains": lost})
+        draft.stated(draft.operation(), "salvaged", (), FrozenDict(said))
+        return draft.seal(chain[1], self._salts)
+
+
+def marked(chain: Chain, now: int, salts: Salts) -> Record:
+    """The record of a session that may have lost its end: it counts on from the time, where it has never counted.
+
+    So no message and no effect of it has the number of one that was lost, which others may have seen.
+    """
+    draft = Draft(chain.uid, chain.seq + 1, Kind.SALVAGED, max(now, chain.time))
+    for what in COUNTED:
+        draft.operation(Op.COUNTED, what, now)
+    draft.message = FrozenDict({"at": chain.seq, "last": chain.last})
+    if chain.id is not None:
+        said = FrozenDict({"at": chain.seq, "lost": max(0, chain.last - chain.seq)})
+        draft.stated(draft.operation(Op.STATED, 0), "salvaged", (chain.id,), said)
+    draft.pending = chain.pending
+    return draft.seal(chain.hash, salts)
+
+
+def _name(chain: Chain) -> str:
+    return "(the store)" if chain.uid == STORE_UID else chain.id or chain.uid.hex()
+
+
+def _remove(layout: Layout) -> None:
+    """Take away what was being made, file by file: nothing else is touched."""
+    for path in [layout.segment(number) for number in layout.segments()]:
+        path.unlink(missing_ok=True)
+    for path in (layout.keys, layout.format, *layout.folder.glob("*.new")):
+        path.unlink(missing_ok=True)
+    for folder in (layout.log, layout.folder):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+class _Segments:
+    """The segment files of a folder, written one after another. Each is durable when the next one begins."""
+
+    def __init__(self, layout: Layout, files: Files) -> None:
+        self._layout = layout
+        self._files = files
+        self._fd: int | None = None
+        self._offset = 0
+
+    def begin(self, segment: int) -> None:
+        self._close()
+        self._fd = self._files.open(self._layout.segment(segment), create=True)
+        self._offset = 0
+
+    def write(self, data: bytes) -> None:
+        assert self._fd is not None
+        self._files.write(self._fd, self._offset, data, self._offset)
+        self._offset += len(data)
+
+    def _close(self, *, sync: bool = True) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                if sync:
+                    self._files.sync(fd)
+            finally:
+                self._files.close(fd)
+
+    def __enter__(self) -> _Segments:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        self._close(sync=kind is None)
+        if kind is None:
+            self._files.sync_folder(self._layout.log)
