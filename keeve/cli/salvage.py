@@ -1,0 +1,60 @@
+"""`keeve salvage`: what is sound in a damaged store, written into a new one.
+
+The one rule: the old store is read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import attrs
+
+from keeve.api import now
+from keeve.cli.output import Output
+from keeve.cli.text import counted, size
+from keeve.guard import guard
+from keeve.host_keys import host_key_from
+from vat.host.salvaging import LostSession, Salvaged
+from vat.host.salvaging import salvage as write_anew
+
+
+def salvage(old: Path, new: Path, output: Output) -> int:
+    """Write a new store, and tell what could not be saved. Gives 1 when something was lost."""
+    guard(old)
+    guard(new)
+
+    def progress(done: int, total: int) -> None:
+        output.passing(f"{size(done)} of {size(total)}")
+
+    found = write_anew(old, new, now=now, salts=os.urandom, key=host_key_from(os.environ), progress=progress)
+    output.passing("")
+    if output.as_json:
+        output.document({"format": 1, "whole": found.whole, "store": str(new), **attrs.asdict(found)})
+    else:
+        _tell(found, new, output)
+    return 0 if found.whole else 1
+
+
+def _tell(found: Salvaged, new: Path, output: Output) -> None:
+    for place in found.places:
+        output.say(place, "dim")
+    for each in found.lost:
+        output.say(_lost(each), "red")
+    if found.missing:
+        what = "of sessions that nobody can name: the newest of some may be among them"
+        output.say(f"{counted(found.missing, 'record')} {what}", "red")
+    for session in found.pageless:
+        output.say(f"session {session}: snapshots not kept; it is restored without them", "dim")
+    output.say(
+        f"{'all' if found.whole else 'what is sound'} is in {new}: {counted(found.records, 'record')} of "
+        f"{counted(found.sessions, 'session')}"
+        + (f"; {counted(found.marked, 'session')} say that they may have lost their end" if found.marked else "")
+    )
+
+
+def _lost(each: LostSession) -> str:
+    if not each.kept:
+        return f"session {each.session}: lost ({each.why})"
+    rest = f" to {each.last}" if each.last > each.kept + 1 else ""
+    return f"session {each.session}: kept up to seq {each.kept}; lost: seq {each.kept + 1}{rest} ({each.why})"
