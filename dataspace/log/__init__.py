@@ -9,6 +9,7 @@ These modules are public, all others are private to the package.
 """
 
 __all__ = [
+    "contents",
     "files",
     "keyring",
     "layout",

@@ -15,6 +15,7 @@ from pathlib import Path
 from dataspace.errors import KeeveError
 from dataspace.log.certificates import notes
 from dataspace.log.chains import Chains
+from dataspace.log.contents import Opener
 from dataspace.log.files import Files, ReadFailed
 from dataspace.log.keyring import Keyring, open_keys
 from dataspace.log.layout import Layout, State
@@ -72,6 +73,11 @@ class StoreFolder:
     def holders(self) -> Collection[bytes]:
         """The uids of the sessions that hold keys; none where the store is not encrypted."""
         return () if self._keys is None else self._keys.holders
+
+    @property
+    def opener(self) -> Opener | None:
+        """What opens sealed bodies; None where the store is not encrypted."""
+        return None if self._keys is None else self._keys.open
 
     def check_keys(self, address: int) -> None:
         """Hold the key file against the newest record, which is at `address`. Raises `KeyFileOlder`."""

@@ -19,8 +19,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from dataspace.drafts import read_deeds, read_used
-from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head
+from dataspace.drafts import read_deeds
+from dataspace.log.contents import Bodies, Opener, grouped, unfitting, unsealed, whole
+from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.recovery import judge
 from dataspace.log.scan import (
@@ -38,10 +39,8 @@ from dataspace.log.seals import first_frame
 from dataspace.log.sweep import Born, Sweep
 from dataspace.log.verdicts import NOTHING_KNOWN, Bytes, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.proofs.merkle import Tree, leaf_hash
-from dataspace.records import Header, Kind, content_digest, split_body, split_digests
+from dataspace.records import Kind, split_body
 
-Bodies: TypeAlias = dict[int, bytes | None]
-"""The bodies of some frames, by offset; None for one that was erased."""
 Note: TypeAlias = Callable[[int, bytes, bytes], str]
 """Checks a checkpoint: the size of its tree, the root, the signed note. Says what is wrong, or nothing."""
 
@@ -78,6 +77,8 @@ class Counts:
     pages: int = 0
     checkpoints: int = 0
     erased: int = 0
+    sealed: int = 0
+    """Bodies that nobody looked at, since they are sealed and there was no key."""
     orphans: int = 0
     """Forks whose parent is not in this log."""
 
@@ -90,7 +91,8 @@ class Verification:
     """One check of a log. `findings()` makes it, once; `counts` tells how far it is, `verdict` what
     recovery makes of the log.
 
-    `tree` gets a leaf for each record; `note` is called with each checkpoint, after the records that it covers.
+    `opener` opens sealed bodies; without one they are counted, and not looked at. `tree` gets a leaf for each record;
+    `note` is called with each checkpoint, after the records that it covers.
     `progress` is called after some megabytes. Costs some ten microseconds and 80 bytes for each record, in one pass; a
     log that is damaged is read once more.
     """
@@ -100,6 +102,7 @@ class Verification:
         segments: Sequence[SegmentBytes],
         evidence: Evidence,
         *,
+        opener: Opener | None = None,
         tree: Tree | None = None,
         note: Note = _nothing,
         progress: Callable[[Counts], None] | None = None,
@@ -109,6 +112,7 @@ class Verification:
         while self._segments and written_end(self._segments[-1].data) == 0:
             self._segments.pop()
         self._evidence = evidence
+        self._opener = opener
         self._tree = Tree() if tree is None else tree
         self._note = note
         self._progress = progress
@@ -274,7 +278,7 @@ class Verification:
             trail.commit,
             trail.epoch,
         )
-        for found, frames in _grouped(batch, records):
+        for found, frames in grouped(batch, records):
             bodies = {each.offset: self._body(data, each) for each in frames if each.offset not in wrong}
             uid, seq = (None, 0) if found is None else (found.header.uid, found.header.seq)
             for offset in sorted(wrong.intersection(each.offset for each in frames)):
@@ -283,10 +287,13 @@ class Verification:
                 yield from self._checkpoints(number, frames, bodies)
             else:
                 self._meet(number, found)
+                if found.frame.flags:
+                    for offset, what, somebody in self._unsealed(found, frames, bodies):
+                        yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=somebody)
                 for offset, what in self._contents(found, frames, bodies):
                     yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=True)
             for each in frames:
-                if any(data[each.body_offset + each.body_length : each.offset + each.size]) and _whole(each):
+                if any(data[each.body_offset + each.body_length : each.offset + each.size]) and whole(each):
                     what = "the zeros after a frame are not zeros; nothing is lost"
                     yield Finding(Outcome.DAMAGED, number, each.offset, what, uid, seq)
         self.counts.batches += 1
@@ -297,7 +304,7 @@ class Verification:
             self._progress(self.counts)
 
     def _body(self, data: Bytes, frame: Frame) -> bytes | None:
-        if not _whole(frame):
+        if not whole(frame):
             self.counts.erased += 1
             return None
         return bytes(data[frame.body_offset : frame.body_offset + frame.body_length])
@@ -322,28 +329,25 @@ class Verification:
         self._tree.append(leaf_hash(found.hash))
         self._seqs.append(header.seq)
 
+    def _unsealed(self, found: Found, frames: Sequence[Frame], bodies: Bodies) -> Iterator[tuple[int, str, bool]]:
+        """Open a record's bodies, and count those that nobody can."""
+        stored = {offset for offset, body in bodies.items() if body is not None}
+        if self._opener is None:
+            self.counts.sealed += len(stored)
+            bodies.clear()
+            return
+        wrong = set()
+        for offset, what, somebody in unsealed(found.header, frames, bodies, self._opener):
+            wrong.add(offset)
+            yield offset, what, somebody
+        self.counts.erased += sum(bodies[offset] is None for offset in stored - wrong)
+
     def _contents(self, found: Found, frames: Sequence[Frame], bodies: Bodies) -> Iterator[tuple[int, str]]:
         """Hold a record's body against its header, and its cells against its body."""
         cells = [each.offset for each in frames if each.was == Type.CELL]
         self.counts.cells += len(cells)
         self.counts.pages += len(frames) - len(cells) - 1
-        offset = found.frame.offset
-        body = bodies.get(offset)
-        if body is None:
-            return
-        try:
-            named, what = _named(found.header, body)
-        except (TypeError, ValueError) as bad:
-            yield offset, f"its body cannot be read: {bad}"
-            return
-        if what:
-            yield offset, what
-        if len(named) != len(cells):
-            yield offset, f"it names {len(named)} cells and has {len(cells)}"
-        for number, (cell, digest) in enumerate(zip(cells, named, strict=False)):
-            content = bodies.get(cell)
-            if content is not None and content_digest(content) != digest:
-                yield cell, f"cell {number} is not the one that its record names"
+        return unfitting(found.header, found.frame.offset, cells, bodies)
 
     def _parents(self) -> Iterator[Finding]:
         """Hold each fork against its parent, which comes before it in a log that has it."""
@@ -370,49 +374,17 @@ class Verification:
         """The uid of a fork, and that of its parent as its first record says it; nothing for what cannot be read."""
         data = next(each.data for each in self._segments if each.id == fork.segment)
         frame = frame_at(data, fork.offset, fork.segment)
-        if frame is None or not _whole(frame):
+        if frame is None or not whole(frame):
             return None, b""
-        body = split_body(bytes(data[frame.body_offset : frame.body_offset + frame.body_length]))
+        bodies: Bodies = {fork.offset: bytes(data[frame.body_offset : frame.body_offset + frame.body_length])}
+        if frame.flags:
+            header, _ = record_head(frame.head)
+            if self._opener is None or any(unsealed(header, [frame], bodies, self._opener)):
+                return None, b""
+        body = split_body(bodies[fork.offset] or b"")
         try:
             said: Any = None if body is None else read_deeds(body.deeds, tree=bytes).message
         except ValueError:
             said = None
         parent = said.get("parent") if isinstance(said, dict) else None
         return frame.head[16:32], parent if isinstance(parent, bytes) else b""
-
-
-def _named(header: Header, plain: bytes) -> tuple[list[bytes], str]:
-    """The digests of the cells that a body names, and what in it does not fit. Raises `ValueError`."""
-    body = split_body(plain)
-    if body is None or body.digest != header.body_digest:
-        raise ValueError("it is not the one that the record's hash covers")
-    named = split_digests(read_deeds(body.deeds, tree=bytes).digests)
-    numbers, digests = read_used(body.facts)
-    if [named[number] for number in numbers if number < len(named)] != digests:
-        return named, "its facts name other cells than its deeds"
-    return named, ""
-
-
-def _whole(frame: Frame) -> bool:
-    return frame.type != Type.ERASED
-
-
-def _grouped(batch: Batch, records: Sequence[Found]) -> Iterator[tuple[Found | None, list[Frame]]]:
-    """Each record with its frame and those of its parts; last, without a record, the checkpoints."""
-    by_offset = {found.frame.offset: found for found in records}
-    found: Found | None = None
-    frames: list[Frame] = []
-    notes: list[Frame] = []
-    for each in batch.frames:
-        if each.was == Type.CHECKPOINT:
-            notes.append(each)
-        elif each.was == Type.RECORD:
-            if frames:
-                yield found, frames
-            found, frames = by_offset.get(each.offset), [each]
-        else:
-            frames.append(each)
-    if frames:
-        yield found, frames
-    if notes:
-        yield None, notes

@@ -13,12 +13,14 @@ from typing import Any
 
 import attrs
 
+from dataspace.encryption.errors import HostKeyNeeded
+from dataspace.log.layout import Layout
 from keeve.cli.output import Output
 from keeve.cli.proofs import key_texts, read
 from keeve.cli.reading import reading
 from keeve.cli.text import counted, local_time, size
 from vat.host.reports import Look, Report, Touched, Trouble
-from vat.host.verifying import verify_at_once
+from vat.host.verifying import verify_at_once, verify_without_key
 
 _GOOD = {"sound": "green", "proved": "green", "not known": "", "not looked at": "yellow"}
 
@@ -34,8 +36,11 @@ def verify(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[s
     def progress(look: Look, done: int, total: int) -> None:
         output.passing(f"{look}: {_far(look, done, total)}")
 
-    with reading(folder) as store:
-        report = verify_at_once(store.store, store.catalog, progress, keys=known, expect=seen)
+    try:
+        with reading(folder) as store:
+            report = verify_at_once(store.store, store.catalog, progress, keys=known, expect=seen)
+    except HostKeyNeeded:
+        report = verify_without_key(Layout(folder), progress, keys=known, expect=seen)
     output.passing("")
     if output.as_json:
         output.document(document(report))

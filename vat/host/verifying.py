@@ -21,9 +21,12 @@ from dataspace.checkpoints.checking import Held, Notes, Testimony, signatures, w
 from dataspace.checkpoints.keys import origin_of
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
+from dataspace.log.contents import Opener
+from dataspace.log.layout import Layout
+from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
-from dataspace.log.verdicts import Evidence, Outcome
+from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
 from dataspace.log.verify import Counts, Finding, Verification
 from dataspace.proofs.merkle import leaf_hash
 from dataspace.proofs.notes import BadNote
@@ -128,7 +131,7 @@ async def verify(
 def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: Expected) -> _Looked:
     """The log, its signatures, what was seen of it, and the snapshots in it."""
     witnesses = witnesses_of(keys)
-    seen: Sequence[Seen] = () if expect is None else [expect] if isinstance(expect, str | bytes | Receipt) else expect
+    seen = _several(expect)
     troubles: list[Trouble] = []
     notes = Notes()
     if isinstance(store, SegmentStore):
@@ -136,11 +139,7 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
     else:
         looked, upto = _bodies(store, troubles, notes)
     held = Held(origin_of(store.log_id), notes.tree, upto, looked.end)
-    for each in seen:
-        try:
-            looked.testimonies.append(held.testimony(each))
-        except (BadNote, BadReceipt) as error:
-            troubles.append(Trouble("log", str(error), nature="unread"))
+    _testify(looked, held, seen)
     looked.testimonies += held.cosignatures(notes.sound, witnesses)
     if store.fault is not None and not isinstance(store.fault, StoreFailed):
         troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
@@ -173,17 +172,67 @@ def _against(testimony: Testimony) -> Trouble:
 def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> tuple[_Looked, int]:
     """The log of a store that has frames; and up to which position it could be followed."""
     with store.still() as (segments, evidence):
-        total = sum(len(segment.data) for segment in segments)
-        check = Verification(
-            segments,
-            evidence,
-            tree=notes.tree,
-            note=notes.note,
-            progress=lambda counts: progress("log", counts.bytes, total),
-        )
-        troubles += map(_trouble, check.findings())
-        looked = _Looked(check.counts, troubles, [], check.end, _published(evidence))
-        return looked, check.followed
+        return _checked(segments, evidence, store.opener, troubles, progress, notes)
+
+
+def _checked(
+    segments: Sequence[SegmentBytes],
+    evidence: Evidence,
+    opener: Opener | None,
+    troubles: list[Trouble],
+    progress: Progress,
+    notes: Notes,
+) -> tuple[_Looked, int]:
+    total = sum(len(segment.data) for segment in segments)
+    check = Verification(
+        segments,
+        evidence,
+        opener=opener,
+        tree=notes.tree,
+        note=notes.note,
+        progress=lambda counts: progress("log", counts.bytes, total),
+    )
+    troubles += map(_trouble, check.findings())
+    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence))
+    return looked, check.followed
+
+
+def verify_without_key(
+    layout: Layout, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None
+) -> Report:
+    """Look at what can be looked at of an encrypted store without its key: frames, chains, commits, and what was seen.
+
+    The report says how much nobody could look at. Changes nothing. Raises `BadKey`.
+    """
+    witnesses = witnesses_of(keys)
+    troubles: list[Trouble] = []
+    notes = Notes()
+    with still(layout) as (segments, evidence):
+        looked, upto = _checked(segments, evidence, None, troubles, progress, notes)
+        log_id = evidence.log_id or layout.log_id() or b""
+    held = Held(origin_of(log_id), notes.tree, upto, looked.end)
+    _testify(looked, held, _several(expect))
+    looked.testimonies += held.cosignatures(notes.sound, witnesses)
+    troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
+    what = (
+        f"{looked.counts.sealed} bodies are sealed and no key was given: nobody looked at them, at snapshots, at the "
+        "catalog or at the log's own signatures; name the host's key, in KEEVE_KEY_FILE say"
+    )
+    troubles.append(Trouble("log", what, nature="unread"))
+    return looked.report()
+
+
+def _several(expect: Expected) -> Sequence[Seen]:
+    return () if expect is None else [expect] if isinstance(expect, str | bytes | Receipt) else expect
+
+
+def _testify(looked: _Looked, held: Held, seen: Sequence[Seen]) -> None:
+    """Hold what somebody has seen against the log."""
+    for each in seen:
+        try:
+            looked.testimonies.append(held.testimony(each))
+        except (BadNote, BadReceipt) as error:
+            looked.troubles.append(Trouble("log", str(error), nature="unread"))
 
 
 def _published(evidence: Evidence) -> int:
