@@ -70,7 +70,9 @@ def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, li
     if table:
         output.table(("SESSION", "STATE", "SEQ", "UPDATED", "TYPE", "ORIGIN"), table)
     else:
-        output.note("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
+        output.note(
+            "no sessions" + (f" that begin with {prefix!r}" if prefix else "") + (f" after {after!r}" if after else "")
+        )
 
 
 @attrs.frozen

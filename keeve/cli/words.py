@@ -7,8 +7,11 @@ The one rule: nothing is judged here but what stands before the command.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Final
+
+from cyclopts import CycloptsError, UnusedCliTokensError
 
 from dataspace.errors import KeeveError
 
@@ -26,6 +29,13 @@ class Misplaced(KeeveError):
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"{problem}: write keeve COMMAND {option} ...; see the commands with keeve --help")
+
+
+def said(wrong: CycloptsError) -> str:
+    """What is wrong with the words of a command."""
+    if isinstance(wrong, UnusedCliTokensError):
+        return f"too many words: {shlex.join(wrong.unused_tokens or ())}"
+    return str(wrong)
 
 
 def in_order(words: Sequence[str]) -> list[str]:

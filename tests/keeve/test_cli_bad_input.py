@@ -139,11 +139,18 @@ def test_a_cursor_ahead_of_the_log_or_on_another_history_is_refused(store: Path)
         (("fork", "s1", "--at", "soon"), "--at"),
         (("fork", "s1", "--at", "0"), "--at"),
         (("ls", "--limit", "-3"), "--limit"),
-        (("verify", "s1"), "s1"),
+        (("verify", "s1"), "too many words: s1"),
     ],
 )
 def test_words_that_are_no_command_are_refused_and_lead_to_the_help(words: tuple[str, ...], part: str) -> None:
     refused(keeve(*words), 2, part, "Try: keeve", "--help")
+
+
+@pytest.mark.parametrize("words", [("check", "{}"), ("verify", "--expect", "{}")])
+def test_a_file_that_is_not_there_is_asked_for_by_what_it_should_be(store: Path, words: tuple[str, ...]) -> None:
+    for there in (store / "absent", store):
+        said = keeve(*(word.format(there) for word in words), "--store", store)
+        refused(said, 2, f"{there}: ", "name the file of a receipt or of a checkpoint")
 
 
 # Types and formats.

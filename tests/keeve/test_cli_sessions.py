@@ -41,6 +41,7 @@ def test_a_list_can_begin_with_a_prefix_end_after_some_and_go_on(store: Path) ->
     assert ids("x") == ["x1", "x2", "x3"]
     assert ids("x", "--limit", "2") == ["x1", "x2"]
     assert ids("x", "--after", "x2") == ["x3"]
+    assert keeve("ls", "z", "--after", "x2", "--store", store).err == "no sessions that begin with 'z' after 'x2'\n"
 
 
 def test_an_empty_list_is_said_to_be_empty(store: Path) -> None:

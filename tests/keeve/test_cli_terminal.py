@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def test_a_person_is_greeted_answered_and_told_how_to_come_back(store: Path) -> 
     with chatting(store) as someone:
         someone.types("hello")
         someone.sees("hello", "hello")  # as it is typed, and the answer
+        someone.sees("> ")
+        someone.types(CTRL_D)
+        assert someone.leaves() == 0
+        assert termios.tcgetattr(someone.terminal)[3] & termios.ECHO  # the terminal is as it was
     assert "s1 with the echo model" in someone.seen
     assert f"resume it with: keeve chat --store {store} s1" in someone.seen
     assert turns(store, "input") == [("hello",)]
