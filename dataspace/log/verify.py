@@ -188,6 +188,7 @@ class Verification:
         if head is not None:
             at = SEGMENT_SIZE
         if head is None or not begins_at(begin, head):
+            self._gaps = True
             yield from self._judged()
         elif self._verdict is None:
             self._right = begin

@@ -97,15 +97,11 @@ def _file(path: Path, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iter
         if begin.startswith(_SQLITE):
             yield _catalog(path)
             return
-        found = small_file(begin)
-        if found is not None:
-            yield found
-            return
         survey = _survey(path, data)
         if survey is None:
-            yield unknown_file(begin)
-            return
-        yield from _pieces(survey, teller, wanted, uid)
+            yield small_file(begin) or unknown_file(begin)
+        else:
+            yield from _pieces(survey, teller, wanted, uid)
 
 
 def _survey(path: Path, data: Window) -> Survey | None:

@@ -239,7 +239,7 @@ def _published(evidence: Evidence) -> int:
     return max((head.position for head in evidence.seen), default=0)
 
 
-_NATURES: dict[Outcome, Nature] = {Outcome.TRUNCATED: "missing", Outcome.TAMPERED: "altered", Outcome.NEWER: "unread"}
+_NATURES: dict[Outcome, Nature] = {Outcome.TRUNCATED: "missing", Outcome.NEWER: "unread"}
 
 
 def _trouble(found: Finding) -> Trouble:
