@@ -5,6 +5,7 @@ The one rule: what is written to the standard output is the file itself, byte fo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from keeve.api import open_host
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
 from keeve.cli.text import local_time, utc_time
+from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint
 from vat.host.engine import Settings
@@ -57,7 +59,8 @@ async def make_checkpoint(
     key = signing_key(signer, make=make)
     settings = Settings(takes_up="nothing")
     try:
-        async with open_host(folder, signer=key, former=former, settings=settings, via="cli") as host:
+        host_key = host_key_from(os.environ)
+        async with open_host(folder, signer=key, former=former, key=host_key, settings=settings, via="cli") as host:
             _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
     except WrongKey:
         if not there:
