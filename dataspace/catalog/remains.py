@@ -17,6 +17,7 @@ from dataspace.catalog.lookups import LATEST
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.erasing import by_segment
+from dataspace.log.frames import place
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Kind
 from dataspace.values.encoding import BadEncoding
@@ -25,6 +26,10 @@ DELETED: Final = "deleted"
 ERASED: Final = "erased"
 RECLAIMED: Final = "reclaimed"
 """The labels of what tombstones, erasures and reclaiming state."""
+
+
+ENOUGH: Final = 1 << 20
+"""Bytes of a segment that make it worth ending for what is to go of it: or there would be a file for each deletion."""
 
 
 class Done(NamedTuple):
@@ -67,8 +72,8 @@ def erasures(catalog: Catalog, after: int) -> Iterator[int]:
 
 def erased(catalog: Catalog, position: int) -> Iterator[Erasure]:
     """What the record at `position` says is erased. Raises what reading it raises."""
-    for place, numbers in read_deeds(catalog.stored(position).body().deeds).message["cells"]:
-        address = catalog.at(place)
+    for said, numbers in read_deeds(catalog.stored(position).body().deeds).message["cells"]:
+        address = catalog.at(said)
         assert address is not None
         yield Erasure(address, numbers, body=False)
 
@@ -89,6 +94,14 @@ def remains(catalog: Catalog, tombstone: int) -> Iterator[Erasure]:
 def steps(erasures: Iterable[Erasure]) -> list[list[Erasure]]:
     """Erasures as they go together: each list costs a store the copy of one file."""
     return list(by_segment(erasures).values())
+
+
+def unfinished(store: Store, erasures: Iterable[Erasure]) -> bool:
+    """Whether any of these lies where the store writes now, and has not written `ENOUGH` yet."""
+    mark = store.mark
+    if mark.offset >= ENOUGH:
+        return False
+    return any(place(erasure.address)[0] == mark.segment for erasure in erasures)
 
 
 def needed(catalog: Catalog, uid: bytes) -> int:

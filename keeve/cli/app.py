@@ -18,7 +18,6 @@ from cyclopts.validators import Number
 
 from keeve.cli.again import DEFAULT
 from keeve.cli.chat import chat as hold_conversation
-from keeve.cli.delete import delete_session
 from keeve.cli.doctor import doctor as examine
 from keeve.cli.effects import list_effects, resolve_effect
 from keeve.cli.fork import fork_session
@@ -296,26 +295,6 @@ def resolve(
         Why it failed, in words.
     """
     trio.run(partial(resolve_effect, common.store, common.output, effect, value=value, error=error, actors=common.own))
-    return 0
-
-
-@app.command
-def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: OwnerOptions = OWNER_OPTIONS) -> int:
-    """Delete a session, for ever. Its id never comes back; forks of it stay whole.
-
-    ```
-    keeve delete s1
-    keeve delete s1 --force
-    ```
-
-    Parameters
-    ----------
-    session
-        The id of the session.
-    force
-        Abandon the work that it has under way.
-    """
-    trio.run(partial(delete_session, common.store, common.output, session, force=force, actors=common.own))
     return 0
 
 

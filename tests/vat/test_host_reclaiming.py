@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from dataspace.log.files import DiskFull
 from dataspace.log.store import BodyErased, StoreReadOnly
@@ -214,3 +215,36 @@ async def test_what_it_says_is_in_the_chain_of_the_store(either: World) -> None:
         await host.reclaim()
         last = [stored.header for stored in host._engine.store.scan()][-1]
         assert (last.kind, last.uid) == (Kind.RECLAIMED, bytes(16))
+
+
+async def test_a_host_reclaims_by_itself_in_a_quiet_while(world: World, autojump_clock: Any) -> None:
+    async with world.host(reclaim=60) as host:
+        await counted(host, "s1", "one")
+        await counted(host, "s2", "two")
+        await host.delete("s1")
+        await host.delete("s2")
+        assert len(bodies(host, "s1")) == 3
+        await trio.sleep(200)
+        assert bodies(host, "s1") == bodies(host, "s2") == [3]
+
+
+async def test_what_was_deleted_before_a_start_is_reclaimed_after_it(world: World, autojump_clock: Any) -> None:
+    async with world.host(reclaim=None) as host:
+        await counted(host, "s1", "one")
+        await host.delete("s1")
+        await trio.sleep(1000)
+        assert len(bodies(host, "s1")) == 3
+    async with world.host(reclaim=60) as host:
+        await trio.sleep(61)
+        assert bodies(host, "s1") == [3]
+
+
+async def test_by_itself_a_host_ends_no_file_that_is_hardly_begun(tmp_path: Any) -> None:
+    world = World(tmp_path / "store")
+    async with world.host(reclaim=0) as host:
+        await counted(host, "s1", "one")
+        await host.delete("s1")
+        for _ in range(50):
+            await trio.lowlevel.checkpoint()
+        assert len(bodies(host, "s1")) == 3
+        assert await host.reclaim() == Reclaimed(1, 2)

@@ -126,7 +126,7 @@ class Engine:
             later=self._later,
         )
         self.waking = Waking(self._wake, settings.retry)
-        self.reclaiming = Reclaiming(store, catalog, self.commits, clock, entropy)
+        self.reclaiming = Reclaiming(store, catalog, self.commits, clock, entropy, settings.reclaim)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
         self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False
@@ -151,6 +151,7 @@ class Engine:
                     nursery.start_soon(self.dataspace.run)
                     if not self.store.readonly:
                         await self.reclaiming.finish()
+                        nursery.start_soon(self.reclaiming.run)
                     nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)
                     pending: list[bytes] = []
@@ -364,6 +365,7 @@ class Engine:
         self.errands.bury(vat.uid)
         self.subscriptions.bury(vat.uid)
         self.mail.bury(vat)
+        self.reclaiming.soon()
 
     # What is not.
 

@@ -9,6 +9,7 @@ The one rule: what is to go follows from the log; nothing is remembered here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -16,12 +17,15 @@ import attrs
 import trio
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.catalog.remains import Done, done, erased, erasures, remains, steps, tombstones
+from dataspace.catalog.remains import Done, done, erased, erasures, remains, steps, tombstones, unfinished
+from dataspace.errors import KeeveError
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import reclaimed
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record
 from vat.host.commits import Commits
+
+log = logging.getLogger("keeve")
 
 STEP: Final = 10_000
 """Records that are looked for before their segments are written anew, but for those of one session."""
@@ -47,12 +51,15 @@ class Reclaiming:
         commits: Commits,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
+        after: float | None,
     ) -> None:
         self._store = store
         self._catalog = catalog
         self._commits = commits
         self._clock = clock
         self._entropy = entropy
+        self._after = after
+        self._deleted = trio.Event()
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
@@ -63,14 +70,37 @@ class Reclaiming:
         left = next(tombstones(self._catalog, before.deleted), None), next(erasures(self._catalog, before.erased), None)
         return left != (None, None)
 
-    async def reclaim(self) -> Reclaimed:
-        """Have all that is pending go. Raises what `Store.append` raises; then what was done stays done."""
+    def soon(self) -> None:
+        """Something was deleted."""
+        self._deleted.set()
+
+    async def run(self) -> None:
+        """Reclaim in a quiet while after each deletion, until cancelled."""
+        if self._after is None:
+            return
+        if self.pending:
+            self.soon()
+        while True:
+            await self._deleted.wait()
+            while self._deleted.is_set():  # until there was none for so long
+                self._deleted = trio.Event()
+                await trio.sleep(self._after)
+            try:
+                await self.reclaim(quietly=True)
+            except KeeveError as error:
+                log.warning("what was deleted is not reclaimed yet, and is when something else is deleted: %s", error)
+
+    async def reclaim(self, *, quietly: bool = False) -> Reclaimed:
+        """Have all that is pending go; `quietly`, only up to what lies in a file that is hardly begun.
+
+        Raises what `Store.append` raises; then what was done stays done.
+        """
         sessions = bodies = 0
         async with self._one:
             while True:
                 before = done(self._store, self._catalog)
                 found, after, count = await self._found(before)
-                if after == before:
+                if after == before or (quietly and unfinished(self._store, found)):
                     return Reclaimed(sessions, bodies)
                 gone = await self._erase(found)
                 await self._say(after, gone)

@@ -25,6 +25,8 @@ class Settings:
     retry: seconds until what waits for the store to write again is tried again.
     slow: seconds after which whatever holds the event loop is reported by name, with its stack: a crank, a device, an
       observer's handler, the disk. CPython cannot stop it.
+    reclaim: seconds after a deletion, and after the start, until what was deleted goes from the files by itself, as far
+      as no file is concerned that is written to and has less than a mebibyte; None: only when somebody asks for it.
     follow: seconds between two looks at a store that another process owns.
     hold_unknown: whether an effect of unknown outcome stays open until somebody resolves it.
     takes_up: whose effects, messages and subscriptions are carried out here: of `"all"` sessions, those with pending
@@ -42,6 +44,7 @@ class Settings:
     closing: float = 5.0
     retry: float = 1.0
     slow: float = 1.0
+    reclaim: float | None = 60.0
     follow: float = 0.25
     hold_unknown: bool = False
     takes_up: Literal["all", "asked", "nothing"] = "all"

@@ -1,0 +1,95 @@
+"""The commands that remove something for good: their names, options and help.
+
+The one rule: a command parses and hands over, as those in `keeve.cli.app` do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import trio
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions, app
+from keeve.cli.delete import delete_session
+from keeve.cli.space import OnePlace, collect
+from keeve.cli.space import erase as erase_content
+
+__all__ = ["app"]
+
+
+@app.command
+def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: OwnerOptions = OWNER_OPTIONS) -> int:
+    """Delete a session, for ever. Its id never comes back; forks of it stay whole.
+
+    What it said can be read no more. It goes from the files with `keeve gc`, or when a host has a quiet while.
+
+    ```
+    keeve delete s1
+    keeve delete s1 --force
+    ```
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    force
+        Abandon the work that it has under way.
+    """
+    trio.run(partial(delete_session, common.store, common.output, session, force=force, actors=common.own))
+    return 0
+
+
+@app.command
+def gc(*, common: OwnerOptions = OWNER_OPTIONS) -> int:
+    """Have what was deleted go from the files, as far as no fork needs it.
+
+    Only headers stay, by which the log still verifies. It may be stopped at any time, and goes on the next time.
+
+    ```
+    keeve gc --store ./data
+    ```
+    """
+    trio.run(partial(collect, common.store, common.output, actors=common.own))
+    return 0
+
+
+@app.command
+def erase(
+    session: str,
+    /,
+    *,
+    turn: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    seq: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    force: Annotated[bool, Flag] = False,
+    common: OwnerOptions = OWNER_OPTIONS,
+) -> int:
+    """Take what was said in a turn out of a session, and of its forks, for ever. The session goes on.
+
+    Everything that was said in the turn goes, and what was said later with the same words. In its place stands that
+    something was erased. What cannot be erased alone, `docs/deletion.md` tells.
+
+    ```
+    keeve erase s1 --turn 3
+    keeve erase s1 --seq 17
+    ```
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    turn
+        The number of the turn; `keeve show` tells it.
+    seq
+        In place of a turn, the seq of a record: what that brought goes.
+    force
+        Although a model or a tool runs, which may say it again.
+    """
+    if (turn is None) == (seq is None):
+        raise OnePlace
+    trio.run(
+        partial(erase_content, common.store, common.output, session, seq=seq, turn=turn, force=force, actors=common.own)
+    )
+    return 0

@@ -1,0 +1,57 @@
+"""`keeve gc` and `keeve erase`: what was deleted goes from the files, and what was said once goes from a session.
+
+The one rule: what they say is gone is gone from the files of the store, durably, when they say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dataspace.errors import KeeveError
+from keeve.cli.output import Output
+from keeve.cli.owning import owning
+
+
+class OnePlace(KeeveError, ValueError):
+    """Neither or both of `--turn` and `--seq` were given."""
+
+    usage = True
+
+    def __init__(self) -> None:
+        super().__init__("say what is to be erased: either --turn (all that was said in it) or --seq (of one record)")
+
+
+async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> None:
+    """Have what was deleted go from the files. Raises `NotAStore`, `StoreOwned`, or what the disk refuses."""
+    before = _taken(folder)
+    async with owning(folder, actors) as host:
+        gone = await host.reclaim()
+    freed = max(0, before - _taken(folder))
+    if output.as_json:
+        output.document({"sessions": gone.sessions, "bodies": gone.bodies, "freed": freed})
+    elif gone.sessions or gone.bodies:
+        sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
+        output.say(f"{sessions}: {gone.bodies} records, contents and pages are gone; {freed} bytes of disk are free")
+    else:
+        output.say("nothing to do")
+
+
+async def erase(
+    folder: Path, output: Output, id: str, *, seq: int | None, turn: int | None, force: bool, actors: Sequence[str]
+) -> None:
+    """Erase what a record of a session brought, or what was said in a turn.
+
+    Raises `NothingToErase`, `Busy` (unless it is forced), `NoSuchSession`, `Deleted`, `StoreOwned`.
+    """
+    async with owning(folder, actors) as host:
+        pieces = await host.erase(id, seq=seq, turn=turn, force=force)
+    if output.as_json:
+        output.document({"session": id, "seq": seq, "turn": turn, "erased": pieces})
+    else:
+        output.say(f"erased {pieces} pieces of content" if pieces != 1 else "erased 1 piece of content")
+
+
+def _taken(folder: Path) -> int:
+    """Bytes of disk that a store's log takes."""
+    return sum(path.stat().st_blocks * 512 for path in (folder / "log").glob("*.seg"))

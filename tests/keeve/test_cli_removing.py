@@ -1,0 +1,64 @@
+"""`keeve delete`, `keeve gc` and `keeve erase`: what they say is gone is in no file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli_runner import keeve
+from tests.keeve.canaries import found
+
+FIRST, SECOND = "CANARYONE", "CANARYTWO"
+
+
+def talked(store: Path) -> None:
+    """A conversation of two turns with an echo."""
+    assert keeve("chat", "s1", "--store", store, input=f"{FIRST} is said\n{SECOND} is said\n").code == 0
+
+
+def test_a_deleted_session_is_gone_from_the_files_after_gc(tmp_path: Path) -> None:
+    talked(tmp_path)
+    assert keeve("delete", "s1", "--store", tmp_path).out == "deleted s1\n"
+    assert found(tmp_path, FIRST)
+    said = keeve("gc", "--store", tmp_path)
+    assert said.code == 0
+    assert said.out.startswith("1 deleted session: ")
+    assert found(tmp_path, FIRST, SECOND) == []
+    assert keeve("gc", "--store", tmp_path).out == "nothing to do\n"
+    assert keeve("verify", "--store", tmp_path).code == 0
+    assert keeve("chat", "s1", "--store", tmp_path, input="again\n").code == 2
+
+
+def test_a_turn_is_erased_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    talked(tmp_path)
+    said = keeve("erase", "s1", "--turn", "1", "--store", tmp_path, "--json")
+    assert said.code == 0
+    assert said.json["erased"] > 1
+    assert found(tmp_path, FIRST) == []
+    assert keeve("chat", "s1", "--store", tmp_path, input="and on\n").code == 0
+    shown = keeve("show", "s1", "--store", tmp_path, "--json").json
+    assert len(shown["turns"]) == 3
+    assert SECOND in str(shown)
+    assert keeve("verify", "--store", tmp_path).code == 0
+
+
+def test_what_cannot_be_erased_is_told_with_its_remedy(tmp_path: Path) -> None:
+    """Invariant 43: A refusal to erase says what was wrong and what to do."""
+    talked(tmp_path)
+    for asked in ((), ("--turn", "1", "--seq", "2")):
+        said = keeve("erase", "s1", *asked, "--store", tmp_path)
+        assert said.code == 2
+        assert "either --turn" in said.err
+    said = keeve("erase", "s1", "--turn", "9", "--store", tmp_path)
+    assert said.code == 2
+    assert "keeve show" in said.err
+    assert keeve("erase", "nobody", "--turn", "1", "--store", tmp_path).code == 2
+    assert keeve("gc", "--store", tmp_path / "nothing").code == 2
+
+
+def test_with_json_it_is_told_what_went(tmp_path: Path) -> None:
+    talked(tmp_path)
+    keeve("delete", "s1", "--store", tmp_path)
+    told = keeve("gc", "--store", tmp_path, "--json").json
+    assert told["sessions"] == 1
+    assert told["bodies"] > 5
+    assert told["freed"] >= 0
