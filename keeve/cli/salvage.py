@@ -48,8 +48,7 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
         output.say(f"session {session}: snapshots not kept; it is restored without them", "dim")
     output.say(
         f"{'all' if found.whole else 'what is sound'} is in {new}: {counted(found.records, 'record')} of "
-        f"{counted(found.sessions, 'session')}"
-        + (f"; {counted(found.marked, 'session')} say that they may have lost their end" if found.marked else "")
+        f"{counted(found.sessions, 'session')}" + _marked(found.marked)
     )
 
 
@@ -58,3 +57,11 @@ def _lost(each: LostSession) -> str:
         return f"session {each.session}: lost ({each.why})"
     rest = f" to {each.last}" if each.last > each.kept + 1 else ""
     return f"session {each.session}: kept up to seq {each.kept}; lost: seq {each.kept + 1}{rest} ({each.why})"
+
+
+def _marked(count: int) -> str:
+    if not count:
+        return ""
+    return f"; {counted(count, 'session')} may have lost " + (
+        "its end, and says so" if count == 1 else "their end, and say so"
+    )

@@ -63,6 +63,8 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "check": ("check", store.parent / "receipt"),
         "keys": ("keys",),
         "verify": ("verify",),
+        "dump": ("dump",),
+        "salvage": ("salvage", store, store.parent / "saved"),
         "doctor": ("doctor",),
         "delete": ("delete", "gone"),
     }
