@@ -24,7 +24,10 @@ from vat.host.residents import Job, Resident, Residents
 log = logging.getLogger("keeve")
 
 IN_TURN: Final = 64
-"""Jobs that are done before other tasks get a chance."""
+"""Jobs that are done before other tasks get a chance, at the most."""
+
+SLICE: Final = 0.01
+"""Seconds after which they get it whatever was done: of the jobs, only the one that runs then is finished."""
 
 REFUSALS: Final = (KeeveError, TypeError, ValueError, LookupError, AttributeError)
 """What a vat may raise to who asked, having changed nothing."""
@@ -123,8 +126,8 @@ class Turns:
         """Do what is to be done, for ever."""
         ready = self._ready
         while True:
-            done = 0
-            while ready and done < IN_TURN:
+            done, until = 0, trio.current_time() + SLICE
+            while ready and done < IN_TURN and (not done or trio.current_time() < until):
                 resident = ready.popleft()
                 resident.ready = False
                 if resident.mailbox and not resident.paused and resident.uid not in self._held:
