@@ -124,11 +124,13 @@ class Writer:
             self._bell = None
 
     def commit_now(self) -> int:
-        """Append what is queued in line, unless a batch is in flight; gives how many records were taken.
+        """Append what is queued in line; gives how many records were taken. While a batch is in flight it takes none,
+        and lets `run` take them after that.
 
         For a caller that sees that nothing else could run meanwhile: it blocks the thread for a sync.
         """
         taken = 0
+        self._wanted = self._wanted or self._in_flight
         while self._queue and not self._in_flight:
             batch = self._take()
             taken += len(batch)
@@ -138,7 +140,9 @@ class Writer:
                 self._fail(batch, error)
             else:
                 self._durable(batch)
-        if taken and self._dozing:
+        if self._queue:
+            self._wanted = True  # something is in flight: `run` takes it after that
+        elif taken and self._dozing:
             self._ring()  # so that there is somebody to settle the log later
         return taken
 

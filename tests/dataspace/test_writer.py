@@ -114,8 +114,9 @@ async def test_nothing_is_committed_in_line_while_a_batch_is_in_flight(
     desk.writer.enqueue(chain.record(), wake=False)
     assert desk.writer.commit_now() == 0
     store.permits.release(2)
-    await desk.writer.drain()
-    assert desk.durable == [2, 3]
+    with trio.fail_after(60):
+        while desk.durable != [2, 3]:
+            await trio.sleep(0.001)
 
 
 async def test_a_record_in_line_wakes_nobody_while_the_log_waits_to_be_settled(
@@ -148,6 +149,31 @@ async def test_what_is_held_waits_until_somebody_says_so(
     desk.writer.wake()
     await desk.writer.drain()
     assert store.batches == [1, 1]
+
+
+async def test_what_is_to_be_written_in_line_while_the_log_is_settled_is_written_after_that(
+    store: SlowStore, nursery: trio.Nursery
+) -> None:
+    desk = Desk(store, idle=0.01)
+    settling, over = trio.Event(), threading.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def settle(certificate: Certificate | None = None) -> None:
+        token.run_sync_soon(settling.set)
+        over.wait()
+
+    store.settle = settle  # type: ignore[method-assign]  # one that takes its time
+    nursery.start_soon(desk.writer.run)
+    chain = Chain()
+    desk.writer.enqueue(chain.record(texts("a")))
+    await settling.wait()
+    desk.writer.enqueue(chain.record(texts("b")), wake=False)
+    assert desk.writer.commit_now() == 0
+    over.set()
+    with trio.fail_after(20):
+        while len(desk.durable) < 2:
+            await trio.sleep(0.01)
+    nursery.cancel_scope.cancel()
 
 
 async def test_the_log_is_settled_once_after_a_while_without_work(
