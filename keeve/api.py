@@ -40,6 +40,7 @@ from vat.devices.vault import Vault
 from vat.host.engine import Engine, Settings
 from vat.host.host import Host
 from vat.host.sessions import Sessions
+from vat.host.shredding import Shredding
 from vat.objects.types import BadActorType, Types
 
 CATALOG = "catalog.sqlite"
@@ -238,6 +239,7 @@ async def run_host(
     )
     host = Host(engine, directory)
     directory.sessions = Sessions(engine)
+    await Shredding(store, catalog).begin()
     failed: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(engine.run)

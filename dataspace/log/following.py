@@ -69,6 +69,9 @@ class StoreFolder:
     def _keys(self) -> Keyring | None:
         return self._reader.keys
 
+    def heirs(self, uids: Collection[bytes]) -> Collection[bytes]:
+        return () if self._keys is None else self._keys.heirs(uids)
+
     @property
     def holders(self) -> Collection[bytes]:
         """The uids of the sessions that hold keys; none where the store is not encrypted."""

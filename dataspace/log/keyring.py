@@ -9,7 +9,7 @@ The one rule: the table in memory is the one on the disk. It is exchanged when t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -156,19 +156,23 @@ class Keyring:
             self._sealing[uid] = found
         return found
 
-    def destroy(self, uids: Collection[bytes], born: Callable[[bytes], bool]) -> None:
+    def heirs(self, uids: Collection[bytes]) -> set[bytes]:
+        """The sessions that hold keys by way of these, or of those whose keys are destroyed: their forks."""
+        keys = self._keys
+        return keys.forks(keys.destroyed.union(uids)) & keys.newest.keys()
+
+    def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
         """Destroy the wraps that these sessions hold: durable when this returns. What a fork shares stays readable.
 
-        `born` says whether a session is in the log, of one that was to be a fork of theirs: what never came to be
-        holds nobody's past. Raises what the disk refuses. Those whose wraps are destroyed already are passed over.
+        Those of `unborn` are left out as well, and may be made again. Raises what the disk refuses. Those whose wraps
+        are destroyed already are passed over.
         """
         keys = self._keys
         gone = {uid for uid in uids if uid not in keys.destroyed}
-        unborn = {uid for uid in keys.forks(keys.destroyed | gone) if uid in keys.newest and not born(uid)}
-        if gone or unborn:
+        if gone or not keys.newest.keys().isdisjoint(unborn):
             self._write(keys.without(gone, unborn))
             self._ciphers.clear()
-            for uid in gone:
+            for uid in (*gone, *unborn):
                 self._sealing.pop(uid, None)
 
     def rewrap(self, host_key: bytes) -> None:

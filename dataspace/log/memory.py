@@ -184,6 +184,12 @@ class MemoryStore:
                 gone += kept.bodies - less.bodies
             return gone
 
+    def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
+        """There are no keys in memory."""
+
+    def heirs(self, uids: Collection[bytes]) -> Collection[bytes]:
+        return ()
+
     def notes(self) -> Iterator[bytes]:
         return (certificate.note for certificate in reversed(self._log.certificates))
 

@@ -297,19 +297,12 @@ class SegmentStore(StoreFolder):
             gone += len(frames)
         return gone
 
-    def destroy(self, uids: Collection[bytes], born: Callable[[bytes], bool]) -> None:
-        """Destroy the keys that these sessions hold: what they alone could read, nobody can from here on.
-
-        Durable when this returns; what forks share stays readable to them. Their tombstones have to be durable before.
-        `born` says of a uid whether it is a session in the log, so that what was to be their fork and never came to
-        be holds nothing. Does nothing where the store is not encrypted or the keys are gone already, so that whoever
-        was interrupted may call it again. Costs the writing of the key file. Raises what `append` raises.
-        """
+    def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
         with self._locked():
             self._ready(())
             try:
                 if self._keys is not None:
-                    self._keys.destroy(uids, born)
+                    self._keys.destroy(uids, unborn)
             except BaseException as error:
                 self._failed(error)
                 raise

@@ -10,7 +10,7 @@ The one rule: `append` takes a batch whole and makes it durable, or leaves no tr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from dataspace.errors import KeeveError
@@ -285,6 +285,24 @@ class Store(Protocol):
         Durable when it returns, and what was erased before counts as done; a crash leaves each of them whole or gone.
         May run beside `append`, in another thread, and not beside itself. Raises `NoSuchRecord`, `NoSuchPart`, and what
         `append` raises. The embedded store writes each segment anew that is concerned.
+        """
+        ...
+
+    def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
+        """Destroy the keys that these sessions hold: what they alone could read, nobody can from here on.
+
+        Durable when this returns; what forks share stays readable to them. Their tombstones have to be durable before,
+        and may be read after. Nor do the `unborn` keep any key: sessions that were to be, and are not in the log. Does
+        nothing where the store is not encrypted, or the keys are gone already, so that whoever was interrupted does it
+        again. Costs the writing of the key file. Raises what `append` raises.
+        """
+        ...
+
+    def heirs(self, uids: Collection[bytes]) -> Collection[bytes]:
+        """The sessions that hold keys by way of these, or of those whose keys are destroyed: their forks.
+
+        One that is in no record was to be a fork when the host died. It is `unborn`, and keeps readable what it has no
+        use for.
         """
         ...
 

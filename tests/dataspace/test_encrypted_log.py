@@ -145,7 +145,7 @@ def test_a_fork_of_a_fork_reads_its_grandparents_past(folder: Path) -> None:
         grandchild, batch = forked(child, "grandchild", 5)
         records |= {"c6": batch[0], "g6": batch[1]}
         store.append(batch)
-        store.destroy([child.uid, b"parent".ljust(16, b".")], lambda uid: True)
+        store.destroy([child.uid, b"parent".ljust(16, b".")])
     assert readable(folder, records) == {"p1", "p2", "p3", "c4", "c5", "g6"}
     assert grandchild.seq == 6
 
@@ -155,13 +155,13 @@ def test_what_is_destroyed_is_unreadable_and_its_headers_stay(folder: Path) -> N
     records, parent, child = family(folder)
     with opened(folder) as store:
         headers = [stored.header for stored in store.scan()]
-        store.destroy([parent.uid], lambda uid: True)
+        store.destroy([parent.uid])
         assert [stored.header for stored in store.scan()] == headers
         assert store.read(records["p1"].address).cell(0) == "cell of p1"
         with pytest.raises(BodyErased):
             store.read(records["p5"].address).body()
         assert readable(folder, records) == {"p1", "p2", "p3", "c4", "c5"}
-        store.destroy([child.uid], lambda uid: True)
+        store.destroy([child.uid])
         assert store.read(records["p1"].address).cell(0) is ERASED
         with pytest.raises(BodyErased):
             store.read(records["p1"].address).page(1)
@@ -173,9 +173,9 @@ def test_what_is_destroyed_is_unreadable_and_its_headers_stay(folder: Path) -> N
 def test_destroying_twice_writes_once(folder: Path) -> None:
     _, parent, child = family(folder)
     with opened(folder) as store:
-        store.destroy([parent.uid], lambda uid: True)
+        store.destroy([parent.uid])
         before = (folder / "keys").read_bytes()
-        store.destroy([parent.uid], lambda uid: True)
+        store.destroy([parent.uid])
         assert (folder / "keys").read_bytes() == before
         assert set(store.holders) == {child.uid}
 
@@ -193,7 +193,8 @@ def test_a_fork_that_never_came_to_be_holds_no_past(folder: Path) -> None:
             store.append(batch)
         files.refusing = False
         assert child.uid in store.holders
-        store.destroy([parent.uid], lambda uid: uid != child.uid)
+        assert set(store.heirs([parent.uid])) == {child.uid}
+        store.destroy([parent.uid], unborn=[child.uid])
         assert not store.holders
         with pytest.raises(BodyErased):
             said(store, first)
@@ -265,7 +266,7 @@ def test_a_tombstone_outlives_the_keys_of_its_session(folder: Path) -> None:
         store.append([chain.record("said")])
         last = tombstone(chain)
         store.append([last])
-        store.destroy([chain.uid], lambda uid: True)
+        store.destroy([chain.uid])
         assert store.read(last.address).body().digest == last.body_digest
 
 
@@ -273,7 +274,7 @@ def test_nothing_is_appended_to_a_session_whose_key_is_gone(folder: Path) -> Non
     chain = Chain("s")
     with opened(folder) as store:
         store.append([chain.record()])
-        store.destroy([chain.uid], lambda uid: True)
+        store.destroy([chain.uid])
         with pytest.raises(SessionDamaged):
             store.append([chain.record()])
 
@@ -303,7 +304,7 @@ def test_a_reader_takes_up_new_keys_and_gives_up_destroyed_ones(folder: Path) ->
             store.append([second])
             reader.refresh()
             assert said(reader, second) == "second"
-            store.destroy([second.uid], lambda uid: True)
+            store.destroy([second.uid])
             reader.refresh()
             with pytest.raises(BodyErased):
                 said(reader, second)
@@ -360,7 +361,7 @@ def test_a_sealed_body_in_anothers_place_does_not_open(folder: Path) -> None:
 def test_a_store_that_is_not_encrypted_has_no_key_file(tmp_path: Path) -> None:
     with opened(tmp_path / "plain", None) as store:
         store.append([Chain().record()])
-        store.destroy([Chain().uid], lambda uid: True)
+        store.destroy([Chain().uid])
         assert store.secret is None
         assert not store.holders
     assert not (tmp_path / "plain" / "keys").exists()
@@ -370,7 +371,7 @@ def test_the_secret_of_derived_files_stays(folder: Path) -> None:
     with opened(folder) as store:
         before = store.secret
         store.append([Chain("a").record()])
-        store.destroy([Chain("a").uid], lambda uid: True)
+        store.destroy([Chain("a").uid])
         assert before == store.secret
     with opened(folder, readonly=True) as store:
         assert store.secret == before

@@ -56,9 +56,8 @@ class TestEncryptedSegmentStore(StoreContract):
     @pytest.fixture
     def opened(self, tmp_path: Path) -> Opened:
         def opened(readonly: bool = False) -> Store:
-            return SegmentStore(
-                tmp_path / "store", now=int, salts=os.urandom, segment_bytes=3000, readonly=readonly, key=bytes(range(32))
-            )
+            given = {"segment_bytes": 3000, "readonly": readonly, "key": bytes(range(32))}
+            return SegmentStore(tmp_path / "store", now=int, salts=os.urandom, **given)
 
         return opened
 

@@ -118,7 +118,7 @@ def test_a_body_that_was_made_to_fit_is_found_with_the_key(folder: Path, change:
 
 def test_what_was_destroyed_counts_as_erased(folder: Path) -> None:
     with opened(folder) as store:
-        store.destroy([Chain("child").uid], lambda uid: True)
+        store.destroy([Chain("child").uid])
     found, counts = verified(folder)
     assert found == []
     assert counts.erased == 4

@@ -23,6 +23,7 @@ from vat.heap.refs import Ref
 from vat.host.carrying import child_ref
 from vat.host.engine import Engine, NotRunning
 from vat.host.outside import Snapshot, unbound
+from vat.host.shredding import Shredding
 from vat.objects.fields import given as begins_with
 
 
@@ -50,6 +51,7 @@ class Sessions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._shredding = Shredding(engine.store, engine.dataspace.catalog)
 
     async def spawn(
         self, cls: type, id: str | None, fields: Mapping[str, Any], asker: Asker, *, uid: bytes | None = None
@@ -69,7 +71,9 @@ class Sessions:
         if uid is None:
             uid = engine.entropy(16)
             if key is not None:
-                uid = sha256(b"keeve request 1\n" + engine.store.log_id + key[0].encode()).digest()[:16]
+                # Uids stand in the clear: of an encrypted store nobody is to find out a request id by trying.
+                by = engine.store.log_id + (engine.store.secret or b"")
+                uid = sha256(b"keeve request 1\n" + by + key[0].encode()).digest()[:16]
         self.must_write()
         while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, given, asker, key)):
             if engine.dataspace.catalog.by_uid(uid) is not None:
@@ -167,6 +171,7 @@ class Sessions:
             return (vat.delete(asker, born),)
 
         await self._engine.done(row.uid, work)
+        await self._shredding.shred(row.uid)
 
     def must_write(self) -> None:
         """Raise `StoreReadOnly` or `NotRunning` where nothing can be written."""
