@@ -5,7 +5,6 @@ The one rule: a setting is refused where it is given, with its name and the way 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -15,6 +14,7 @@ from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import Actor, Device
 from vat.objects.collections import List
+from vat.objects.views import ListView
 
 MODES: Final = ("agent", "chat")
 """`agent` offers the tools and carries out what the model calls; `chat` does neither."""
@@ -26,7 +26,16 @@ SETTINGS: Final = (
 """What `configure` takes."""
 
 CHECKED: Final = ("mode", "parallel", "max_steps", "max_tokens", "max_seconds", "options")
-"""The fields that cannot be just anything."""
+"""Those that are checked before each turn as well, since a subclass may set them; cheap to look at."""
+
+TAKEN: Final = ("self", "effect", "messages", "tools")
+"""What the session itself gives to a model, and no option can be called."""
+
+LONGEST_SHOWN: Final = 100
+"""Characters of a value that an error shows."""
+
+LONGEST_TURN: Final = 10**9
+"""Seconds (31 years); what is more cannot be added to every clock."""
 
 
 class BadSetting(KeeveError, ValueError):
@@ -45,18 +54,63 @@ class BadSetting(KeeveError, ValueError):
 
 def check(field: str, value: Any) -> None:
     """Raise `BadSetting` for what a field of a session cannot be."""
-    if field == "mode" and value not in MODES:
-        raise BadSetting("mode", f"is {value!r} and not one of {', '.join(MODES)}")
-    if field == "parallel" and type(value) is not bool:
-        raise BadSetting("parallel", f"is {value!r}: it is True, or False for one tool call after another")
-    if field == "max_steps" and (type(value) is not int or value < 1):
-        raise BadSetting("max_steps", f"is {value!r}: a turn takes at least one answer, and a whole number of them")
-    if field == "max_tokens" and (type(value) is not int or value < 0):
-        raise BadSetting("max_tokens", f"is {value!r}: it is a number of tokens, or 0 for no limit")
-    if field == "max_seconds" and not (type(value) in (int, float) and 0 <= value < math.inf):
-        raise BadSetting("max_seconds", f"is {value!r}: it is a number of seconds, or 0 for no limit")
-    if field == "options" and not isinstance(value, Mapping):
-        raise BadSetting("options", f"is a {type(value).__name__}: it is a dict of what is sent with each request")
+    reason = None
+    if field == "mode" and not (isinstance(value, str) and value in MODES):
+        reason = f"is {_shown(value)} and not one of {', '.join(MODES)}"
+    elif field == "parallel" and type(value) is not bool:
+        reason = f"is {_shown(value)}: it is True, or False for one tool call after another"
+    elif field == "max_steps" and (type(value) is not int or value < 1):
+        reason = f"is {_shown(value)}: a turn takes at least one answer, and a whole number of them"
+    elif field == "max_tokens" and (type(value) is not int or value < 0):
+        reason = f"is {_shown(value)}: it is a number of tokens, or 0 for no limit"
+    elif field == "max_seconds" and not (type(value) in (int, float) and 0 <= value <= LONGEST_TURN):
+        reason = f"is {_shown(value)}: it is a number of seconds, at most {LONGEST_TURN}, or 0 for no limit"
+    elif field == "options":
+        reason = _wrong_options(value)
+    elif field in ("model", "tool_device") and not (isinstance(value, str | Device) and str(value)):
+        reason = f"is {_shown(value)}: it is the name of a device of the host"
+    elif field == "system" and not isinstance(value, str):
+        reason = f"is {_shown(value)}: it is a text, or '' for none"
+    elif field == "tools":
+        reason = _wrong_tools(value)
+    if reason:
+        raise BadSetting(field, reason)
+
+
+def _wrong_options(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"is a {type(value).__name__}: it is a dict of what is sent with each request"
+    for name in value:
+        if not isinstance(name, str):
+            return f"has {_shown(name)} for a name: each option is called by a string"
+        if name in TAKEN:
+            return f"has {name!r}, which the session itself gives to the model: leave it out"
+    return None
+
+
+def _wrong_tools(value: Any) -> str | None:
+    if not isinstance(value, Sequence | ListView) or isinstance(value, str | bytes):
+        return f"is {_shown(value)}: it is a Tools, or a list of schemas in the form that the model takes"
+    for place, schema in enumerate(value):
+        if callable(schema):
+            name = getattr(schema, "__name__", "...")
+            return f"has a function: make Tools({name}) of it, and give that to the host as well"
+        if not isinstance(schema, Mapping):
+            return f"has {_shown(schema)} at {place}: a schema is a dict, as Tools(...).schemas has them"
+        function = schema.get("function")
+        named = isinstance(function, Mapping) and isinstance(function.get("name"), str) and function["name"]
+        if schema.get("type", "function") == "function" and not named:
+            return f"has a schema without a name at {place}: give {{'type': 'function', 'function': {{'name': ...}}}}"
+    return None
+
+
+def _shown(value: Any) -> str:
+    """What was given, for an error's message: whatever it is, and not at length."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # a number with too many digits, or anything else that is no value
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 class Settings(Actor):
@@ -77,14 +131,11 @@ class Settings(Actor):
     @classmethod
     def given(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Raises `BadSetting`. `tools` may be a `Tools` or a `McpTools`, whose schemas it stands for."""
-        for name, value in fields.items():
-            check(name, value)
         tools = fields.get("tools")
-        bare = next((tool for tool in tools if callable(tool)), None) if isinstance(tools, list | tuple) else None
-        if bare is not None:
-            name = getattr(bare, "__name__", "...")
-            raise BadSetting("tools", f"has a function: make Tools({name}) of it, and give that to the host as well")
-        return {**fields, "tools": tools.schemas} if isinstance(tools, Tools | Source) else fields
+        taken = {**fields, "tools": tools.schemas} if isinstance(tools, Tools | Source) else fields
+        for name, value in taken.items():
+            check(name, value)
+        return taken
 
     def configure(
         self,
@@ -106,6 +157,9 @@ class Settings(Actor):
             raise TypeError(f"a session has no setting {min(unknown)!r} to configure: it has {', '.join(SETTINGS)}")
         given: dict[str, Any] = {"model": model, "tool_device": tool_device, "mode": mode, "options": options}
         given |= {"max_steps": max_steps, "max_tokens": max_tokens, "max_seconds": max_seconds, "parallel": parallel}
+        for name, value in {**given, "system": system, "tools": tools}.items():
+            if value is not None:
+                check(name, value)
         for name, value in given.items():
             if value is not None:
                 setattr(self, name, value)
@@ -118,7 +172,6 @@ class Settings(Actor):
         if tools is not None:
             self.tools.clear()
             self.tools.extend(tools)
-        self._check_settings()
 
     def _system_message(self) -> dict[str, Any]:
         return {"role": "system", "content": marked(self.system)}
