@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from canaries import Keeper, converse, forms, found, host_of, keep
 
 from dataspace.encryption.errors import HostKeyNeeded, KeyFileMissing, NotEncrypted, WrongHostKey
 from dataspace.encryption.key_file import unpacked
+from dataspace.log.files import DiskFull
 from dataspace.log.segments import SegmentStore
 from keeve import Session, blocking, host_key, open_host, rekey, signing_key
 from keeve.errors import Deleted, IdInUse
@@ -27,6 +29,12 @@ def folder(store_folder: Path) -> Path:
 def content(folder: Path) -> dict[Path, bytes]:
     """Every file of a folder."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def tear(folder: Path) -> None:
+    """Leave behind the last batch what a crash may."""
+    with open(folder / "log" / "00000001.seg", "ab") as file:
+        file.write(b"what a crash left")
 
 
 def held(folder: Path, key: bytes = KEY) -> int:
@@ -56,8 +64,7 @@ async def test_canaries_are_in_no_file(folder: Path) -> None:
     async with host_of(folder, key=KEY) as host:  # while it runs, its journals and all
         await (await host.get("nightingale-keeps")).keep("nightingale-more", 50)
         assert found(folder, *CANARIES) == []
-    with open(folder / "log" / "00000001.seg", "ab") as file:
-        file.write(b"what a crash left")
+    tear(folder)
     async with host_of(folder, key=KEY):
         pass
     assert (folder / "cut").is_dir()
@@ -246,3 +253,30 @@ async def test_a_session_that_waits_comes_back(folder: Path) -> None:
     async with host_of(folder, key=KEY) as host:
         described = await (await host.get("k")).describe()
         assert described
+
+
+async def test_what_is_reclaimed_has_no_keys_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk refused to destroy them when the session was deleted."""
+    async with open_host(folder, key=KEY) as host:
+        await (await host.spawn(Session, "s1")).turn("x")
+        with monkeypatch.context() as patched:
+            patched.setattr(SegmentStore, "destroy", refused)
+            await host.delete("s1")
+        assert held(folder) == 1
+        await host.reclaim()
+        assert held(folder) == 0
+
+
+def refused(*_: object) -> None:
+    raise DiskFull("keys", "full", True)
+
+
+async def test_a_uid_does_not_tell_which_request_made_its_session(folder: Path, store_folder: Path) -> None:
+    """Uids stand in the clear: who has the log id and guesses a request is not to see that it was made."""
+    for where, key in ((folder, KEY), (store_folder / "plain", None)):
+        async with open_host(where, key=key) as host:
+            await host.spawn(Session, "s1", request="r1")
+            (row,) = host.sessions()
+        log_id = bytes.fromhex((where / "format").read_text().split()[-1])
+        guessed = sha256(b"keeve request 1\n" + log_id + b"local\0r1").digest()[:16]
+        assert (guessed == row.uid) is (key is None)

@@ -24,6 +24,7 @@ from dataspace.log.notices import reclaimed
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record
 from vat.host.commits import Commits
+from vat.host.shredding import Shredding
 
 log = logging.getLogger("keeve")
 
@@ -60,6 +61,7 @@ class Reclaiming:
         self._entropy = entropy
         self._after = after
         self._deleted = trio.Event()
+        self._shredding = Shredding(store, catalog)
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
@@ -102,6 +104,7 @@ class Reclaiming:
                 found, after, count = await self._found(before)
                 if after == before or (quietly and unfinished(self._store, found)):
                     return Reclaimed(sessions, bodies)
+                await self._shredding.finish()  # what is said to be done is not looked at again
                 gone = await self._erase(found)
                 await self._say(after, gone)
                 sessions += count
