@@ -97,7 +97,7 @@ class StoreFolder:
         self.damaged = verdict.damaged
         self._mark = verdict.end
         self._chains.note(verdict.heads)
-        if self._keys is not None:
+        if self._keys is not None and self.log_id:
             self._keys.must_be_of(self.log_id)
 
     def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
