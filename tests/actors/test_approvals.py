@@ -76,11 +76,11 @@ async def heard(host: Any, clerk: Any, count: int = 1) -> Any:
     return found
 
 
-async def waiting(clerk: Any) -> Any:
-    """The calls that wait, when there are some."""
+async def waiting(clerk: Any, count: int = 1) -> Any:
+    """The calls that wait, when there are so many."""
     box = await clerk.tools
     with trio.fail_after(30):
-        while not (found := await box.waiting()):  # noqa: ASYNC110 - as above
+        while len(found := await box.waiting()) < count:  # noqa: ASYNC110 - as above
             await trio.sleep(0.005)
     return found
 
@@ -145,8 +145,7 @@ async def test_calls_of_one_id_wait_under_ids_of_their_own() -> None:
         await clerk.go(DROP)
         await waiting(clerk)
         await clerk.go(a_call("drop", {"table": "rows"}, "c1"))
-        while len(both := await waiting(clerk)) < 2:
-            pass
+        both = await waiting(clerk, 2)
         assert [each["id"] for each in both] == ["c1", "c1.2"]
         await (await clerk.tools).approve("c1.2")
         assert await heard(host, clerk) == ["dropped rows"]

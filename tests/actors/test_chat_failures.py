@@ -205,7 +205,7 @@ async def test_a_client_of_ones_own_is_used_and_left_open():
 
 
 async def test_many_calls_at_once_do_not_wait_for_each_other():
-    async with model_server(streamed("hi")) as server, ChatModel(server.url, "small", timeout=5) as model:
+    async with model_server(streamed("hi")) as server, ChatModel(server.url, "small", timeout=60) as model:
         server.together = 120
         async with trio.open_nursery() as nursery:
             for _ in range(120):

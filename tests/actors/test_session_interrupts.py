@@ -49,6 +49,26 @@ def test_a_late_one_for_a_turn_that_is_over_leaves_the_next_one_alone() -> None:
     assert ended(driven) == [("turn-done", 1), ("turn-done", 2)]
 
 
+@actor("interrupts.twofold", version=1)
+class Twofold(Session):
+    """Interrupts twice in one message."""
+
+    def twice(self) -> list[Any]:
+        return [self.interrupt(), self.interrupt()]
+
+
+@pytest.mark.parametrize("tools_run", [False, True])
+def test_a_second_one_in_the_same_crank_finds_the_turn_interrupted_already(tools_run: bool) -> None:
+    model, doing = Says(says(None, calls("a"), calls("b")), says("next")), Does(a="of a", b="of b")
+    driven = Driven(Twofold, {"model": model, "tools": doing})
+    driven.call("turn", "one")
+    if tools_run:
+        driven.advance()
+    assert driven.call("twice").value == [1, None]
+    assert ended(driven) == [("turn-interrupted", 1)]
+    assert len([message for message in driven.read("messages") if message["role"] == "tool"]) == 2 * tools_run
+
+
 def test_one_for_a_turn_that_is_just_over_does_nothing() -> None:
     driven = session(says("1"))
     driven.call("turn", "one")
