@@ -48,6 +48,9 @@ class Chain:
     time: int = 0
     id: str | None = None
     deleted: bool = False
+    """Whether its tombstone is kept."""
+    tombstone: bool = False
+    """Whether a tombstone of it was met."""
     first: int = 0
     """The seq of the first record that is kept."""
     lost: int = 0
@@ -167,6 +170,7 @@ class Salvage:
             chain = self.chains[header.uid] = Chain(header.uid)
         chain.met += 1
         chain.last = max(chain.last, header.seq)
+        chain.tombstone = chain.tombstone or header.kind == Kind.DELETE
         if chain.lost:
             return None
         why = self._misfit(chain, header)

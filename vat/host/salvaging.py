@@ -245,7 +245,8 @@ class _Written:
             own = (log.chains[STORE_UID].seq, log.chains[STORE_UID].hash) if log.created else own
             found = self._found()
             for chain in self._uncertain(found.missing):
-                write(marked(chain, self._now(), self._salts))
+                make = buried if chain.tombstone else marked
+                write(make(chain, self._now(), self._salts))
             record = self._notice(own, found)
             write(record)
             if log.erases:
@@ -330,6 +331,14 @@ def marked(chain: Chain, now: int, salts: Salts) -> Record:
         said = FrozenDict({"at": chain.seq, "lost": max(0, chain.last - chain.seq)})
         draft.stated(draft.operation(Op.STATED, 0), "salvaged", (chain.id,), said)
     draft.pending = chain.pending
+    return draft.seal(chain.hash, salts)
+
+
+def buried(chain: Chain, now: int, salts: Salts) -> Record:
+    """The tombstone of a session that was deleted, in place of its own, before which something was lost."""
+    draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
+    draft.message = FrozenDict({"id": _name(chain), "by": "local", "via": "salvage"})
+    draft.stated(draft.operation(Op.STATED, 0), "deleted", (_name(chain),), FrozenDict({}))
     return draft.seal(chain.hash, salts)
 
 

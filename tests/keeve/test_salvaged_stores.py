@@ -1,0 +1,126 @@
+"""Stores of every kind, salvaged: encrypted ones, and those in which something was erased or deleted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from actors.session import Session
+from dataspace.encryption.errors import HostKeyNeeded, WrongHostKey
+from dataspace.log.frames import Type
+from dataspace.records import STORE_UID
+from keeve import open_host
+from keeve.api import now
+from tests.crash.damages import DAMAGES, frames
+from tests.crash.harms import flip_body
+from vat.host.salvaging import Salvaged, salvage
+
+KEY = bytes(range(32))
+SECRET = "a sentence that nobody else is to read " * 8
+
+
+def salvaged(old: Path, new: Path, **how: Any) -> Salvaged:
+    return salvage(old, new, now=now, salts=os.urandom, **how)
+
+
+async def messages(store: Path, **options: Any) -> dict[str, Any]:
+    async with open_host(store, readonly=True, **options) as host:
+        return {row.id: await (await host.get(row.id)).messages for row in host.sessions()}
+
+
+async def encrypted(store: Path) -> None:
+    async with open_host(store, key=KEY) as host:
+        for id in ("one", "other"):
+            session = await host.spawn(Session, id)
+            await session.turn(f"{id}: {SECRET}")
+            await session.turn("again")
+            await session.snapshot()
+        await (await (await host.get("one")).fork(into="twin")).turn("in the twin")
+
+
+def holds(store: Path, content: bytes) -> bool:
+    return any(content in path.read_bytes() for path in store.rglob("*") if path.is_file())
+
+
+async def test_an_encrypted_store_is_salvaged_under_its_own_keys(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    await encrypted(old)
+    before = await messages(old, key=KEY)
+    found = salvaged(old, new, key=KEY)
+    assert found.whole
+    assert await messages(new, key=KEY) == before
+    assert not holds(new, SECRET[:20].encode())
+    async with open_host(new, key=KEY) as host:
+        assert (await host.verify()).sound
+        await (await host.get("twin")).turn("and on")
+        await (await host.get("one")).fork(into="later")
+    with pytest.raises(HostKeyNeeded):
+        await messages(new)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_damaged_encrypted_store_keeps_what_is_sound_at_other_positions(tmp_path: Path, seed: int) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    await encrypted(old)
+    before = await messages(old, key=KEY)
+    DAMAGES["a flipped bit in the header of a RECORD" if seed else "a flipped bit in the body of a CELL"](
+        old, Random(seed)
+    )
+    found = salvaged(old, new, key=KEY)
+    assert not found.whole
+    lost = {each.session for each in found.lost if each.uid != STORE_UID.hex()}
+    after = await messages(new, key=KEY)
+    for id, said in after.items():
+        if id not in lost:
+            assert said == before[id]
+    async with open_host(new, key=KEY) as host:
+        assert (await host.verify()).troubles == ()
+
+
+async def test_without_the_right_key_nothing_is_made(tmp_path: Path) -> None:
+    """Invariant 43."""
+    await encrypted(tmp_path / "old")
+    with pytest.raises(HostKeyNeeded):
+        salvaged(tmp_path / "old", tmp_path / "new")
+    with pytest.raises(WrongHostKey):
+        salvaged(tmp_path / "old", tmp_path / "new", key=bytes(32))
+    assert os.listdir(tmp_path) == ["old"]
+
+
+async def test_a_deleted_session_stays_deleted_though_something_before_its_tombstone_is_lost(tmp_path: Path) -> None:
+    """Invariant 25."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    async with open_host(old) as host:
+        for id in ("kept", "gone"):
+            await (await host.spawn(Session, id)).turn(SECRET)
+        await host.delete("gone")
+    flip_body(*[each for each in frames(old) if each.frame.type == Type.CELL][-1])
+    (lost,) = salvaged(old, new).lost
+    assert lost.session == "gone"
+    async with open_host(new) as host:
+        assert (await host.verify()).sound
+        assert [(row.id, bool(row.deleted)) for row in host.sessions(deleted=True)] == [("gone", True), ("kept", False)]
+
+
+async def test_what_was_erased_stays_erased_wherever_it_lies_then(tmp_path: Path) -> None:
+    """Content is erased by the position of its record; another one has that position in the new store."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    async with open_host(old) as host:
+        first, second = await host.spawn(Session, "first"), await host.spawn(Session, "second")
+        await first.turn("what is lost, " + SECRET)
+        await second.turn("what is erased, " + SECRET)
+        await second.turn("what stays, " + SECRET)
+        await host.erase("second", turn=1)
+    flip_body(*next(each for each in frames(old) if each.frame.type == Type.CELL))
+    assert salvaged(old, new).lost
+    assert not holds(new, b"what is erased")
+    async with open_host(new) as host:
+        assert "what stays" in str(await (await host.get("second")).messages)
+        assert (await host.verify()).sound
+        await host.reclaim()
+        assert "what stays" in str(await (await host.get("second")).messages)
+        assert (await host.verify()).sound
