@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from actors.chat import Content, marked_call
+from actors.chat import Call, Output, marked_call
 from actors.tools.errors import ApprovalWanted, CallRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Text
@@ -94,20 +94,22 @@ class Approver(Actor):
         state_own(self, "approval-wanted", turn, self.session_id, id, **said)
         return promise
 
-    def _run(self, device: str, call: Mapping[str, Any], turn: int) -> Promise:
-        return self.device(device).run(marked_call(call)).then(self._came, device, call, turn, broken=self._stopped)
+    def _run(self, device: str, call: Call, turn: int) -> Promise:
+        call = marked_call(call)
+        return self.device(device).run(call).then(self._came, device, call, turn, broken=self._stopped)
 
-    def _came(self, output: Content, device: str, call: Mapping[str, Any], turn: int) -> Content:
+    def _came(self, output: Output, device: str, call: Call, turn: int) -> Output:
         """The output, its text marked as content by its type: only what passes through a method is."""
         return output
 
-    def _stopped(self, error: Exception, device: str, call: Mapping[str, Any], turn: int) -> Promise:
+    def _stopped(self, error: Exception, device: str, call: Call, turn: int) -> Promise:
         if not isinstance(error, ApprovalWanted):
             raise error
-        return self._ask(call, turn).then(self._approved, device, call)
+        return self._ask(call, turn).then(self._approved, device, marked_call(call))
 
-    def _approved(self, said: bool, device: str, call: Mapping[str, Any]) -> Promise:
-        return self.device(device).run(marked_call(call), approved=True).then(self._came, device, call, 0)
+    def _approved(self, said: bool, device: str, call: Call) -> Promise:
+        call = marked_call(call)
+        return self.device(device).run(call, approved=True).then(self._came, device, call, 0)
 
     def _waiting(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Those that somebody still waits for."""

@@ -57,6 +57,19 @@ def marked(content: Any) -> Any:
     return content
 
 
+def marked_output(output: Any) -> Any:
+    """What a tool gave, every text in it marked.
+
+    >>> type(marked_output({"rows": ["a", "b"]})["rows"][1]).__name__
+    'Text'
+    """
+    if isinstance(output, str):
+        return Text(output)
+    if isinstance(output, list):
+        return [marked_output(part) for part in output]
+    return {key: marked_output(part) for key, part in output.items()} if _is_map(output) else output
+
+
 def marked_call(call: Any) -> Any:
     """A tool call, its arguments marked."""
     return _with(call, "function", lambda function: _with(function, "arguments", Text)) if _is_map(call) else call
@@ -83,6 +96,12 @@ def marked_answer(answer: Any) -> Any:
 
 Content = Annotated[Any, Keep(marked)]
 """A string or a list of content parts."""
+
+Output = Annotated[Any, Keep(marked_output)]
+"""What a tool gave: a string, content parts, or any other value."""
+
+Call = Annotated[Any, Keep(marked_call)]
+"""A tool call, as a model has made it."""
 
 Answer = Annotated[Any, Keep(marked_answer)]
 """What a model device answers."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.approvals import Approver
+from actors.chat import Call
 from vat.heap.refs import Promise
 from vat.objects.actor import Device, actor
 from vat.objects.collections import List
@@ -37,7 +38,7 @@ class Toolkeeper(Approver):
         self.schemas.clear()
         self.schemas.extend(schemas)
 
-    def _call(self, call: Mapping[str, Any]) -> Promise:
+    def _call(self, call: Call) -> Promise:
         return self._run(str(self.tool_device), call, 0)
 
 

@@ -3,17 +3,16 @@
     _start: (tool-call ...)
        │
        ▼
-    the device has it ── ApprovalWanted ──▶ a person has it ── refused ──▶ _raised
-       │        ▲                                  │
-       │        └───────── approved: _approved ────┘
+    the device has it, or a person, and then the device (`Approvals.run`)
+       │
        ▼
     _returned, _raised: (tool-result ...) or (tool-unknown ...), and its message
 
-    _stop, wherever a call is: it is given up (`_drop_calls`). One that the device has is (tool-unknown ...), and its
-    message is UNKNOWN; one that a person has, or that was never started, has NOT_RUN. What comes of it now is too late.
+    _stop, wherever a call is: it is given up (`_drop_calls`). One that may have begun is (tool-unknown ...), and its
+    message is UNKNOWN; one that waits for a person, or in its device for its turn, has an error, and NOT_RUN, as has
+    one that was never started. What comes of it now is too late.
 
-All at once, or each when the one before it is over. This goes step by step, and not by `Approvals.run`, since a call
-that is given up is unknown while the device has it, and was not made while a person has it.
+All at once, or each when the one before it is over.
 
 Each call is an effect of its own. Its message is put in its place when its outcome comes, so at any time `messages` has
 those of the calls that are over, in the order of the calls.
@@ -24,30 +23,18 @@ The one rule: a call is in `_open` from its start to its message. What comes of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from actors.approvals import Approvals
-from actors.chat import Content, marked, marked_call, told
+from actors.chat import Output, marked_call, marked_output, told
 from actors.messages import NOT_RUN, UNKNOWN, failed, named, tool_message
 from actors.session.forking import Forking
-from actors.tools.errors import ApprovalWanted
 from dataspace.values import Text
-from vat.devices.outcomes import OutcomeUnknown
+from vat.devices.outcomes import EffectCancelled, OutcomeUnknown
 from vat.errors import Forked, failure_of
-from vat.heap.refs import Promise, cancel
+from vat.heap.refs import Promise, begun, cancel
 from vat.objects.actor import Device, state_own
 from vat.objects.collections import List, Map
-
-
-class Open(NamedTuple):
-    """A call without an outcome."""
-
-    runs: bool
-    """Whether the device has it; else a person."""
-    asked: int
-    """The promise of what they say, by number."""
-    heard: int
-    """The promise of what is made of that, by number."""
 
 
 class Calls(Forking):
@@ -64,8 +51,8 @@ class Calls(Forking):
     """The step that the running turn is at."""
     _started: int = 0
     """How many calls of the last answer have been started, in their order; each is open, or has its message."""
-    _open: Map[int, Any]
-    """Those without an outcome, by their place in the answer; see `Open`."""
+    _open: Map[int, int]
+    """Those without an outcome, by their place in the answer: the promise of what is made of it, by number."""
 
     def _calls(self) -> Sequence[Mapping[str, Any]]:
         """The calls of the last answer, which stands before the messages of those that are over."""
@@ -83,44 +70,36 @@ class Calls(Forking):
             said = {"name": function["name"], "arguments": function.get("arguments")}
             state_own(self, "tool-call", n, self.session_id, call["id"], **said)
             self._started = at + 1
-            self._ask_for(at, True, self.tool_device.run(call), self._returned, n, step)
-        return next((Promise(Open(*kept).heard) for _, kept in self._open.items()), None)
+            asked = self.approvals.run(str(self.tool_device), call, n)
+            heard = asked.then(self._returned, n, step, at, broken=self._raised)
+            self._open[at] = heard.id
+        return next(map(Promise, self._open.values()), None)
 
-    def _ask_for(self, at: int, runs: bool, asked: Promise, then: Any, n: int, step: int) -> Promise:
-        """A call waits for this now."""
-        heard = asked.then(then, n, step, at, broken=self._raised)
-        self._open[at] = [*Open(runs, asked.id, heard.id)]
-        return heard
-
-    def _approved(self, said: Any, n: int, step: int, at: int) -> Promise | None:
-        if not self._waits_for(n, step, at):
-            return None
-        asked = self.tool_device.run(marked_call(self._calls()[at]), approved=True)
-        return self._ask_for(at, True, asked, self._returned, n, step)
-
-    def _returned(self, output: Content, n: int, step: int, at: int) -> None:
+    def _returned(self, output: Output, n: int, step: int, at: int) -> None:
         if self._waits_for(n, step, at):
             id = self._calls()[at]["id"]
-            state_own(self, "tool-result", n, self.session_id, id, output=marked(output))
+            state_own(self, "tool-result", n, self.session_id, id, output=marked_output(output))
             self._tell(at, id, told(output))
 
-    def _raised(self, error: Exception, n: int, step: int, at: int) -> Promise | None:
+    def _raised(self, error: Exception, n: int, step: int, at: int) -> None:
         if not self._waits_for(n, step, at):
-            return None
+            return
         if isinstance(error, Forked) and self._inherited():  # the turn is over with this
             self._stop(n, error, failure=failure_of(error))
-            return None
-        call = self._calls()[at]
-        if isinstance(error, ApprovalWanted):
-            return self._ask_for(at, False, self.approvals.ask(call, n), self._approved, n, step)
-        id = call["id"]
-        text = failed(error)
-        if isinstance(error, OutcomeUnknown):
-            state_own(self, "tool-unknown", n, self.session_id, id)
+        elif isinstance(error, OutcomeUnknown):
+            self._is_unknown(n, at)
         else:
-            state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=named(error))
+            self._has_failed(n, at, error, failed(error))
+
+    def _is_unknown(self, n: int, at: int) -> None:
+        id = self._calls()[at]["id"]
+        state_own(self, "tool-unknown", n, self.session_id, id)
+        self._tell(at, id, UNKNOWN)
+
+    def _has_failed(self, n: int, at: int, error: Exception, text: str) -> None:
+        id = self._calls()[at]["id"]
+        state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=named(error))
         self._tell(at, id, text)
-        return None
 
     def _waits_for(self, n: int, step: int, at: int) -> bool:
         return n == self._running_now() and step == self._step and at in self._open
@@ -142,13 +121,13 @@ class Calls(Forking):
     def _drop_calls(self, n: int, error: Exception) -> None:
         """Give up what runs, and start no more: the model will hear of each."""
         calls = self._calls()
-        for at, kept in list(self._open.items()):
-            given_up = Open(*kept)
-            id = calls[at]["id"]
-            if given_up.runs:
-                state_own(self, "tool-unknown", n, self.session_id, id)
-            self._tell(at, id, UNKNOWN if given_up.runs else NOT_RUN)
-            cancel(Promise(given_up.asked), error)
+        for at, heard in [(at, Promise(heard)) for at, heard in self._open.items()]:
+            if begun(heard):
+                self._is_unknown(n, at)
+            else:
+                name = f"{self.tool_device}.{calls[at]['function']['name']}"
+                self._has_failed(n, at, EffectCancelled(name, started=False), NOT_RUN)
+            cancel(heard, error)
         for call in calls[self._started :]:
             self._tell_of_none(call["id"])
         self._started = len(calls)

@@ -11,10 +11,10 @@ Each arrow is a reaction to a promise, and what it needs stands in its arguments
 data: it goes on after a restart, and in a newer version of this code.
 
 To change that later: a running turn of the old version names in its reactions the methods `_begin`, `_unbegun`,
-`_answered`, `_unanswered`, `_next`, `_returned`, `_raised`, `_approved`, `_failed`, `_timed`, `_untimed` and
-`_steered`, with their arguments. These stay callable as they are; what is to be different gets another name, and the
-old method goes when no store can have it any more. A change of the fields takes a higher `version` and a step of
-`upgrade`.
+`_answered`, `_unanswered`, `_next`, `_returned`, `_raised`, `_failed`, `_timed`, `_untimed` and `_steered`, and its
+calls `_came`, `_stopped` and `_approved` of `actors.approvals`, with their arguments. These stay callable as they are;
+what is to be different gets another name, and the old method goes when no store can have it any more. A change of the
+fields takes a higher `version` and a step of `upgrade`.
 
 The one rule: a turn waits for one thing, the model or the calls of one answer, and all that was said is in `messages`.
 Whatever ends it early says so in `_stopped`, gives up what it waits for, and leaves the rest to the reaction to that.

@@ -46,7 +46,13 @@ class World:
             lambda: next(ticks),
             lambda size: next(blocks).to_bytes(8).rjust(16, b"\1") * (size // 16) + bytes(size % 16),
             lambda: "head",
+            self.begun,
         )
+        self.recorded: set[tuple[bytes, int]] = set()
+        """Effects whose start would be recorded."""
+
+    def begun(self, uid: bytes, effect: int) -> bool:
+        return (uid, effect) not in self.recorded
 
     def append(self, record: Record) -> None:
         self.store.append([record])
@@ -118,6 +124,7 @@ class Driven:
         for reply, outcome in step.replies:
             reply(outcome)
         self.open.extend(step.wanted)
+        self.world.recorded |= {(self.vat.uid, number) for number in step.wanted if self.records_start(number)}
         self.cancelled.extend(step.cancelled)
         for number in step.cancelled:
             if number in self.open:
@@ -137,10 +144,15 @@ class Driven:
         """What a field holds."""
         return self.call(field).value
 
+    def records_start(self, number: int) -> bool:
+        """Whether it is recorded that an effect starts, before it does."""
+        entry = self.vat.heap.find("effects", number)
+        how = None if entry is None else self.devices.get(entry[1], {}).get(entry[2])
+        return how is not None and how.policy.on_crash == "unknown"
+
     def start(self, number: int) -> None:
         """Record that an effect starts, if its device wants that."""
-        entry = self.vat.heap.find("effects", number)
-        if self.devices[entry[1]][entry[2]].policy.on_crash == "unknown":
+        if self.records_start(number):
             step = self.vat.started(number)
             assert step is not None
             self.note(step)

@@ -354,7 +354,7 @@ def test_a_long_turn_keeps_few_promises_and_ends_in_a_small_record() -> None:
     answer = driven.call("turn", "go")
     while driven.open:
         driven.advance()
-        assert driven.vat.heap.system["promises"].count <= 5
+        assert driven.vat.heap.system["promises"].count <= 6
     assert answer.value == "done"
     assert operations(driven.records[-1]) <= 15
 

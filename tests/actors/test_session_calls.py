@@ -11,6 +11,7 @@ from actors.session import NOT_RUN, UNKNOWN, Session, TurnInterrupted
 from dataspace.facts import fact
 from tests.actors.driving import Driven
 from tests.actors.scenes import Does, Says, calls, says, tool, user
+from vat.devices.devices import Effect, effect
 from vat.errors import Forked
 from vat.heap.messages import Asker
 
@@ -122,10 +123,9 @@ def test_an_interrupt_reaches_all_that_run_and_keeps_what_is_over() -> None:
     assert driven.call("interrupt", asker=OPS).value == 1
     assert driven.cancelled == [a, c]
     assert driven.open == []
-    assert driven.read("messages")[2:] == [tool("a", UNKNOWN), tool("b", "of b"), tool("c", UNKNOWN)]
+    assert driven.read("messages")[2:] == [tool("a", UNKNOWN), tool("b", "of b"), tool("c", NOT_RUN)]
     assert driven.stated("tool-unknown", "turn-interrupted") == [
         fact("tool-unknown", 1, "s1", "a"),
-        fact("tool-unknown", 1, "s1", "c"),
         fact("turn-interrupted", 1, "s1", by="ops", step=1),
     ]
     answer = driven.call("turn", "go on")
@@ -133,9 +133,40 @@ def test_an_interrupt_reaches_all_that_run_and_keeps_what_is_over() -> None:
     assert answer.value == "done"
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_call_that_is_given_up_before_its_device_has_it_was_not_run(restarts: bool) -> None:
+    driven = begun("a", "b")
+    driven.start(driven.open[0])
+    if restarts:
+        driven.restart()
+    driven.call("interrupt")
+    assert driven.read("messages")[2:] == [tool("a", UNKNOWN), tool("b", NOT_RUN)]
+    assert driven.stated("tool-unknown") == [fact("tool-unknown", 1, "s1", "a")]
+    (result,) = driven.stated("tool-result")
+    assert (result.fields[2], result.keywords["output"]) == ("b", NOT_RUN)
+    error = dict(result.keywords["error"])
+    assert error["error"] == "EffectCancelled"
+    assert error["message"].startswith("tools.look was cancelled before it started and did not happen")
+
+
+class Again(Does):
+    """Tools that may be called twice."""
+
+    @effect(on_crash="retry")
+    async def run(self, effect: Effect, call: Any) -> Any:
+        return "done"
+
+
+def test_of_a_call_that_may_be_made_twice_nobody_knows_whether_it_has_begun() -> None:
+    driven = begun("a", doing=Again())
+    driven.call("interrupt")
+    assert driven.read("messages")[2:] == [tool("a", UNKNOWN)]
+
+
 def test_an_interrupt_of_calls_that_run_one_after_another_starts_no_more() -> None:
     driven = begun("a", "b", "c", parallel=False)
     driven.advance()
+    driven.start(driven.open[0])
     assert driven.call("interrupt", asker=OPS).value == 1
     driven.run()
     assert driven.read("messages")[2:] == [tool("a", "of a"), tool("b", UNKNOWN), tool("c", NOT_RUN)]

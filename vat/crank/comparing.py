@@ -143,6 +143,7 @@ _WORDS: Final[dict[int, Callable[[Sequence[Any]], str]]] = {
     Op.SUSPENDED: _waits,
     Op.CALLED: lambda args: "starts " + _call(f"{args[1]} of actor {args[0]}", args[2], args[3]),
     Op.CLOCKED: lambda args: "reckons a time from now",
+    Op.LOOKED: lambda args: f"looks whether effect {args[0]} has begun",
     Op.FAILED: lambda args: f"fails with {_shown(args[0])}",
     Op.RETURNED: lambda args: "comes to its end",
 }

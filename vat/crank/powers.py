@@ -10,13 +10,30 @@ from collections.abc import Callable
 from dataspace.records import Salts
 
 
+def perhaps(uid: bytes, effect: int) -> bool:
+    """What `Powers.begun` is where nobody knows of effects."""
+    return True
+
+
 class Powers:
-    """What a vat cannot make itself: time (µs since 1970), randomness, and where the log ends now, as a cursor."""
+    """What a vat cannot make itself: time (µs since 1970), randomness, and where the log ends now, as a cursor.
 
-    __slots__ = ("clock", "cursor", "entropy", "log_id")
+    begun: whether a device may have been given an effect (by its session's uid, and its number) of which no record says
+      that it has started. False where such a record would be there, because the device is given it after that only.
+    """
 
-    def __init__(self, log_id: bytes, clock: Callable[[], int], entropy: Salts, cursor: Callable[[], str]) -> None:
+    __slots__ = ("begun", "clock", "cursor", "entropy", "log_id")
+
+    def __init__(
+        self,
+        log_id: bytes,
+        clock: Callable[[], int],
+        entropy: Salts,
+        cursor: Callable[[], str],
+        begun: Callable[[bytes, int], bool] = perhaps,
+    ) -> None:
         self.log_id = log_id
         self.clock = clock
         self.entropy = entropy
         self.cursor = cursor
+        self.begun = begun

@@ -76,6 +76,11 @@ class _Replayed:
         said: str = self._next(Op.SUBSCRIBED, 5, "start")
         return said
 
+    def begun(self, uid: bytes, effect: int) -> bool:
+        """Whether an effect may have begun."""
+        said: bool = self._next(Op.LOOKED, 2, True)
+        return said
+
     def _next(self, kind: int, place: int, instead: Any) -> Any:
         """What the operation says that was recorded next, if it is of that kind."""
         number, operations = len(self.draft.operations), self.recorded.operations
@@ -96,7 +101,7 @@ class Rerun:
         self._type: str = crank.heap.state(self._entry[ACTOR]).type
         self._part = 0
         self._replayed = powers = _Replayed()
-        self._powers = Powers(crank.powers.log_id, powers.clock, powers.entropy, powers.cursor)
+        self._powers = Powers(crank.powers.log_id, powers.clock, powers.entropy, powers.cursor, powers.begun)
         self.diverged: FiberDiverged | None = None
 
     def parts(self, known: dict[int, Recorded]) -> list[tuple[Recorded, int]]:

@@ -20,7 +20,7 @@ from vat.crank.promises import Promises
 from vat.crank.whole import whole
 from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
-from vat.heap.entries import BROKEN, KEPT, PAYLOAD, PENDING, SETTLER, STATE, root_of
+from vat.heap.entries import BROKEN, KEPT, PAYLOAD, PENDING, SETTLER, STATE, Effect, root_of
 from vat.heap.indexes import effect_of
 from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import Op, To
@@ -246,6 +246,19 @@ class Sending(Promises):
         if clock < time:
             self.note(Op.CLOCKED, clock)
         return min(time, clock) / 1_000_000 + seconds
+
+    def begun(self, promise: values.Promise) -> bool:
+        """Whether what settles a promise may have begun outside. False for an effect that its device surely was not
+        given, and for what an actor owes."""
+        root, entry = root_of(self.heap, promise.id)
+        if entry is None or entry[STATE] != PENDING or entry[SETTLER][0] == "actor":
+            return entry is None or entry[STATE] != PENDING
+        number = effect_of(self.heap, root)
+        if number is None or self.heap.find("effects", number)[Effect.STARTED]:
+            return True
+        begun = self.powers.begun(self.uid, number)
+        self.note(Op.LOOKED, number, begun)
+        return begun
 
     @whole
     def cancel(self, promise: values.Promise, error: Exception) -> bool:

@@ -165,6 +165,13 @@ class EffectRunner:
         lane = self._lane(wanted)
         return lane is not None and lane.method.policy.on_crash == "retry"
 
+    def begun(self, key: Key) -> bool:
+        """Whether a device may have been given this effect; False only where it would be durable that it starts."""
+        job = self._jobs.get(key)
+        if job is None or job.lane is None or job.called or job.wanted.state == "started":
+            return True
+        return job.lane.method.policy.on_crash != "unknown"
+
     def _lane(self, wanted: Wanted) -> _Lane | None:
         lane = self._lanes.get((wanted.device, wanted.method))
         if lane is None or lane.method.variant is None:

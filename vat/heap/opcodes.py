@@ -96,6 +96,8 @@ class Op(IntEnum):
     """actor, method, args, keywords: a near call of an async method"""
     CLOCKED = 39
     """the clock, which is behind the record's time: a deadline that follows was reckoned from it"""
+    LOOKED = 40
+    """effect, whether its device may have been given it: asked for while no record says that it has started"""
 
 
 class Verb(IntEnum):

@@ -314,6 +314,7 @@ APPLY: Final[dict[int, Callable[..., None]]] = {
     Op.RETURNED: fibers.returned,
     Op.CALLED: _nothing,
     Op.CLOCKED: _nothing,
+    Op.LOOKED: _nothing,
 }
 
 

@@ -27,6 +27,7 @@ class Sends(Protocol):
     def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise: ...
     def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any: ...
     def cancel(self, promise: Promise, error: Exception) -> bool: ...
+    def begun(self, promise: Promise) -> bool: ...
     def timer(self, seconds: float) -> Promise: ...
     def react(
         self, promise: Promise, kept: Any, broken: Any, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -127,6 +128,16 @@ def cancel(promise: Promise, error: Exception) -> bool:
     has done stays done; its outcome is not waited for. False when no open effect and no waiting fiber settles it.
     """
     return current("cancel(promise)").cancel(promise, error)
+
+
+def begun(promise: Promise) -> bool:
+    """Whether what settles `promise` may have begun; asked before `cancel`, whether anything may have happened.
+
+    False for an effect that was not started, of a device whose effects are recorded before they start
+    (`on_crash="unknown"`): it waits for its turn, say. False as well for what an actor of this vat owes. True for
+    everything else: of a device that may be called twice nobody records when it is called.
+    """
+    return current("begun(promise)").begun(promise)
 
 
 class Near:

@@ -89,7 +89,7 @@ class Engine:
         self.types = types
         self.entropy = entropy
         self.settings = settings
-        self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor))
+        self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun)
         self.residents = Residents(settings.vats)
         self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache))
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
@@ -222,6 +222,9 @@ class Engine:
     # Asking.
 
     @trio.lowlevel.enable_ki_protection
+    def _begun(self, uid: bytes, effect: int) -> bool:
+        return self.errands.runner.begun((uid, effect))
+
     async def ask(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
         """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call.
 
