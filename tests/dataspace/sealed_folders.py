@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from dataspace.drafts import Draft
@@ -15,6 +15,7 @@ from dataspace.log.store import Store
 from dataspace.records import Kind, Record
 from dataspace.values import FrozenDict
 from keeve.testing.chains import Chain
+from keeve.testing.crashes import SimulatedCrash
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))
@@ -22,9 +23,17 @@ OTHER_KEY = bytes(range(1, 33))
 
 @contextmanager
 def opened(folder: Path, key: bytes | None = KEY, **options: object) -> Iterator[SegmentStore]:
+    """A store, open for the block; nobody closes it when the machine has died."""
     given = {"now": int, "salts": os.urandom, "key": key, **options}
-    with closing(SegmentStore(folder, **given)) as store:  # type: ignore[arg-type] # as the tests say
+    store = SegmentStore(folder, **given)  # type: ignore[arg-type] # as the tests say
+    try:
         yield store
+    except SimulatedCrash:
+        raise
+    except BaseException:
+        store.close()
+        raise
+    store.close()
 
 
 def keys_in(folder: Path, key: bytes = KEY) -> tuple[Keys, HostKey]:
