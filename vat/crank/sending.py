@@ -248,11 +248,12 @@ class Sending(Promises):
         return min(time, clock) / 1_000_000 + seconds
 
     def begun(self, promise: values.Promise) -> bool:
-        """Whether what settles a promise may have begun outside. False for an effect that its device surely was not
-        given, and for what an actor owes."""
+        """Whether what settles a promise may have begun outside: see `vat.heap.refs.begun`."""
         root, entry = root_of(self.heap, promise.id)
-        if entry is None or entry[STATE] != PENDING or entry[SETTLER][0] == "actor":
-            return entry is None or entry[STATE] != PENDING
+        if entry is None or entry[STATE] != PENDING:
+            return True
+        if entry[SETTLER][0] == "actor":
+            return False
         number = effect_of(self.heap, root)
         if number is None or self.heap.find("effects", number)[Effect.STARTED]:
             return True
