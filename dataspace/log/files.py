@@ -270,7 +270,7 @@ class Files:
             return
         except OSError as error:
             if error.errno in _NO_PLACE:
-                raise NoFolder(str(path), error.strerror) from error
+                raise NoFolder(str(path), error.strerror or str(error)) from error
             raise _refused(str(path), error) from error
         self.sync_folder(path.parent)
 

@@ -188,7 +188,7 @@ def read(file: str) -> bytes:
         with open(file, "rb") as opened:
             return opened.read(_LARGEST)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise NoSuchFile(file, error.strerror) from error
+        raise NoSuchFile(file, error.strerror or str(error)) from error
     except OSError as error:
         raise ReadFailed.of(file, error) from error
 

@@ -121,7 +121,8 @@ def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
     turns = turns_of(_keeping(told, facts))
     told = _readable(store.space.query("(fork ? . _)", session=row.uid), damages)
     forks = [(str(event.value.keywords.get("into")), _number(event.value.keywords.get("at"))) for event in told]
-    waits, fields = Waits(), {}
+    waits = Waits()
+    fields: dict[str, Any] = {}
     try:
         heap, lineage = heap_of(store, row, PageCache(CACHE))
         waits = waits_in(row, heap, lineage)
