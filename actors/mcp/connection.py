@@ -18,7 +18,7 @@ import attrs
 import httpx2
 import trio
 
-from actors.mcp.contents import named, schema_of
+from actors.mcp.contents import names_of, schema_of
 from dataspace.errors import KeeveError
 from vat.devices.outcomes import alone
 
@@ -155,9 +155,10 @@ class Connection:
         async with AsyncExitStack() as stack:
             transport = await _transport(self._server, self._credential, words, stack)
             self.client = await stack.enter_async_context(Client(_Watched(transport, self.gone)))
-            tools = await _listed(self.client)
-            self.schemas = [schema_of(tool, self._prefix) for tool in tools]
-            self.names = {named(tool["name"], self._prefix): tool["name"] for tool in tools}
+            tools = {tool["name"]: tool for tool in await _listed(self.client)}
+            names = names_of(tools, self._prefix)
+            self.schemas = [schema_of(tool, names[own]) for own, tool in tools.items()]
+            self.names = {name: own for own, name in names.items()}
             limit.deadline = math.inf
             self._begun.set()
             await self.gone.wait()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from dataspace.values import Blob
@@ -16,24 +18,35 @@ from dataspace.values import Blob
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def schema_of(tool: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """A tool of a server in the form that models take: `prefix` before its name, and `_` for what names may not have.
+def schema_of(tool: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A tool of a server in the form that models take, under the `name` that they call it by.
 
-    >>> schema_of({"name": "list.files", "inputSchema": {"type": "object"}}, "fs_")["function"]["name"]
+    >>> schema_of({"name": "list.files", "inputSchema": {"type": "object"}}, "fs_list_files")["function"]["name"]
     'fs_list_files'
     """
     accepted = {"type": "object", "properties": {}, **tool["inputSchema"]}
-    function = {
-        "name": named(tool["name"], prefix),
-        "description": tool.get("description") or "",
-        "parameters": accepted,
-    }
+    function = {"name": name, "description": tool.get("description") or "", "parameters": accepted}
     return {"type": "function", "function": function}
 
 
-def named(name: str, prefix: str) -> str:
-    """What a model calls a tool of a server."""
-    return f"{prefix}{_UNFIT.sub('_', name)}"
+def names_of(names: Iterable[str], prefix: str) -> dict[str, str]:
+    """What a model calls the tools of a server, by what the server calls them: `prefix`, and `_` for what may not be.
+
+    Of those that would be the same, the ones that had to be changed get a few hex digits more.
+
+    >>> names_of(["list.files", "read"], "fs_")
+    {'list.files': 'fs_list_files', 'read': 'fs_read'}
+    >>> names_of(["a.b", "a_b", "a-b"], "")
+    {'a.b': 'a_b_2e7336dc', 'a_b': 'a_b', 'a-b': 'a-b'}
+    """
+    plain = {name: f"{prefix}{_UNFIT.sub('_', name)}" for name in names}
+    shared = Counter(plain.values())
+    return {
+        name: f"{fit}_{sha256(name.encode(errors='replace')).hexdigest()[:8]}"
+        if shared[fit] > 1 and _UNFIT.search(name)
+        else fit
+        for name, fit in plain.items()
+    }
 
 
 def value_of(result: Mapping[str, Any]) -> Any:

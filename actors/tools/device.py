@@ -12,6 +12,10 @@
 
 Each tool has its own policy: a call of it is a variant of the effect `run`, with its name (`vat.devices.devices`).
 
+Whose tool a name is follows from what `Tools` was given, and not from what a server says today: a function's, or that
+of the source with the longest prefix that fits. So it is the same after a restart, when no server has been asked yet,
+and no server can take a name that is another's: what it declares beyond its own is refused with `BadTool` (`schemas`).
+
 The one rule: one call, one tool, one outcome. Whatever a function does is told as the outcome of its call.
 """
 
@@ -88,7 +92,8 @@ class Tools:
 
     An `async def` runs in the host's event loop, a plain `def` in a thread, of which there are at most `threads`. A
     function takes what the model sends as keyword arguments; one with a parameter annotated `Effect` is given that as
-    well. Sources such as `McpTools` stand among the functions; each but one needs a `prefix`.
+    well. Sources such as `McpTools` stand among the functions; each but one needs a `prefix`. Where one prefix begins
+    with another, the longer one's source has all names that begin with it.
 
     policy: how tools are run that say nothing themselves; by default a call that was under way when the host died is
       not run again. policies: by the name of a tool.
@@ -138,11 +143,31 @@ class Tools:
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """What a `Session` or a `Toolbox` is given as `tools`. Those of sources must have been fetched."""
-        found = [tool.signature.schema for tool in self._tools.values()]
+        """What a `Session` or a `Toolbox` is given as `tools`. Those of sources must have been fetched.
+
+        Raises `BadTool` for a name that a source declares and calls of which would go elsewhere, or that it has twice.
+        """
+        found = {name: tool.signature.schema for name, tool in self._tools.items()}
         for source in self._sources.values():
-            found += source.schemas
-        return found
+            for schema in source.schemas:
+                name = schema["function"]["name"]
+                self._check_is_of(source, name, found)
+                found[name] = schema
+        return list(found.values())
+
+    def _check_is_of(self, source: Source, name: str, found: Mapping[str, Any]) -> None:
+        owner = self._source(name)
+        if name in self._tools:
+            what = f"a function and {source!r} both have it; rename the function, or give the source another prefix"
+        elif owner is not source:
+            # What its prefix does not fit would be nobody's, or another's.
+            whose = "no source has" if owner is None else f"{owner!r} has"
+            what = f"{source!r} declares it, and {whose} the names that begin like it; give one of them another prefix"
+        elif name in found:
+            what = f"{source!r} declares it twice; rename one there"
+        else:
+            return
+        raise BadTool(name, what)
 
     async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
         """The schemas, when the sources were asked for theirs; `credential` is `vault.resolve`, if they need one."""
@@ -198,10 +223,8 @@ class Tools:
         return (f"{name}?", ASKING) if tool.approval and not approved else (name, tool.policy)
 
     def _source(self, name: str) -> Source | None:
-        for prefix, source in self._sources.items():
-            if prefix and name.startswith(prefix):
-                return source
-        return self._sources.get("")
+        fits = max((prefix for prefix in self._sources if name.startswith(prefix)), key=len, default=None)
+        return None if fits is None else self._sources[fits]
 
     async def _called(self, tool: _Tool, effect: Effect, arguments: dict[str, Any]) -> Any:
         waits = inspect.iscoroutinefunction(tool.function)
