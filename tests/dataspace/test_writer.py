@@ -47,11 +47,15 @@ class Desk:
     def __init__(self, store: SlowStore, **options: float) -> None:
         self.store = store
         self.durable: list[int] = []
+        self.told = trio.Event()
+        """Set when there is more."""
         self.failed: list[tuple[list[int], KeeveError]] = []
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, **options)  # type: ignore[arg-type] # one option is an int
 
     def _durable(self, records: Sequence[Record]) -> None:
         self.durable += [record.position for record in records]
+        told, self.told = self.told, trio.Event()
+        told.set()
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:
         self.failed.append(([record.seq for record in records], error))
@@ -116,7 +120,7 @@ async def test_nothing_is_committed_in_line_while_a_batch_is_in_flight(
     store.permits.release(2)
     with trio.fail_after(60):
         while desk.durable != [2, 3]:
-            await trio.sleep(0.001)
+            await desk.told.wait()
 
 
 async def test_a_record_in_line_wakes_nobody_while_the_log_waits_to_be_settled(
