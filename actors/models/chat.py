@@ -14,6 +14,7 @@ carries another one: those of an HTTP library hold the request.
 from __future__ import annotations
 
 import json
+import math
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -279,11 +280,16 @@ async def _body(response: httpx2.Response, most: int, *, cut: bool = False) -> b
 
 
 def _json(text: str) -> Any:
-    """What a JSON text says, or `None` if it is none."""
+    """What a JSON text says, or `None` if it is none. Numbers that JSON does not have (NaN, 1e999) are null."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

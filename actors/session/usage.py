@@ -13,16 +13,13 @@ fork parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from actors.chat import summed
+from actors.chat import LONGEST_NAME, summed
 from actors.session.forking import Forking
 from vat.objects.actor import Device
 from vat.objects.collections import Map
 from vat.objects.types import read
-
-LONGEST_NAME: Final = 200
-"""Characters of a model's name that are kept."""
 
 
 class Usage(Forking):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 
+import attrs
 import pytest
 
 from actors.models import (
@@ -168,6 +170,21 @@ async def test_an_answer_in_one_piece_keeps_its_message_as_it_came():
     assert "stream" not in server.requests[0].body
     assert json.dumps(found["message"]) == json.dumps(message)
     assert found["usage"] == {"total_tokens": 5}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_numbers_that_json_does_not_have_are_null_and_do_not_stop_the_next_request(number, streaming):
+    odd = {"content": "hi", "logprob": math.nan}
+    usage = {"total_tokens": math.nan, "cost": 0.5}
+    answer = stream(chunk(odd), chunk({}, "stop"), chunk(None, usage=usage)) if streaming else whole(odd, usage=usage)
+    answer = attrs.evolve(answer, pieces=tuple(piece.replace(b"NaN", number.encode()) for piece in answer.pieces))
+    async with model_server(answer, streamed("on")) as server:
+        model = ChatModel(server.url, "small")
+        found = await ask(model)
+        assert found["usage"] == {"total_tokens": None, "cost": 0.5}
+        assert found["message"].get("logprob") is None
+        assert (await ask(model, messages=[found["message"]]))["message"]["content"] == "on"
 
 
 async def test_a_service_that_does_not_stream_is_understood_all_the_same():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 import trio
 
 from actors.chat import summed
@@ -125,6 +127,40 @@ def test_names_of_models_that_are_none_do_no_harm() -> None:
         take(driven, str(place))
     assert len(driven.stated("turn-done")) == len(strange)
     assert sum(each["turn"]["total_tokens"] for each in driven.read("usage").values()) == 2 * len(strange)
+
+
+NO_COUNTS = [math.nan, math.inf, -math.inf, -5, -(10**5000), 10**5000, 1e300, True, "5", None, [1], {"a": 5}]
+
+
+@pytest.mark.parametrize("count", NO_COUNTS, ids=range(len(NO_COUNTS)))
+def test_a_count_that_cannot_be_one_is_not_taken_and_the_limit_on_tokens_holds(count: Any) -> None:
+    counts = [1000, count, 1000, count, 1000, 1000]
+    answers = [says(None, calls("a"), usage={"total_tokens": each, "odd": each}) for each in counts]
+    driven = Driven(Session, {"model": Says(*answers), "tools": Does(a="seen")}, max_tokens=3000)
+    take(driven, "go")
+    [done] = driven.stated("turn-done")
+    assert done.keywords["limit"] == "tokens"
+    assert (done.keywords["usage"]["total_tokens"], len(driven.stated("model-output"))) == (3000, 5)
+    counted = driven.read("usage")["said"]["turn"]
+    assert counted["total_tokens"] == 3000
+    is_number = isinstance(count, int | float) and count is not True
+    assert counted.get("ignored", 0) == (4 if is_number or isinstance(count, Mapping) else 0)
+
+
+def test_counts_of_any_names_and_depth_leave_those_of_tokens_where_they_are() -> None:
+    deep: Any = {"n": 1}
+    for _ in range(55):
+        deep = {"n": deep}
+    odd = [{f"{turn}-{n}": 1 for n in range(5000)} for turn in range(3)]
+    answers = [says(None, calls("a"), usage={**odd[0], "deep": deep, "n" * 10**6: 1})]
+    answers += [says(None, calls("a"), usage={**each, **used(1000)}) for each in odd]
+    driven = Driven(Session, {"model": Says(*answers), "tools": Does(a="seen")}, max_tokens=2000)
+    take(driven, "go")
+    assert driven.stated("turn-done")[0].keywords["limit"] == "tokens"
+    counted = driven.read("usage")["said"]["turn"]
+    assert counted["total_tokens"] == 2000
+    assert len(counted) <= 104
+    assert counted["ignored"] > 10_000
 
 
 def totals(*usages: Mapping[str, Any]) -> dict[str, Any]:
