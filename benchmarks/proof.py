@@ -1,4 +1,4 @@
-"""What checkpoints and receipts cost, held against the same work without them, in the same run; and verifying a log.
+"""What checkpoints, receipts and encryption cost, against the same work without them in the same run; and verifying.
 
     python -m benchmarks.proof [--quick] [--store FOLDER] [ROW ...]
 
@@ -46,8 +46,9 @@ class Bench:
         self.records = 2_000 if quick else 20_000
 
     @asynccontextmanager
-    async def host(self, name: str, *, signs: bool) -> AsyncIterator[Any]:
-        async with open_host(self.folder / name, actors=[Keeper], signer=KEY if signs else None) as host:
+    async def host(self, name: str, *, signs: bool = False, seals: bool = False) -> AsyncIterator[Any]:
+        signer, key = KEY if signs else None, bytes(32) if seals else None
+        async with open_host(self.folder / name, actors=[Keeper], signer=signer, key=key) as host:
             yield host
 
     async def _rate(self, sessions: list[Any], **how: Any) -> float:
@@ -63,9 +64,10 @@ class Bench:
                 nursery.start_soon(keep, s)
         return len(sessions) * self.each / (time.perf_counter() - begin)
 
-    async def _against_plain(self, name: str, **how: Any) -> Row:
+    async def _against_plain(self, name: str, *, seals: bool = False, **how: Any) -> Row:
         plain, signed = [], []
-        async with self.host("plain", signs=False) as one, self.host("signed", signs=True) as other:
+        which = "sealed" if seals else "signed"
+        async with self.host("plain") as one, self.host(which, signs=not seals, seals=seals) as other:
             unsigned = [await one.spawn(Keeper) for _ in range(self.sessions)]
             sessions = [await other.spawn(Keeper) for _ in range(self.sessions)]
             for round_ in range(self.rounds + 1):
@@ -84,6 +86,10 @@ class Bench:
     async def receipts(self) -> Row:
         """The same when each call is given a receipt."""
         return await self._against_plain("256 sessions at once, a receipt for each call (× without)", receipt=True)
+
+    async def sealing(self) -> Row:
+        """Throughput of a host whose store is encrypted, against one whose store is not."""
+        return await self._against_plain("256 sessions at once, in an encrypted store (× in a plain one)", seals=True)
 
     async def proving(self) -> Row:
         """A receipt of an old record, which is not in memory, in a long log."""
@@ -150,7 +156,7 @@ def _hashing(segments: Sequence[SegmentBytes], records: int) -> float:
     return time.process_time() - begin
 
 
-NAMES: Final = ("signing", "receipts", "proving", "verifying")
+NAMES: Final = ("signing", "receipts", "sealing", "proving", "verifying")
 
 
 def rows_of(bench: Bench) -> Rows:
@@ -159,6 +165,7 @@ def rows_of(bench: Bench) -> Rows:
         "signing": bench.signing,
         "receipts": bench.receipts,
         "proving": bench.proving,
+        "sealing": bench.sealing,
         "verifying": bench.verifying,
     }
 

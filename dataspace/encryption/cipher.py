@@ -70,8 +70,7 @@ class Cipher:
         """A body as it is stored in a frame of this type and head."""
         self.sealed += 1
         start = _NAMED.pack(self.epoch, serial)
-        bound = b"".join((start, bytes((kind, ENCRYPTED)), head))
-        return b"".join((start, nonce, self._gcm.encrypt(nonce, plain, bound)))
+        return start + nonce + self._gcm.encrypt(nonce, plain, start + bytes((kind, ENCRYPTED)) + head)
 
     def open(self, kind: int, head: bytes, sealed: bytes) -> bytes:
         """What was sealed. Raises `Unopened` for anything else, and for what was sealed in another frame."""

@@ -9,7 +9,7 @@ The one rule: the table in memory is the one on the disk. It is exchanged when t
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,8 @@ _REMEMBERED: Final = 16_384
 """Ciphers that are kept ready."""
 LOG_ID: Final = 16
 """Bytes of a log id."""
+_FETCHED: Final = 256
+"""Nonces that are fetched at a time."""
 _UNOPENED: Final = "a key in it does not open"
 _HEAD: Final = 512
 """Bytes that hold the head of the first record."""
@@ -57,6 +59,7 @@ class Keyring:
         self._files = files
         self._random = random
         self._stamp = _stamp(path)
+        self._nonces = _nonces(random)
         self._ciphers: dict[tuple[bytes, int, int], Cipher] = {}
         self._sealing: dict[bytes, tuple[Cipher, int, int]] = {}
         self.most = MOST
@@ -138,8 +141,8 @@ class Keyring:
         found = self._sealing.get(uid)
         if found is None or found[1] > record.seq or found[2] != owner:
             found = self._sealer(uid, record.seq, owner)
-        seal, serial, random = found[0].seal, self._keys.serial, self._random
-        return lambda kind, head, plain: seal(kind, head, plain, serial, random(NONCE))
+        seal, serial, nonces = found[0].seal, self._keys.serial, self._nonces
+        return lambda kind, head, plain: seal(kind, head, plain, serial, next(nonces))
 
     def _sealer(self, uid: bytes, seq: int, owner: int) -> tuple[Cipher, int, int]:
         """The cipher for a record of this seq, and from which seq on it is the one to use."""
@@ -245,6 +248,14 @@ class Keyring:
         self._keys, self._host = unpacked(data, self._host_key, str(self._path), self.log_id)
         self._stamp = stamp
         self._ciphers.clear()
+
+
+def _nonces(random: Random) -> Iterator[bytes]:
+    """Nonces without end, fetched many at a time: a system call each would be dear."""
+    while True:
+        data = random(NONCE * _FETCHED)
+        for at in range(0, len(data), NONCE):
+            yield data[at : at + NONCE]
 
 
 def _shared(begun: Beginning, born: Record) -> Name | None:
