@@ -20,6 +20,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import Type
 from dataspace.log.layout import Layout
+from dataspace.log.patience import Patient
 from dataspace.log.survey import Survey, owner_of
 from dataspace.log.windows import Window
 from dataspace.records import Kind
@@ -181,7 +182,7 @@ def _quoted(name: str) -> str:
 
 
 class _Open:
-    """The bytes of a file, read when they are looked at."""
+    """The bytes of a file, read when they are looked at; zeros for what the disk does not give."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -191,8 +192,7 @@ class _Open:
             raise ReadFailed.of(str(path), error) from error
 
     def __enter__(self) -> Window:
-        size = os.fstat(self._fd).st_size
-        return Window(lambda offset, length: os.pread(self._fd, length, offset), size, str(self._path))
+        return Window(Patient(self._fd).read, os.fstat(self._fd).st_size, str(self._path))
 
     def __exit__(self, *raised: object) -> None:
         os.close(self._fd)

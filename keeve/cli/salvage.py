@@ -15,7 +15,7 @@ from keeve.cli.output import Output
 from keeve.cli.text import counted, size
 from keeve.guard import guard
 from keeve.host_keys import host_key_from
-from vat.host.salvaging import LostSession, Salvaged
+from vat.host.aftermath import LostSession, Salvaged
 from vat.host.salvaging import salvage as write_anew
 
 

@@ -5,6 +5,7 @@ What has to be kept is reckoned by comparing bytes with those of the store befor
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -16,7 +17,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dataspace.log import salvaging
+from dataspace.drafts import read_deeds
+from dataspace.log import patience, salvaging
 from dataspace.log.frames import Type
 from dataspace.log.verdicts import LogTampered, LogTruncated
 from dataspace.records import STORE_UID, Kind
@@ -25,8 +27,9 @@ from tests.crash.crash_audit import standing
 from tests.crash.crash_suites import FULL
 from tests.crash.damages import DAMAGES, KEY, Written, fill, frames, segments, sound_chains, state_of, written
 from tests.crash.harms import flip_body, opened
+from vat.host.aftermath import Salvaged
 from vat.host.reports import Report
-from vat.host.salvaging import NothingSound, PlaceTaken, Salvaged, salvage
+from vat.host.salvaging import NothingSound, PlaceTaken, salvage
 from vat.host.verifying import verify_at_once
 
 pytestmark = pytest.mark.crash
@@ -42,9 +45,16 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class Records(list[Written]):
+    """All records of a store, which nobody wants to see written out."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} records>"
+
+
 @pytest.fixture(scope="module")
 def records(reference: Path) -> list[Written]:
-    return written(reference)
+    return Records(written(reference))
 
 
 def salvaged(old: Path, new: Path) -> Salvaged:
@@ -65,7 +75,8 @@ def chains(folder: Path) -> dict[bytes, list[bytes]]:
     store, catalog = open_store(folder, readonly=True, clock=standing)
     found: dict[bytes, list[bytes]] = {}
     for stored in store.scan():
-        if stored.header.kind not in MADE:
+        buried = stored.header.kind == Kind.DELETE and read_deeds(stored.body().deeds).message["via"] == "salvage"
+        if stored.header.kind not in MADE and not buried:
             found.setdefault(stored.header.uid, []).append(stored.header.hash)
     catalog.close()
     store.close()
@@ -285,3 +296,29 @@ def test_a_log_without_one_sound_record_is_refused(tmp_path: Path, reference: Pa
     with pytest.raises(NothingSound):
         salvaged(tmp_path / "old", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_blocks_that_the_disk_cannot_read_are_lost_and_nothing_else(
+    tmp_path: Path, reference: Path, records: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(reference, old)
+    path = segments(old)[1]
+    inode = path.stat().st_ino
+
+    def failing(fd: int, length: int, offset: int) -> bytes:
+        if os.fstat(fd).st_ino == inode and offset < 8192 and offset + length > 4096:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(fd, length, offset)
+
+    pread = os.pread
+    with monkeypatch.context() as patched:
+        patched.setattr(patience.Patient.__init__, "__defaults__", (failing,))
+        found = salvaged(old, tmp_path / "new")
+    assert "the disk cannot read them" in found.places[0]
+    zeroed = path.read_bytes()
+    path.write_bytes(zeroed[:4096] + bytes(4096) + zeroed[8192:])
+    assert {uid: hashes for uid, hashes in chains(tmp_path / "new").items() if uid in sound_chains(records, old)} == (
+        sound_chains(records, old)
+    )
+    assert verified(tmp_path / "new").troubles == ()

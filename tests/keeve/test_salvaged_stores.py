@@ -17,7 +17,8 @@ from keeve import open_host
 from keeve.api import now
 from tests.crash.damages import DAMAGES, frames
 from tests.crash.harms import flip_body
-from vat.host.salvaging import Salvaged, salvage
+from vat.host.aftermath import Salvaged
+from vat.host.salvaging import salvage
 
 KEY = bytes(range(32))
 SECRET = "a sentence that nobody else is to read " * 8

@@ -12,14 +12,13 @@ The one rule: either the new store is there, whole, or nothing is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import attrs
 
-from dataspace.drafts import Draft
 from dataspace.errors import KeeveError
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.keyring import open_keys
@@ -27,6 +26,7 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
 from dataspace.log.ownership import owner_of
+from dataspace.log.patience import BLOCK, Patient
 from dataspace.log.publishing import read as read_head
 from dataspace.log.rewriting import Rewriter
 from dataspace.log.salvaging import Chain, Salvage
@@ -35,14 +35,8 @@ from dataspace.log.store import NotAStore, StoreOwned
 from dataspace.log.survey import owner_of as segment_of
 from dataspace.log.verdicts import SegmentBytes
 from dataspace.log.windows import Window
-from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record, Salts
-from dataspace.values import FrozenDict, FrozenList
-from vat.heap.opcodes import Op
-
-NAMED: Final = 1000
-"""Sessions, and places, that are named in a record or a report; the others are counted."""
-COUNTED: Final = ("message", "effect")
-"""The counters that others have seen."""
+from dataspace.records import STORE_UID, ZERO_HASH, Record, Salts
+from vat.host.aftermath import NAMED, LostSession, Salvaged, buried, marked, name_of, notice
 
 
 class PlaceTaken(KeeveError):
@@ -64,46 +58,6 @@ class NothingSound(KeeveError):
             f"{path}: no record in it is sound from its chain's beginning: see what is there with keeve dump, and "
             "put back a backup"
         )
-
-
-@attrs.frozen
-class LostSession:
-    """A session of which not all is kept. `session` is its id, or its uid where nobody knows that.
-
-    `kept`: the seq of its last record that is (0: none). `last`: the highest seq of it that was met. `why` is what is
-    wrong with the first that is not kept.
-    """
-
-    session: str
-    uid: str
-    kept: int
-    last: int
-    why: str
-
-
-@attrs.frozen
-class Salvaged:
-    """What came of a salvage: what is in the new store, and what is not.
-
-    `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
-    sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
-    same without). `places`: what in the old log is damaged, as far as it was met.
-    """
-
-    log: str
-    records: int
-    sessions: int
-    checkpoints: int
-    lost: tuple[LostSession, ...]
-    missing: int
-    marked: int
-    pageless: tuple[str, ...]
-    places: tuple[str, ...]
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing was lost."""
-        return not self.lost and not self.missing
 
 
 def salvage(
@@ -129,15 +83,16 @@ def salvage(
     if aside.folder.exists():
         raise PlaceTaken(str(aside.folder), "it is left of a salvage that was interrupted: remove it")
     with ExitStack() as stack:
-        segments = [SegmentBytes(number, data) for number, data in _segments(source, stack, progress)]
+        disk = _Disk(source, stack, progress)
         keys = open_keys(source, key, files, salts)
-        log = Salvage(segments, None if keys is None else keys.open)
+        log = Salvage(disk.segments, None if keys is None else keys.open)
         log.look()
         log_id = log.log_id or source.log_id()
         if log_id is None:
             raise NothingSound(str(source.folder))
         try:
-            return _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
+            found = _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
+            return attrs.evolve(found, places=tuple([*disk.unread, *found.places][:NAMED]))
         except BaseException:
             _remove(aside)
             raise
@@ -156,34 +111,51 @@ def _check(source: Layout, new: Path) -> None:
         raise PlaceTaken(str(new), "something is there")
 
 
-def _segments(source: Layout, stack: ExitStack, progress: Callable[[int, int], None]) -> Iterator[tuple[int, Window]]:
-    """The segments, each under the number that it has in its own first frame, or else in its name."""
-    found: dict[int, Window] = {}
-    others: list[tuple[int, Window]] = []
-    total = sum(source.segment(number).stat().st_size for number in source.segments())
-    before = 0
-    for number in source.segments():
-        path = source.segment(number)
+class _Disk:
+    """The segment files of the old store, read patiently: what the disk does not give is zeros."""
+
+    def __init__(self, source: Layout, stack: ExitStack, progress: Callable[[int, int], None]) -> None:
+        self._files: list[tuple[Path, Patient]] = []
+        self._progress = progress
+        self._total = sum(source.segment(number).stat().st_size for number in source.segments())
+        found: dict[int, Window] = {}
+        others: list[tuple[int, Window]] = []
+        before = 0
+        for number in source.segments():
+            data = self._opened(source.segment(number), stack, before)
+            before += len(data)
+            if segment_of(data) in (None, number):
+                found[number] = data
+            else:
+                others.append((segment_of(data) or number, data))
+        for number, data in others:
+            found.setdefault(number, data)
+        self.segments = [SegmentBytes(number, data) for number, data in sorted(found.items())]
+        """Each under the number that it has in its own first frame, or else in its name."""
+
+    def _opened(self, path: Path, stack: ExitStack, before: int) -> Window:
         try:
             fd = open_plain(path)
         except OSError as error:
             raise ReadFailed.of(str(path), error) from error
         stack.callback(os.close, fd)
+        patient = Patient(fd)
+        self._files.append((path, patient))
 
-        def read(offset: int, length: int, fd: int = fd, before: int = before) -> bytes:
-            progress(before + offset, total)
-            return os.pread(fd, length, offset)
+        def read(offset: int, length: int) -> bytes:
+            self._progress(before + offset, self._total)
+            return patient.read(offset, length)
 
-        length = os.fstat(fd).st_size
-        data = Window(read, length, str(path))
-        before += length
-        if segment_of(data) in (None, number):
-            found[number] = data
-        else:
-            others.append((segment_of(data) or number, data))
-    for number, data in others:
-        found.setdefault(number, data)
-    yield from sorted(found.items())
+        return Window(read, os.fstat(fd).st_size, str(path))
+
+    @property
+    def unread(self) -> list[str]:
+        """What the disk did not give."""
+        return [
+            f"{path}, offset {offset}, {BLOCK} bytes: the disk cannot read them"
+            for path, patient in self._files
+            for offset in sorted(patient.unread)
+        ]
 
 
 class _Written:
@@ -247,7 +219,7 @@ class _Written:
             for chain in self._uncertain(found.missing):
                 make = buried if chain.tombstone else marked
                 write(make(chain, self._now(), self._salts))
-            record = self._notice(own, found)
+            record = notice(own, str(self._source.folder), found, self._now(), self._salts)
             write(record)
             if log.erases:
                 # What is erased is named by positions, which are others now; and all of it is gone here.
@@ -282,7 +254,7 @@ class _Written:
             log.records,
             len(living),
             self._checkpoints,
-            tuple(LostSession(_name(each), each.uid.hex(), each.seq, each.last, each.why) for each in lost),
+            tuple(LostSession(name_of(each), each.uid.hex(), each.seq, each.last, each.why) for each in lost),
             missing,
             len(self._uncertain(missing)),
             tuple(pageless[:NAMED]),
@@ -301,49 +273,6 @@ class _Written:
             if chain.seq:
                 named += max(0, chain.last - chain.first + 1 - chain.met)
         return max(0, end - len(log.positions) - named)
-
-    def _notice(self, chain: ChainHead, found: Salvaged) -> Record:
-        """The record of the store's own chain: from what, when, and what was lost."""
-        draft = Draft(STORE_UID, chain[0] + 1, Kind.SALVAGED, self._now())
-        lost = FrozenList([FrozenList([each.uid, each.kept, each.last]) for each in found.lost[:NAMED]])
-        said = {
-            "from": str(self._source.folder),
-            "records": found.records,
-            "sessions": found.sessions,
-            "lost": len(found.lost),
-            "missing": found.missing,
-        }
-        draft.message = FrozenDict({**said, "chains": lost})
-        draft.stated(draft.operation(), "salvaged", (), FrozenDict(said))
-        return draft.seal(chain[1], self._salts)
-
-
-def marked(chain: Chain, now: int, salts: Salts) -> Record:
-    """The record of a session that may have lost its end: it counts on from the time, where it has never counted.
-
-    So no message and no effect of it has the number of one that was lost, which others may have seen.
-    """
-    draft = Draft(chain.uid, chain.seq + 1, Kind.SALVAGED, max(now, chain.time))
-    for what in COUNTED:
-        draft.operation(Op.COUNTED, what, now)
-    draft.message = FrozenDict({"at": chain.seq, "last": chain.last})
-    if chain.id is not None:
-        said = FrozenDict({"at": chain.seq, "lost": max(0, chain.last - chain.seq)})
-        draft.stated(draft.operation(Op.STATED, 0), "salvaged", (chain.id,), said)
-    draft.pending = chain.pending
-    return draft.seal(chain.hash, salts)
-
-
-def buried(chain: Chain, now: int, salts: Salts) -> Record:
-    """The tombstone of a session that was deleted, in place of its own, before which something was lost."""
-    draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
-    draft.message = FrozenDict({"id": _name(chain), "by": "local", "via": "salvage"})
-    draft.stated(draft.operation(Op.STATED, 0), "deleted", (_name(chain),), FrozenDict({}))
-    return draft.seal(chain.hash, salts)
-
-
-def _name(chain: Chain) -> str:
-    return "(the store)" if chain.uid == STORE_UID else chain.id or chain.uid.hex()
 
 
 def _remove(layout: Layout) -> None:

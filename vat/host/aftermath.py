@@ -1,0 +1,107 @@
+"""What comes of a salvage: the report, and what the new store says of it in its own chain and in those of sessions.
+
+The one rule: whoever looks at the new store alone can see that something was lost, and of which sessions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from dataspace.drafts import Draft
+from dataspace.log.marks import ChainHead
+from dataspace.log.salvaging import Chain
+from dataspace.records import STORE_UID, Kind, Record, Salts
+from dataspace.values import FrozenDict, FrozenList
+from vat.heap.opcodes import Op
+
+NAMED: Final = 1000
+"""Sessions, and places, that are named in a record or a report; the others are counted."""
+COUNTED: Final = ("message", "effect")
+"""The counters that others have seen."""
+
+
+@attrs.frozen
+class LostSession:
+    """A session of which not all is kept. `session` is its id, or its uid where nobody knows that.
+
+    `kept`: the seq of its last record that is (0: none). `last`: the highest seq of it that was met. `why` is what is
+    wrong with the first that is not kept.
+    """
+
+    session: str
+    uid: str
+    kept: int
+    last: int
+    why: str
+
+
+@attrs.frozen
+class Salvaged:
+    """What came of a salvage: what is in the new store, and what is not.
+
+    `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
+    sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
+    same without). `places`: what in the old log is damaged, as far as it was met.
+    """
+
+    log: str
+    records: int
+    sessions: int
+    checkpoints: int
+    lost: tuple[LostSession, ...]
+    missing: int
+    marked: int
+    pageless: tuple[str, ...]
+    places: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was lost."""
+        return not self.lost and not self.missing
+
+
+def notice(chain: ChainHead, source: str, found: Salvaged, now: int, salts: Salts) -> Record:
+    """The record of the store's own chain: from what, when, and what was lost."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.SALVAGED, now)
+    lost = FrozenList([FrozenList([each.uid, each.kept, each.last]) for each in found.lost[:NAMED]])
+    said = {
+        "from": source,
+        "records": found.records,
+        "sessions": found.sessions,
+        "lost": len(found.lost),
+        "missing": found.missing,
+    }
+    draft.message = FrozenDict({**said, "chains": lost})
+    draft.stated(draft.operation(), "salvaged", (), FrozenDict(said))
+    return draft.seal(chain[1], salts)
+
+
+def marked(chain: Chain, now: int, salts: Salts) -> Record:
+    """The record of a session that may have lost its end: it counts on from the time, where it has never counted.
+
+    So no message and no effect of it has the number of one that was lost, which others may have seen.
+    """
+    draft = Draft(chain.uid, chain.seq + 1, Kind.SALVAGED, max(now, chain.time))
+    for what in COUNTED:
+        draft.operation(Op.COUNTED, what, now)
+    draft.message = FrozenDict({"at": chain.seq, "last": chain.last})
+    if chain.id is not None:
+        said = FrozenDict({"at": chain.seq, "lost": max(0, chain.last - chain.seq)})
+        draft.stated(draft.operation(Op.STATED, 0), "salvaged", (chain.id,), said)
+    draft.pending = chain.pending
+    return draft.seal(chain.hash, salts)
+
+
+def buried(chain: Chain, now: int, salts: Salts) -> Record:
+    """The tombstone of a session that was deleted, in place of its own, before which something was lost."""
+    draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
+    draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage"})
+    draft.stated(draft.operation(Op.STATED, 0), "deleted", (name_of(chain),), FrozenDict({}))
+    return draft.seal(chain.hash, salts)
+
+
+def name_of(chain: Chain) -> str:
+    """What a session is called: its id, or its uid where nobody knows that."""
+    return "(the store)" if chain.uid == STORE_UID else chain.id or chain.uid.hex()
