@@ -85,18 +85,23 @@ def host_key_from(environ: Mapping[str, str]) -> bytes | None:
     return _decoded(text.strip(), KEY_VARIABLE) if text else None
 
 
-def rekey(path: str | os.PathLike[str], key: HostKey, new: HostKey) -> None:
+def rekey(path: str | os.PathLike[str], key: HostKey | None, new: HostKey) -> None:
     """Have the store at `path`, which nobody owns now, open with the key `new` from here on, and no more with `key`.
 
     The key file is written anew, and nothing else: some 10 µs for each session and fork. Durable when this returns; a
-    crash leaves the old file or the new one. Raises `WrongHostKey`, `BadHostKey`, `StoreOwned`, `NotAStore`,
-    `NotEncrypted`, or what says that the key file is not to be used.
+    crash leaves the old file or the new one. A function that gives the new key is called when all else is well. Raises
+    `HostKeyNeeded`, `WrongHostKey`, `BadHostKey`, `StoreOwned`, `NotAStore`, `NotEncrypted`, or what says that the key
+    file is not to be used.
     """
     guard(Path(path))
-    old, other = as_host_key(key), as_host_key(new)
-    if old is None or other is None:
-        raise BadHostKey("None was given")
-    rekeyed(Path(path), old, other, Files(), os.urandom)
+
+    def other() -> bytes:
+        found = as_host_key(new)
+        if found is None:
+            raise BadHostKey("None was given")
+        return found
+
+    rekeyed(Path(path), as_host_key(key), other, Files(), os.urandom)
 
 
 def _decoded(text: str, where: str) -> bytes:

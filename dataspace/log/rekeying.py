@@ -5,6 +5,7 @@ The one rule: whatever dies and when, the key file opens with the old key or wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from dataspace.encryption.errors import NotEncrypted
@@ -16,21 +17,22 @@ from dataspace.log.ownership import Ownership
 from dataspace.log.store import NotAStore
 
 
-def rekeyed(folder: Path, key: bytes, new: bytes, files: Files, random: Random) -> None:
+def rekeyed(folder: Path, key: bytes | None, new: Callable[[], bytes], files: Files, random: Random) -> None:
     """Wrap all data keys of the store in `folder` anew, as its owner. Durable when this returns.
 
-    Raises `NotAStore`, `StoreOwned`, `NotEncrypted`, what is wrong with the key or the key file, or what the disk
-    refuses; and has done nothing then, unless it was the last sync that failed.
+    The new key is asked for when all else is well. Raises `NotAStore`, `StoreOwned`, `NotEncrypted`, what is wrong with
+    the key or the key file, or what the disk refuses; and has done nothing then, unless the last sync failed.
     """
     layout = Layout(folder)
     if layout.state() is State.NEW:
         raise NotAStore(str(layout.folder), "there is nothing in it yet")
-    open_keys(layout, key, files, random)
+    if open_keys(layout, key, files, random) is None:
+        raise NotEncrypted(str(layout.folder))
     owner = Ownership(layout.lock, files)
     try:
         keys = open_keys(layout, key, files, random)
         if keys is None:
             raise NotEncrypted(str(layout.folder))
-        keys.rewrap(new)
+        keys.rewrap(new())
     finally:
         owner.release()

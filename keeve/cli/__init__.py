@@ -1,5 +1,5 @@
 """The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `approve`, `refuse`, `delete`,
-`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `dump`, `salvage`; and `gc`, `erase`.
+`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `rekey`; `dump`, `salvage`; and `gc`, `erase`.
 
 A command ends with 0; with 2 when it was asked for what cannot be (a `KeeveError` whose `usage` is true, or words that
 are no command), with 1 when what was asked is fine and failed, with 130 when Ctrl-C ended it, with 141 when nobody
@@ -20,7 +20,7 @@ from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
 from keeve import starting
-from keeve.cli import mending, proving, removing
+from keeve.cli import keys, mending, proving, removing
 from keeve.cli.advice import advised
 from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
@@ -29,7 +29,7 @@ from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
 from vat.devices.outcomes import alone
 
-__all__ = ["main", "mending", "proving", "removing", "run"]
+__all__ = ["keys", "main", "mending", "proving", "removing", "run"]
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, starting.INTERRUPTED, 141
 DEBUG = "--debug"

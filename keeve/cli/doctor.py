@@ -21,6 +21,7 @@ import attrs
 from actors.models import model_from_environment
 from actors.session import Session
 from dataspace.catalog.catalog import peek
+from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
 from dataspace.log.opening import durable_part, owed
@@ -152,6 +153,10 @@ def store(folder: Path) -> Iterator[Sign]:
         yield from content(folder, layout, owner)
     except NotAStore as error:
         yield Sign("store", BAD, str(error), "name another folder with --store")
+    except (HostKeyNeeded, WrongHostKey, BadHostKey) as error:
+        yield Sign("keys", BAD, str(error), "name the file of the host's key in KEEVE_KEY_FILE")
+    except KeyFileError as error:
+        yield Sign("keys", BAD, str(error), "look for the newest copy of the key file; nothing else opens this store")
     except KeeveError as error:
         yield Sign("store", BAD, str(error), "keeve verify shows all that is touched, if it is not a newer version's")
     except OSError as error:
@@ -165,6 +170,8 @@ def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
     yield from cuts(layout)
     if verdict.outcome.writable:
         with reading(folder) as read:
+            if read.store.secret is not None:
+                yield Sign("keys", OK, "encrypted, and this key opens it")
             yield from damages(read, verdict)
             yield from catalog(folder, read, owner)
             yield from work(read, owner)

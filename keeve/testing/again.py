@@ -22,6 +22,7 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve.api import now, open_store
 from keeve.guard import guard
+from keeve.host_keys import host_key_from
 from vat.host.again import run_again
 from vat.objects.types import Types
 
@@ -43,7 +44,8 @@ class CannotBeFound(KeeveError, TypeError):
 def fibers_run_again(folder: str | os.PathLike[str], *actors: type, seeds: Sequence[int] = (0, 1, 2)) -> int:
     """Run all fibers that wait in the store at `folder` again, in a process for each hash seed; gives how many wait.
 
-    `actors` are the types that its host was given. No host may have the store open. Raises `AssertionError` if any does
+    `actors` are the types that its host was given. No host may have the store open; the key of an encrypted one is named
+    by the environment, as for the commands. Raises `AssertionError` if any does
     otherwise than it did, with what was recorded and what it does now, or `CannotBeFound`. Costs a process for each
     seed, and all parts of all fibers.
     """
@@ -70,7 +72,7 @@ def in_a_process_of_its_own() -> None:
     """What each of the processes does; what is asked and told is JSON on its standard streams."""
     asked = json.load(sys.stdin)
     types = Types([Session, *(_found(*name) for name in asked["actors"])])
-    store, catalog = open_store(Path(asked["store"]), readonly=True)
+    store, catalog = open_store(Path(asked["store"]), readonly=True, key=host_key_from(os.environ))
     try:
         count, diverged = run_again(store, catalog, types, clock=now, entropy=os.urandom)
     finally:

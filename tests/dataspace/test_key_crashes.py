@@ -138,7 +138,7 @@ def test_a_new_host_key_takes_effect_whole_or_not_at_all(tmp_path: Path) -> None
             copy(tmp_path / "made", folder)
             files = CrashFiles(at, partial=at * 97 % 900)
             try:
-                rekeyed(folder, KEY, OTHER_KEY, files, os.urandom)
+                rekeyed(folder, KEY, lambda: OTHER_KEY, files, os.urandom)
             except SimulatedCrash:
                 dead = True
             else:

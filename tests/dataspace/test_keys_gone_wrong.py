@@ -163,7 +163,7 @@ def test_a_key_file_from_before_a_deletion_is_older_too(folder: Path) -> None:
 def test_a_store_that_is_owned_is_not_given_another_key(folder: Path) -> None:
     with opened(folder) as store:
         with pytest.raises(StoreOwned):
-            rekeyed(folder, KEY, OTHER_KEY, Files(), bytes)
+            rekeyed(folder, KEY, lambda: OTHER_KEY, Files(), bytes)
         store.append([Chain("c").record()])
 
 
@@ -171,7 +171,7 @@ def test_a_store_that_is_owned_is_not_given_another_key(folder: Path) -> None:
 def test_a_wrong_key_is_not_exchanged(folder: Path, key: bytes) -> None:
     before = content(folder)
     with pytest.raises(WrongHostKey):
-        rekeyed(folder, key, OTHER_KEY, Files(), bytes)
+        rekeyed(folder, key, lambda: OTHER_KEY, Files(), bytes)
     assert content(folder) == before
 
 
@@ -179,9 +179,9 @@ def test_only_a_store_that_is_encrypted_is_given_another_key(tmp_path: Path) -> 
     with opened(tmp_path / "plain", None):
         pass
     with pytest.raises(NotEncrypted):
-        rekeyed(tmp_path / "plain", KEY, OTHER_KEY, Files(), bytes)
+        rekeyed(tmp_path / "plain", KEY, lambda: OTHER_KEY, Files(), bytes)
     with pytest.raises(NotAStore):
-        rekeyed(tmp_path / "nothing", KEY, OTHER_KEY, Files(), bytes)
+        rekeyed(tmp_path / "nothing", KEY, lambda: OTHER_KEY, Files(), bytes)
 
 
 def test_a_first_frame_that_cannot_be_read_does_not_make_a_store_a_plain_one(folder: Path) -> None:
