@@ -5,8 +5,8 @@ place, every chain, every position, every commit; and gathers the leaves of the 
 way, and says of nothing what is wrong with it.
 
 The one rule: **what it passes is right, and what it does not pass is looked at again** by who can say what is wrong
-(`dataspace.log.verify`). So it may refuse a batch that is sound; it refuses those with flags, erased bodies and
-checkpoints, which are rare.
+(`dataspace.log.verify`). So it may refuse a batch that is sound; it refuses those with erased bodies and checkpoints,
+which are rare.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgpack
 
-from dataspace.log.frames import COMMIT_SIZE, MAX_HEAD, PREFIX, Type, headers_crc
+from dataspace.encryption.cipher import ENCRYPTED, Unopened
+from dataspace.log.contents import Opener
+from dataspace.log.frames import COMMIT_SIZE, MAX_HEAD, PREFIX, Frame, Type, headers_crc
 from dataspace.log.marks import ChainHead
 from dataspace.log.scan import Trail
 from dataspace.log.verdicts import SegmentBytes
 from dataspace.proofs.merkle import leaf_hash
-from dataspace.records import DOMAIN, MOST, SALT, ZERO_HASH, Kind
+from dataspace.records import DOMAIN, MOST, SALT, ZERO_HASH, Header, Kind
 
 _PREFIX: Final = struct.Struct("<IBBHIIII")
 _RECORD: Final = struct.Struct("<QIB3x16sQq32s32sI")
@@ -68,12 +70,13 @@ class Sweep:
     Costs about 10 µs for a record with a cell of 1 KB, half of it in SHA-256 and CRC-32.
     """
 
-    def __init__(self, trail: Trail, passed: Callable[[], None]) -> None:
+    def __init__(self, trail: Trail, passed: Callable[[], None], opener: Opener | None = None) -> None:
         self.trail = trail
+        self._opener = opener
         self.leaves: list[bytes] = []
         self.seqs: list[int] = []
         self.forks: list[Born] = []
-        self.bytes = self.batches = self.records = self.cells = self.pages = 0
+        self.bytes = self.batches = self.records = self.cells = self.pages = self.sealed = 0
         self._passed = passed
         self._reader = _Contents()
         self._before = 0
@@ -81,7 +84,7 @@ class Sweep:
     def begin(self, before: int) -> None:
         """Gather anew, after so many records that were read before."""
         self.leaves, self.seqs, self.forks = [], [], []
-        self.bytes = self.batches = self.records = self.cells = self.pages = 0
+        self.bytes = self.batches = self.records = self.cells = self.pages = self.sealed = 0
         self._before = before
 
     def follow(self, segment: SegmentBytes, at: int, end: int) -> int:
@@ -116,14 +119,16 @@ class Sweep:
         crcs: list[int] = []
         cells: list[bytes] = []
         starts: Sequence[int] = ()
-        begin = part = pages = all_cells = 0
-        body, digest = b"", b""
+        begin = part = pages = all_cells = sealing = sealed = 0
+        body: bytes | None = b""
+        digest = b""
+        opened: _Opened | None = None
         while True:
             content = at + PREFIX
             if content > length:
                 return 0
             crc, kind, flags, was, head_length, body_length, body_crc, owner = _PREFIX.unpack_from(data, at)
-            if owner != number or flags or was or head_length > MAX_HEAD:
+            if owner != number or was or head_length > MAX_HEAD or (flags and flags != ENCRYPTED):
                 return -1
             content += head_length
             end = content + body_length
@@ -142,9 +147,17 @@ class Sweep:
                     or head_length != _PART.size
                     or data[at + PREFIX : content] != _PART.pack(position, part)
                     or at - begin != starts[part]
+                    or flags != sealing
                 ):
                     return -1
                 part += 1
+                if flags:
+                    sealed += 1
+                    if opened is not None:
+                        plain = opened(kind, data[at + PREFIX : content], stored)
+                        if plain is None:
+                            return -1
+                        stored = plain
                 if kind == _CELL:
                     if len(cells) + 1 != part:
                         return -1
@@ -153,7 +166,7 @@ class Sweep:
                     pages += 1
             else:
                 if begin or part:
-                    if part != len(starts) or not self._reader.fits(body, digest, cells):
+                    if part != len(starts) or not (body is None or self._reader.fits(body, digest, cells)):
                         return -1
                     all_cells += len(cells)
                 if kind == _COMMIT_TYPE:
@@ -174,11 +187,20 @@ class Sweep:
                 fresh[uid] = (seq, hash)
                 leaves.append(leaf_hash(hash))
                 seqs.append(seq)
-                position, epoch, begin, part, cells, body = place, owned, at, 0, [], stored
+                sealing, opened, body = flags, None, stored
+                if flags:
+                    sealed += 1
+                    body = None
+                    if self._opener is not None:
+                        opened = _opening(self._opener, Header(place, owned, uid, seq, record, time, previous, digest))
+                        body = opened(kind, data[at + PREFIX : content], stored)
+                        if body is None:
+                            return -1
+                position, epoch, begin, part, cells = place, owned, at, 0, []
                 starts = struct.unpack_from(f"<{count}I", data, at + PREFIX + _RECORD.size) if count else ()
             crcs.append(crc)
             at = after
-        if head_length != _COMMIT.size or body_length:
+        if head_length != _COMMIT.size or body_length or flags:
             return -1
         first, last, covered, frames, before = _COMMIT.unpack_from(data, at + PREFIX)
         if (first, last, before, frames) != (trail.position + 1, position, trail.commit, len(crcs)):
@@ -195,7 +217,23 @@ class Sweep:
         self.records += len(leaves)
         self.cells += all_cells
         self.pages += pages
+        self.sealed += 0 if self._opener is not None else sealed
         return int(after)
+
+
+_Opened: TypeAlias = Callable[[int, bytes, bytes], "bytes | None"]
+
+
+def _opening(opener: Opener, header: Header) -> _Opened:
+    """Opens the bodies of a record: of a frame of that type and head. None for one that does not open."""
+
+    def opened(kind: int, head: bytes, stored: bytes) -> bytes | None:
+        try:
+            return opener(header, Frame(0, kind, kind, ENCRYPTED, head, 0, len(stored), 0, 0, 0), stored)
+        except (Unopened, LookupError):
+            return None
+
+    return opened
 
 
 class _Contents:

@@ -117,7 +117,7 @@ class Verification:
         self._note = note
         self._progress = progress
         self._trail = Trail(NOTHING_KNOWN.heads)
-        self._sweep = Sweep(self._trail, self._passed)
+        self._sweep = Sweep(self._trail, self._passed, opener)
         self._seqs = array("Q")
         self._forks: list[Born] = []
         self._right = BEGINNING
@@ -247,6 +247,7 @@ class Verification:
         counts.records += sweep.records
         counts.cells += sweep.cells
         counts.pages += sweep.pages
+        counts.sealed += sweep.sealed
         sweep.begin(counts.records)
         if self._progress is not None:
             self._progress(counts)

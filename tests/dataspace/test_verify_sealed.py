@@ -15,7 +15,8 @@ from dataspace.drafts import Draft
 from dataspace.encryption.key_file import packed
 from dataspace.encryption.keys import Keys
 from dataspace.log.frames import Frame, Type, commit_frame, frame, parse
-from dataspace.log.verdicts import Outcome
+from dataspace.log.sweep import Sweep
+from dataspace.log.verdicts import Outcome, SegmentBytes
 from dataspace.log.verify import Counts, Finding, Verification
 from dataspace.records import STORE_UID, Kind, Record
 from dataspace.values import FrozenDict
@@ -141,3 +142,31 @@ def test_the_checksum_is_over_what_is_stored(folder: Path) -> None:
     assert len(sealed) == 17
     for each in sealed:
         assert crc32(data[each.body_offset : each.body_offset + each.body_length]) == each.body_crc
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_a_sealed_log_is_swept_and_found_to_be_the_same_without_the_sweep(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, key: bool
+) -> None:
+    """With the key and without, sound and with any bit of it changed."""
+    passed: list[bool] = []
+    follow = Sweep.follow
+
+    def followed(self: Sweep, segment: SegmentBytes, at: int, end: int) -> int:
+        reached = follow(self, segment, at, end)
+        passed.append(reached == end)
+        return reached
+
+    data = segment(folder).read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(Sweep, "follow", followed)
+        sound = verified(folder, key=key)
+    assert passed == [True]
+    assert sound[0] == []
+    for at in [None, *range(150, len(data), 101)]:
+        if at is not None:
+            segment(folder).write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        swept = verified(folder, key=key)
+        with monkeypatch.context() as patched:
+            patched.setattr(Sweep, "follow", lambda self, segment, at, end: at)
+            assert verified(folder, key=key) == swept
