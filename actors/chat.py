@@ -207,17 +207,20 @@ def summed(total: Mapping[str, Any], more: Mapping[str, Any], deepest: int = DEE
             else:
                 result[key] = summed(before if isinstance(before, Mapping) else {}, value, deepest - 1)
         elif 0 <= value <= MOST:  # which NaN is not
-            result[key] = value + (before if _counted(before) else 0)
+            result[key] = value + _count_in(before)
         else:
             ignored += 1
     if ignored:
-        before = result.get("ignored")
-        result["ignored"] = ignored + (before if _counted(before) else 0)
+        result["ignored"] = ignored + _count_in(result.get("ignored"))
     return result
 
 
 def _counted(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _count_in(value: Any) -> int | float:
+    return value if _counted(value) else 0
 
 
 def answered(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], int]:
