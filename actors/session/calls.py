@@ -12,7 +12,8 @@
     message is UNKNOWN; one that waits for a person, or in its device for its turn, has an error, and NOT_RUN, as has
     one that was never started. What comes of it now is too late.
 
-All at once, or each when the one before it is over.
+At most `AT_ONCE` beside each other, or each when the one before it is over. An answer with many calls costs each of
+them the same: of the answer only that call is read, and what is open is few.
 
 Each call is an effect of its own. Its message is put in its place when its outcome comes, so at any time `messages` has
 those of the calls that are over, in the order of the calls.
@@ -22,8 +23,8 @@ The one rule: a call is in `_open` from its start to its message. What comes of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from actors.approvals import Approvals
 from actors.chat import Output, marked_call, marked_output, told
@@ -35,6 +36,10 @@ from vat.errors import Forked, failure_of
 from vat.heap.refs import Promise, begun, cancel
 from vat.objects.actor import Device, state_own
 from vat.objects.collections import List, Map
+from vat.objects.views import Stored, stored
+
+AT_ONCE: Final = 100
+"""Calls of one answer that are under way at once, those that wait for a person included."""
 
 
 class Calls(Forking):
@@ -54,18 +59,18 @@ class Calls(Forking):
     _open: Map[int, int]
     """Those without an outcome, by their place in the answer: the promise of what is made of it, by number."""
 
-    def _calls(self) -> Sequence[Mapping[str, Any]]:
+    def _calls(self) -> Stored:
         """The calls of the last answer, which stands before the messages of those that are over."""
         over = self._started - len(self._open)
-        calls: Sequence[Mapping[str, Any]] = self.messages[-1 - over]["tool_calls"]
-        return calls
+        return stored(self.messages, -1 - over)["tool_calls"]
 
     def _start(self, n: int, step: int) -> Promise | None:
         """Start the calls that can be started now; gives a promise for what comes of one, None if all are over."""
         calls = self._calls()
-        while self._started < len(calls) and (self.parallel or not self._open):
+        most = AT_ONCE if self.parallel else 1
+        while self._started < len(calls) and len(self._open) < most:
             at = self._started
-            call = marked_call(calls[at])
+            call = marked_call(calls[at].read())
             function = call["function"]
             said = {"name": function["name"], "arguments": function.get("arguments")}
             state_own(self, "tool-call", n, self.session_id, call["id"], **said)
@@ -75,29 +80,38 @@ class Calls(Forking):
             self._open[at] = heard.id
         return next(map(Promise, self._open.values()), None)
 
+    def _start_another(self, n: int, step: int) -> None:
+        """One that ran beside others is over. The turn waits for another one, and would start the next only then."""
+        if self.parallel and self._started < len(self._calls()):
+            self._part()
+            self._start(n, step)
+
     def _returned(self, output: Output, n: int, step: int, at: int) -> None:
         if self._waits_for(n, step, at):
-            id = self._calls()[at]["id"]
+            id = self._calls()[at]["id"].read()
             state_own(self, "tool-result", n, self.session_id, id, output=marked_output(output))
             self._tell(at, id, told(output))
+            self._start_another(n, step)
 
     def _raised(self, error: Exception, n: int, step: int, at: int) -> None:
         if not self._waits_for(n, step, at):
             return
         if isinstance(error, Forked) and self._inherited():  # the turn is over with this
             self._stop(n, error, failure=failure_of(error))
-        elif isinstance(error, OutcomeUnknown):
+            return
+        if isinstance(error, OutcomeUnknown):
             self._is_unknown(n, at)
         else:
             self._has_failed(n, at, error, failed(error))
+        self._start_another(n, step)
 
     def _is_unknown(self, n: int, at: int) -> None:
-        id = self._calls()[at]["id"]
+        id = self._calls()[at]["id"].read()
         state_own(self, "tool-unknown", n, self.session_id, id)
         self._tell(at, id, UNKNOWN)
 
     def _has_failed(self, n: int, at: int, error: Exception, text: str) -> None:
-        id = self._calls()[at]["id"]
+        id = self._calls()[at]["id"].read()
         state_own(self, "tool-result", n, self.session_id, id, output=Text(text), error=named(error))
         self._tell(at, id, text)
 
@@ -125,11 +139,11 @@ class Calls(Forking):
             if begun(heard):
                 self._is_unknown(n, at)
             else:
-                name = f"{self.tool_device}.{calls[at]['function']['name']}"
+                name = f"{self.tool_device}.{calls[at]['function']['name'].read()}"
                 self._has_failed(n, at, EffectCancelled(name, started=False), NOT_RUN)
             cancel(heard, error)
-        for call in calls[self._started :]:
-            self._tell_of_none(call["id"])
+        for at in range(self._started, len(calls)):
+            self._tell_of_none(calls[at]["id"].read())
         self._started = len(calls)
 
     def _tell_of_none(self, id: str) -> None:

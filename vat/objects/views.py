@@ -154,6 +154,32 @@ class Membered(AbstractSet[T]):
         return f"{{{', '.join(map(repr, self))}}}"
 
 
+class Stored:
+    """A value in a list, of which nothing is read before it is asked for: `stored(messages, 3)["calls"][0].read()`."""
+
+    __slots__ = ("_heap", "_value")
+
+    def __init__(self, heap: Heap, value: Any) -> None:
+        self._heap = heap
+        self._value = value
+
+    def __getitem__(self, key: int | str) -> Stored:
+        return Stored(self._heap, self._value[key])
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def read(self) -> Any:
+        """The value, with its content. Costs its own size, and not that of what it is in."""
+        return self._heap.read(self._value)
+
+
+def stored(source: Listed[Any], index: int) -> Stored:
+    """What stands in a list. Raises `IndexError`."""
+    tree, heap = source._tree, source._heap
+    return Stored(heap, tree.get(place(index, tree.count), heap.page))
+
+
 class View:
     """A collection as it was when the view was taken: what the three kinds of view are."""
 
