@@ -27,7 +27,7 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Head
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
 from dataspace.log.store import NotAStore, Store
-from dataspace.log.verdicts import Evidence, LogTampered, LogTruncated
+from dataspace.log.verdicts import Evidence, LogCorrupt, LogTampered, LogTruncated
 from dataspace.observe.dataspace import Dataspace
 from dataspace.proofs.proofs import Receipt
 from keeve.entropy import Entropy
@@ -204,10 +204,20 @@ def open_store(
     try:
         if newest is not None and not readonly:
             store.check_keys(newest)
-        return store, Catalog(path, store)
+        return store, _catalog(path, store)
     except BaseException:
         store.close()
         raise
+
+
+def _catalog(path: Path, store: SegmentStore) -> Catalog:
+    try:
+        return Catalog(path, store)
+    except LogCorrupt:
+        if not store.readonly or store.fault is not None:
+            raise
+        store.distrust()
+        return Catalog(path, store)
 
 
 @asynccontextmanager

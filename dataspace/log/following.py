@@ -25,7 +25,7 @@ from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
-from dataspace.log.verdicts import Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
 from dataspace.records import Salts
 
 
@@ -113,12 +113,22 @@ class StoreFolder:
                 if self._reader.holds(published.mark):
                     self.log_id, self.epoch = published.log_id, published.epoch
                     return
+        self._judge(evidence, visit)
+
+    def _judge(self, evidence: Evidence, visit: Visit | None) -> None:
         self._reader.renew()
-        verdict = durable_part(layout, evidence, visit)
+        verdict = durable_part(self._layout, evidence, visit)
         self.fault = verdict.error()
         if isinstance(self.fault, NewerFormat):
             raise self.fault
         self._adopt(verdict, verdict.epoch)
+
+    def distrust(self) -> None:
+        """Judge the log itself, of a store that is open for reading: what its owner has published led nowhere.
+
+        It can be read up to its damage then, which is its `fault`. Raises `NewerFormat`.
+        """
+        self._judge(NOTHING_KNOWN, None)
 
     def _read_on(self) -> None:
         """Read on to what is published by now."""

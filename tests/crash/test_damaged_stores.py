@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from dataspace.log.frames import Type, record_head
+from dataspace.log.verdicts import LogCorrupt
 from dataspace.records import STORE_UID
 from tests.cli_runner import keeve
 from tests.crash.crash_suites import FULL
@@ -184,3 +185,18 @@ def test_a_file_that_proves_nothing_makes_nothing_sound(tmp_path: Path, folder: 
     found = verified(folder, "--expect", tmp_path / "seen")
     assert (found["sound"], found["completeness"]["verdict"]) == (False, "not known")
     assert found["troubles"][0]["nature"] == "unread"
+
+
+async def test_a_log_that_is_damaged_before_what_was_published_is_read_up_to_there(folder: Path) -> None:
+    """Invariant 22: also when nothing but the log is there to go by."""
+    (folder / "catalog.sqlite").unlink()
+    path, frame = [each for each in frames(folder) if each.frame.type == Type.RECORD][-9]
+    with path.open("r+b") as file:
+        file.seek(frame.offset)
+        file.write(b"nothing!")
+    async with opened(folder, readonly=True) as host:
+        assert isinstance(host._engine.store.fault, LogCorrupt)
+        assert {row.id for row in host.sessions()} >= {"a", "b", "c"}
+        report = await host.verify()
+        assert report.integrity.verdict == "damaged"
+    assert verified(folder)["integrity"]["verdict"] == "damaged"
