@@ -21,6 +21,7 @@ from sysconfig import get_path
 from typing import Any, ClassVar, Final
 
 from dataspace.errors import KeeveError, is_interrupt
+from dataspace.values import Text
 
 _LONGEST: Final = 10_000
 """Characters of a message that are kept."""
@@ -245,11 +246,14 @@ def _qualified(kind: type) -> str:
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
-    """What is kept of an exception: its class's name, its message, and the place in the user's code."""
+    """What is kept of an exception: its class's name, its message, and the place in the user's code.
+
+    The message is content, since it may say anything: it is kept as a cell, and can be erased alone.
+    """
     if isinstance(error, Failed):
-        failure: dict[str, Any] = {"error": error.kind, "message": error.message[:_LONGEST]}
+        failure: dict[str, Any] = {"error": error.kind, "message": Text(error.message[:_LONGEST])}
     else:
-        failure = {"error": type(error).__name__, "message": _message(error)[:_LONGEST]}
+        failure = {"error": type(error).__name__, "message": Text(_message(error)[:_LONGEST])}
         if isinstance(error, KeeveError):
             failure["class"] = _qualified(type(error))
     at = place_of(error)
@@ -271,9 +275,16 @@ def _message(error: BaseException) -> str:
         return f"(its message cannot be shown: {type(unshowable).__name__})"
 
 
+def content_in(failure: Mapping[str, Any]) -> dict[str, Any]:
+    """A failure from outside, its message marked as `failure_of` marks it."""
+    message = failure["message"]
+    return {**failure, "message": Text(message) if isinstance(message, str) else message}
+
+
 def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     """The exception that a failure stands for; where it was raised is a note (`where`, if the failure does not say)."""
-    name, message = failure["error"], failure["message"]
+    name, said = failure["error"], failure["message"]
+    message = str.__str__(said) if isinstance(said, str) else "(its message was erased)"
     kind = _class_of(name, failure.get("class", ""))
     error: Exception
     if kind is None:

@@ -51,12 +51,19 @@ def found(folder: Path, *canaries: str) -> list[str]:
 
 
 @tool
-async def look(city: str) -> str:
+async def look(city: str) -> dict[str, str]:
     """Say what the weather is like.
 
     city: where
     """
-    return f"tool result of {city}"
+    if city.startswith("NOWHERE"):
+        raise LookupError(f"there is no {city}")
+    return {"said": f"tool result of {city}"}
+
+
+def answer(word: str) -> str:
+    """What the model says in the end to an input that begins with a word."""
+    return 'output for {"said": "tool result of %s"}' % word  # noqa: UP031  # braces are the message's
 
 
 class Model:

@@ -12,7 +12,7 @@ from dataspace.values import ERASED
 from keeve import Session
 from keeve.api import open_store
 from snapshots.cache import PageCache
-from tests.keeve.canaries import LONG, Keeper, Model, converse, found, host_of, keep
+from tests.keeve.canaries import LONG, Keeper, Model, answer, converse, found, host_of, keep
 from vat.heap.checking import fingerprint
 from vat.heap.restore import Lineage, restore
 from vat.host.erasing import NothingToErase
@@ -107,10 +107,10 @@ async def test_one_turn_is_erased_and_the_session_goes_on(tmp_path: Path) -> Non
         assert said[1] == f"{FIRST} is said"
         assert said.count(ERASED) == 3
         session = await host.get("talk")
-        assert await session.turn("go on") == "output for tool result of go"
+        assert await session.turn("go on") == answer("go")
     async with host_of(tmp_path) as host:
         assert (await contents(host, "talk"))[: len(said)] == said
-        assert (await (await host.get("talk")).turn("and on")) == "output for tool result of and"
+        assert (await (await host.get("talk")).turn("and on")) == answer("and")
         assert (await host.verify()).sound
     assert found(tmp_path, SECOND) == []
 
@@ -123,6 +123,16 @@ async def test_whichever_turn_is_erased_the_others_are_whole(tmp_path: Path, tur
         await host.erase("talk", turn=turn)
     for n, word in enumerate(words, 1):
         assert bool(found(tmp_path, word)) == (n != turn)
+
+
+async def test_what_a_tool_has_failed_with_is_erased_too(tmp_path: Path) -> None:
+    async with host_of(tmp_path) as host:
+        await converse(host, "talk", "NOWHEREATALL is said")
+        assert "NOWHEREATALL" in str(await (await host.get("talk")).messages)
+        await host.erase("talk", turn=1)
+        assert found(tmp_path, "NOWHEREATALL") == []
+        assert await (await host.get("talk")).turn("on") == answer("on")
+        assert (await host.verify()).sound
 
 
 async def test_facts_tell_that_something_was_erased(tmp_path: Path) -> None:
@@ -165,7 +175,7 @@ async def test_forks_lose_what_they_share_and_keep_what_is_theirs(tmp_path: Path
         assert "only in the child" in await contents(host, "grandchild")
         assert ERASED not in await contents(host, "sibling")
         for id in ("parent", "child", "grandchild", "sibling"):
-            assert await (await host.get(id)).turn("on") == "output for tool result of on"
+            assert await (await host.get(id)).turn("on") == answer("on")
         assert (await host.verify()).sound
     async with host_of(tmp_path) as host:
         assert (await host.verify()).sound

@@ -19,7 +19,7 @@ from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
 from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
-from vat.errors import Forked, Refused
+from vat.errors import Forked, Refused, content_in
 from vat.heap.entries import Effect, pending_outside
 from vat.heap.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
@@ -244,7 +244,8 @@ class Vat(Upkeep):
         crank = self.crank
         draft = self._begin(asker)
         try:
-            outcome = Outcome(outcome.succeeded, crank.keep(outcome.payload, what, INWARD))
+            given = outcome.payload if outcome.succeeded else content_in(outcome.payload)
+            outcome = Outcome(outcome.succeeded, crank.keep(given, what, INWARD))
         except NotAValue as error:
             outcome = crank.failed(error)
         draft.message = mapped({**said, "succeeded": outcome.succeeded, "payload": outcome.payload})

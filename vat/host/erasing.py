@@ -15,8 +15,8 @@ The one rule: what is erased is named by a record before it goes, and never by w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final
 
 import trio
 
@@ -25,19 +25,15 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.remains import needed
 from dataspace.errors import KeeveError
 from dataspace.log.notices import erase
-from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
-from dataspace.log.verdicts import SessionDamaged
-from dataspace.values import CelledBlob, CellRef, Erased
-from dataspace.values.encoding import BadEncoding, decode
+from dataspace.log.store import Store
+from dataspace.values import Erased
 from vat.heap.messages import Asker
 from vat.host.engine import Engine
+from vat.host.meaning import Meant, Parts, TurnReader, cells
 from vat.host.sessions import Busy, Sessions
 
 SLICE: Final = 256
 """Records that are looked up before other tasks get a chance."""
-
-Parts = dict[int, set[int]]
-"""Numbers of cells, by the positions of their records."""
 
 
 class NothingToErase(KeeveError, LookupError):
@@ -76,11 +72,12 @@ class Erasing:
         held: set[bytes] = set()
         async with self._one:
             try:
-                first, parts = await self._meant(row, seq, turn)
-                await self._hold(first, held)
+                meant = await self._meant(row, seq, turn)
+                assert meant.first is not None
+                await self._hold(meant.first, held)
                 if not force:
                     self._check_idle(held)
-                found = await self._same(first, parts)
+                found = await self._same(meant.first, meant.parts)
                 which = {name: n for name, n in (("seq", seq), ("turn", turn)) if n is not None}
                 said: dict[str, str | int] = {**which, "by": asker.by, "via": asker.via}
                 engine = self._engine
@@ -93,38 +90,33 @@ class Erasing:
 
     # What is meant.
 
-    async def _meant(self, row: SessionRow, seq: int | None, turn: int | None) -> tuple[tuple[bytes, int], Parts]:
-        """The first record concerned (whose, and its seq), and the cells that are meant."""
-        catalog = self._engine.dataspace.catalog
-        parts: Parts = {}
-        firsts: list[tuple[int, bytes, int]] = []
-        places = self._told(row, turn) if seq is None else iter([catalog.position(row.uid, seq)])
-        n = 0
-        for n, position in enumerate(places):
-            if position is None:
-                continue
+    async def _meant(self, row: SessionRow, seq: int | None, turn: int | None) -> Meant:
+        """The cells that are meant. Raises `NothingToErase`."""
+        catalog, store = self._engine.dataspace.catalog, self._engine.store
+        found = Meant()
+        if turn is not None:
+            reader = TurnReader(turn)
+            for name, addresses in self._lineage(row):
+                await trio.to_thread.run_sync(reader.read, store, addresses, name)
+            found = reader.meant()
+        elif seq is not None and (position := catalog.position(row.uid, seq)) is not None:
             stored = catalog.stored(position)
-            numbers = set(_cells(stored))
-            if turn is not None:
-                numbers &= _stated(stored, turn, self._name(stored.header.uid))
-            if numbers:
-                parts[position] = numbers
-                firsts.append((position, stored.header.uid, stored.header.seq))
-            if n % SLICE == 0:
-                await trio.lowlevel.checkpoint()
-        if not firsts:
+            found.add(stored, set(cells(stored)))
+        if not found.parts:
             raise NothingToErase(row.id, f"seq {seq}" if turn is None else f"turn {turn}")
-        _, uid, first = min(firsts)
-        return (uid, first), parts
+        return found
 
-    def _told(self, row: SessionRow, turn: int | None) -> Iterator[int]:
-        """The positions of the records of a session's lineage that state facts."""
+    def _lineage(self, row: SessionRow) -> Iterator[tuple[str, list[int]]]:
+        """The records of a session's lineage in their order, some at a time: what their session is called, and where
+        they lie."""
         catalog = self._engine.dataspace.catalog
         for leg in catalog.lineage(row.uid):
-            for position in catalog.positions(leg.uid):
-                if catalog.stored(position).header.seq > leg.upto:
-                    break
-                yield position
+            own = catalog.by_uid(leg.uid)
+            assert own is not None
+            seqs = range(own.parent_seq + 1, min(own.seq, leg.upto) + 1)
+            for first in range(seqs.start, seqs.stop, SLICE):
+                places = (catalog.locate(leg.uid, seq) for seq in range(first, min(first + SLICE, seqs.stop)))
+                yield own.id, [address for address in places if address is not None]
 
     def _name(self, uid: bytes) -> str:
         row = self._engine.dataspace.catalog.by_uid(uid)
@@ -201,52 +193,8 @@ async def _search(store: Store, addresses: Sequence[int], contents: set[str | by
     def search() -> None:
         for address in addresses:
             stored = store.read(address)
-            numbers = {n for n, content in _cells(stored).items() if content in contents}
+            numbers = {n for n, content in cells(stored).items() if content in contents}
             if numbers:
                 found.setdefault(stored.header.position, set()).update(numbers)
 
     await trio.to_thread.run_sync(search)
-
-
-def _cells(stored: Stored) -> Mapping[int, str | bytes]:
-    """The cells of a record that can be read, and were not erased before, by their numbers."""
-    found: dict[int, str | bytes] = {}
-    for n in range(stored.attachments):
-        try:
-            content = stored.cell(n)
-        except NoSuchPart:
-            break  # from here on there are pages
-        except SessionDamaged:
-            continue
-        if not isinstance(content, Erased):
-            found[n] = content
-    return found
-
-
-def _stated(stored: Stored, turn: int, session: str) -> set[int]:
-    """The cells that a record's facts about a turn of a session refer to."""
-    try:
-        facts = stored.body().facts
-        said = decode(facts)[0] if facts else []
-    except (BodyErased, BadEncoding, SessionDamaged):
-        return set()
-    numbers: set[int] = set()
-    for statement in said:
-        match statement:
-            case [_, str(), [int(n), id, *_] as fields, dict() as keywords] if n == turn and id == session:
-                numbers |= {cell.number for cell in _referred([fields, keywords]) if cell.seq == stored.header.seq}
-    return numbers
-
-
-def _referred(value: Any) -> Iterator[CellRef]:
-    """The cells that a stored value refers to."""
-    if isinstance(value, CellRef):
-        yield value
-    elif isinstance(value, CelledBlob):
-        yield from _referred(value.content)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _referred(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _referred(item)
