@@ -50,6 +50,8 @@ class Approver(Actor):
     _asked: int = 0
     _wanted: Map[int, Any]
     """In the order in which they were asked for: id, turn, call, since, and the promise that is owed."""
+    _numbers: Map[str, int]
+    """The number of each of them, by its id."""
 
     def approve(self, id: str) -> None:
         """Let a call be made. Raises `NothingWaits`."""
@@ -82,13 +84,15 @@ class Approver(Actor):
     # What only its owner may ask.
 
     def _ask(self, call: Mapping[str, Any], turn: int) -> Promise:
-        self._asked += 1
-        waiting = {entry["id"] for _, entry in self._waiting()}
-        id = call["id"] if call["id"] not in waiting else f"{call['id']}.{self._asked}"
+        self._asked = number = self._asked + 1
+        id = call["id"]
+        while id in self._numbers:
+            id = f"{id}.{number}"
         promise = owe(self)
+        promise.then(None, number, broken=self._given_up)
         kept = marked_call(call)
-        entry = {"id": id, "turn": turn, "call": kept, "since": self.now(), "promise": promise}
-        self._wanted[self._asked] = entry
+        self._wanted[number] = {"id": id, "turn": turn, "call": kept, "since": self.now(), "promise": promise}
+        self._numbers[id] = number
         function = kept["function"]
         said = {"name": function["name"], "arguments": function.get("arguments")}
         state_own(self, "approval-wanted", turn, self.session_id, id, **said)
@@ -115,16 +119,18 @@ class Approver(Actor):
         """Those that somebody still waits for."""
         return ((number, entry) for number, entry in self._wanted.items() if owes(self, entry["promise"]))
 
+    def _given_up(self, error: Exception, number: int) -> None:
+        """Nobody waits for it any more, or it was refused."""
+        if number in self._wanted:
+            del self._numbers[self._wanted.pop(number)["id"]]
+
     def _take(self, id: str) -> Mapping[str, Any]:
-        waiting = list(self._waiting())
-        still = {number for number, _ in waiting}
-        for number in [number for number in self._wanted if number not in still]:  # nobody waits for them any more
-            del self._wanted[number]
-        for number, entry in waiting:
-            if entry["id"] == id:
-                del self._wanted[number]
-                return entry
-        raise NothingWaits(id, tuple(entry["id"] for _, entry in waiting))
+        number = self._numbers.get(id)
+        if number is None or not owes(self, self._wanted[number]["promise"]):
+            raise NothingWaits(id, tuple(entry["id"] for _, entry in self._waiting()))
+        del self._numbers[id]
+        entry: Mapping[str, Any] = self._wanted.pop(number)
+        return entry
 
 
 class Approvals(Part):
