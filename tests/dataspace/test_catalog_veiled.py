@@ -8,14 +8,14 @@ from pathlib import Path
 
 import apsw
 import pytest
-from worlds import World, busy_world, everything
+from worlds import World, busy_world, damage_from, everything
 
 from dataspace.catalog.catalog import Catalog, peek
 from dataspace.catalog.connections import connect, rows
-from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryStore
+from dataspace.records import Kind
 
 SECRET = bytes(range(32))
 
@@ -94,22 +94,24 @@ def test_ids_are_listed_in_order_a_page_at_a_time(world: World) -> None:
     assert [row.id for row in world.catalog.sessions("s-01", after="s-014", limit=3)] == ["s-014-x", "s-015", "s-016"]
 
 
-def test_a_session_that_has_another_id_now_is_listed_by_that(world: World, path: Path) -> None:
-    """Of one whose first record cannot be read, a tombstone may tell the id later."""
-    tables = world.catalog._tables
-    names = tables._names
-    assert [row.id for row in names.listed(tables._reader, "", "", 1)] == ["ada"]
-    db = connect(path, 0)
-    db.execute("UPDATE sessions SET id = ?, type = ? WHERE id = ?", (*other_cells(tables), names.hashed("ada")))
-    db.close()
-    names.renamed()
-    assert [row.id for row in names.listed(tables._reader, "aa", "", 1)] == ["aaron"]
-
-
-def other_cells(tables: Tables) -> tuple[bytes, bytes]:
-    row = tables.named("ada")
-    assert row is not None
-    return tables._names.cells(row._replace(id="aaron"))
+def test_a_session_that_has_another_id_now_is_listed_by_that(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one whose first record cannot be read, its tombstone tells the id."""
+    uid = b"\xee" * 16
+    damage_from(monkeypatch, uid, 1, 1)
+    world.deaf = True  # so that it is read from the log
+    world.append(world.draft(uid, Kind.SPAWN, {"id": "zoe", "type": "chat.session"}))
+    world.catalog.catch_up()
+    world.catalog.flush()
+    assert uid.hex() in [row.id for row in world.catalog.sessions(limit=1000)]
+    tells = {"id": "zoe", "type": "chat.session", "parent": None, "at": 0, "created": 5}
+    world.append(world.draft(uid, Kind.DELETE, tells))
+    world.catalog.catch_up()
+    world.catalog.flush()
+    listed = [row.id for row in world.catalog.sessions(limit=1000, deleted=True)]
+    assert listed == sorted(listed)
+    assert "zoe" in listed
+    assert [row.id for row in world.catalog.sessions("z", deleted=True)] == ["zoe"]
+    assert uid.hex() not in listed
 
 
 @pytest.mark.parametrize("secret", [None, bytes(32)])

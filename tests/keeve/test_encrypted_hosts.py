@@ -12,7 +12,7 @@ from canaries import Keeper, converse, forms, found, host_of, keep
 
 from dataspace.encryption.errors import HostKeyNeeded, KeyFileMissing, NotEncrypted, WrongHostKey
 from dataspace.encryption.key_file import unpacked
-from dataspace.log.files import DiskFull
+from dataspace.log.files import DiskFull, Files
 from dataspace.log.segments import SegmentStore
 from keeve import Session, blocking, host_key, open_host, rekey, signing_key
 from keeve.errors import Deleted, IdInUse
@@ -106,7 +106,9 @@ async def test_everything_that_a_host_does(folder: Path) -> None:
         twin = await s.fork(into="s2")
         await twin.turn("diverge")
         await s.turn("original")
-        assert (await host.verify()).sound
+        report = await host.verify()
+        assert report.sound
+        assert report.counts.sealed == 0, "all of it was looked at"
     async with open_host(folder, key=KEY) as host:
         s = await host.restore(snapshot)
         assert await s.history == ["hello", "original"]
@@ -280,3 +282,31 @@ async def test_a_uid_does_not_tell_which_request_made_its_session(folder: Path, 
         log_id = bytes.fromhex((where / "format").read_text().split()[-1])
         guessed = sha256(b"keeve request 1\n" + log_id + b"local\0r1").digest()[:16]
         assert (guessed == row.uid) is (key is None)
+
+
+class FullForSegments(Files):
+    """A disk that has no space for records, once it is told so; but for a key file it has."""
+
+    full = False
+
+    def write(self, fd: int, offset: int, data: bytes, size: int | None = None) -> None:
+        if self.full and self._paths[fd].endswith(".seg"):
+            raise DiskFull(self._paths[fd], "full", True)
+        super().write(fd, offset, data, size)
+
+
+async def test_a_fork_that_never_came_to_be_keeps_nothing_of_a_deleted_session_readable(folder: Path) -> None:
+    """Its keys were durable, its records were not; and then its parent was deleted."""
+    files = FullForSegments()
+    async with open_host(folder, key=KEY, files=files) as host:
+        s = await host.spawn(Session, "s1")
+        await s.turn("x")
+        files.full = True
+        with pytest.raises(DiskFull):
+            await s.fork(into="s2")
+        files.full = False
+        assert held(folder) == 2
+        await host.delete("s1")
+        assert held(folder) == 1
+    async with open_host(folder, key=KEY):
+        assert held(folder) == 0
