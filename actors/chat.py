@@ -14,8 +14,15 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
-from dataspace.values import Erased, Text, render
+from dataspace.values import Blob, Erased, Symbol, Text, render, with_items
+from vat.errors import failure_of
 from vat.objects.types import Keep
+
+LONGEST_NUMBER: Final = 8192
+"""Bits; Python refuses to write much larger numbers in decimal."""
+
+DEEPEST_TOLD: Final = 40
+"""Levels of lists and dicts in a message that are kept as such."""
 
 MOST: Final = 10**12
 """The largest count that is taken from one answer's usage."""
@@ -148,7 +155,10 @@ def check_input(input: Any) -> None:
 
 
 def message_in(answer: Any) -> Mapping[str, Any]:
-    """The message of a model device's answer. Raises `BadAnswer` where it cannot be gone on with."""
+    """The message of a model device's answer, `tellable`: it is sent with each request from now on.
+
+    Raises `BadAnswer` where it cannot be gone on with.
+    """
     message = answer.get("message") if _is_map(answer) else None
     if not isinstance(message, Mapping):
         raise BadAnswer("it has no 'message'")
@@ -163,22 +173,51 @@ def message_in(answer: Any) -> Mapping[str, Any]:
         function = call.get("function")
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise BadAnswer(f"tool call {place} has no name of a function")
-    return message
+    told: Mapping[str, Any] = tellable(message)
+    return told
 
 
 def told(output: Any) -> Any:
-    """What a model is told of a tool's output: a string, or content parts; anything else as JSON.
+    """What a model is told of a tool's output: a string, or content parts; anything else as JSON. Never raises.
 
     >>> told({"rows": 3})
     '{"rows": 3}'
+    >>> told([10**9000]).startswith('["#int(')
+    True
+    >>> told({"at": object()})
+    'The tool answered with what cannot be shown: NotAValue: value: object is not a value'
     """
     if isinstance(output, str):
         return output
     if isinstance(output, Erased):
         return "[erased]"
-    if isinstance(output, list) and output and all(_is_map(part) and "type" in part for part in output):
-        return output
-    return json.dumps(output, ensure_ascii=False, default=render)
+    try:
+        if isinstance(output, list) and output and all(_is_map(part) and "type" in part for part in output):
+            return tellable(output)
+        return json.dumps(tellable(output), ensure_ascii=False, default=render)
+    except Exception as error:  # noqa: BLE001  # the tool has answered, whatever it was: nobody may hear that it has not
+        failure = failure_of(error)
+        return f"The tool answered with what cannot be shown: {failure['error']}: {failure['message']}"
+
+
+def tellable(value: Any, deepest: int = DEEPEST_TOLD) -> Any:
+    """A value with text in the place of what JSON does not have, as patterns write it; the very same if there is none.
+
+    So is what lies deeper than it can be kept in a message. A `Blob`, erased content and a symbol stay: whoever asks a
+    model knows what to send for these.
+
+    >>> tellable({"at": float("nan"), "of": [b"ab", 3]})
+    {'at': '+nan.0', 'of': ['#"6162"', 3]}
+    """
+    if isinstance(value, str | bool | Blob | Erased | Symbol) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= LONGEST_NUMBER else render(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else render(value)
+    if not isinstance(value, dict | list | tuple) or not deepest:
+        return render(value)
+    return with_items(value, lambda item: tellable(item, deepest - 1), list, dict)
 
 
 def summed(total: Mapping[str, Any], more: Mapping[str, Any], deepest: int = DEEPEST_COUNT) -> dict[str, Any]:
