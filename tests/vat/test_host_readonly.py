@@ -11,6 +11,7 @@ import trio.testing
 
 from dataspace.log.store import StoreMoved, StoreReadOnly
 from tests.vat.hosts import Caller, Counter, Worker, World, settled
+from vat.crank.vat import Vat
 from vat.host.following import Outrun
 from vat.host.host import Host
 from vat.host.outside import HostRef
@@ -47,6 +48,22 @@ async def test_a_reader_follows_the_owner(both: Both) -> None:
         assert await seen.count == number
     await owner.spawn(Counter, "t")
     assert await (await reader.get("t")).count == 0
+
+
+async def test_a_vat_that_a_reader_loads_again_is_closed_before(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, reader = both
+    seen, s = await reader.get("s"), await owner.get("s")
+    assert await seen.count == 5
+    close, closed = Vat.close, []
+
+    def noted(self: Vat) -> None:
+        closed.append((self.id, self.seq))
+        close(self)
+
+    monkeypatch.setattr(Vat, "close", noted)
+    await s.add("x")
+    assert await seen.count == 6
+    assert closed == [("s", 1)]
 
 
 async def test_an_observer_of_a_reader_hears_what_the_owner_does(both: Both) -> None:

@@ -156,16 +156,14 @@ class Commits:
 
     def drop(self, resident: Resident, error: BaseException) -> None:
         """Forget a vat and all that waits for it: what is not durable of it never happened."""
+        vat = resident.vat
         self._residents.drop(resident)
-        vat, resident.vat = resident.vat, None
         if vat is not None:
             for seq in range(resident.durable + 1, vat.seq + 1):
                 entry = self._steps.pop((vat.uid, seq), None)
                 if entry is not None:
                     resident.flying -= 1
                     self._fail(entry[1], entry[2], error)
-            resident.waiters.update(vat.waiters)
-            vat.waiters = {}
         failure = Outcome(False, failure_of(error))
         waiting = [step for _, step in resident.waiting]
         waiters = [reply for replies in resident.waiters.values() for reply in replies]
@@ -180,7 +178,7 @@ class Commits:
         for step in waiting:
             for reply, _ in step.replies:
                 reply(failure)
-        resident.paused = resident.stale = False
+        resident.paused = False
 
     def _fail(self, step: Step, job: Job, error: BaseException) -> None:
         if job.failed is not None:

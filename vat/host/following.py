@@ -50,7 +50,7 @@ class Following:
                 if vat.waiters:
                     self._commits.drop(resident, Outrun(vat.id))
                 else:
-                    resident.vat = None
+                    resident.let_go()
 
     async def run(self) -> None:
         """Look again and again. What ends it is raised to whoever asks for something."""

@@ -37,7 +37,19 @@ class Job(NamedTuple):
 
 
 class Resident:
-    """A session with something to do, or whose vat is in memory."""
+    """A session with something to do, or whose vat is in memory.
+
+    | state | what it means | from where, to where |
+    |---|---|---|
+    | without a vat | its next job loads it | given by `Loader`, taken by `let_go`, whoever calls that |
+    | idle | nothing of it is on its way; it may be evicted | follows from the rest |
+    | `ready` | it has its place in the queue of `Turns` | set and taken by `Turns` |
+    | `paused` | it does nothing until nothing of it is `flying` | set by `Turns`, taken by `Commits` |
+    | `stale` | its vat holds what must not be recorded | set by `Turns`, which has it let go of; taken by that |
+    | damaged | it takes no more input: `damage` says why | set by `Loader`, at each load |
+
+    Dropped, it is no resident any more (`Commits.drop`, `Residents.drop`), and the session gets another one.
+    """
 
     __slots__ = (
         "damage",
@@ -67,8 +79,8 @@ class Resident:
         """The seq of its newest durable record."""
         self.flying = 0
         """How many of its steps are on their way to the log."""
-        self.first: list[Job] = []
-        """What the vat has to do before anything in the mailbox."""
+        self.first: deque[Job] = deque()
+        """What the vat has to do before anything in the mailbox, since it was loaded."""
         self.mailbox: deque[Job] = deque()
         self.ready = False
         """Whether it stands in the queue of those that have something to do."""
@@ -97,6 +109,15 @@ class Resident:
         if self.mailbox or self.ready or self.flying or self.waiting or self.unacknowledged:
             return False
         return self.vat is None or not self.vat.waiters
+
+    def let_go(self) -> None:
+        """The vat leaves memory, if it is there. Callers who wait for its promises go on waiting, here."""
+        vat, self.vat = self.vat, None
+        self.stale = False
+        if vat is not None:
+            vat.close()
+            self.waiters.update(vat.waiters)
+            vat.waiters = {}
 
     def forget(self, promise: int, reply: Reply) -> None:
         """A caller waits for a promise no more."""
@@ -139,8 +160,7 @@ class Residents:
         """A resident leaves memory, whatever is on its way."""
         if self._by_uid.get(resident.uid) is resident:
             del self._by_uid[resident.uid]
-        if resident.vat is not None:
-            resident.vat.close()
+        resident.let_go()
 
     def superfluous(self) -> list[Resident]:
         """Some of those that may leave now because there are too many, the least recently used first.

@@ -97,7 +97,7 @@ class Turns:
     def resume(self, resident: Resident) -> None:
         """All that a paused resident recorded is durable now."""
         if resident.stale:
-            self._unload(resident)
+            resident.let_go()
         self.make_ready(resident)
 
     def hold(self, uids: Iterable[bytes]) -> None:
@@ -118,7 +118,7 @@ class Turns:
         if resident is not None:
             if resident.flying or resident.waiting:
                 return False
-            self._unload(resident)
+            resident.let_go()
         return True
 
     @trio.lowlevel.enable_ki_protection
@@ -235,19 +235,7 @@ class Turns:
         if resident.flying:
             resident.paused = True
         else:
-            self._unload(resident)
-
-    def _unload(self, resident: Resident) -> None:
-        vat, resident.vat = resident.vat, None
-        resident.stale = False
-        if vat is not None:
-            vat.close()
-            resident.waiters.update(vat.waiters)
-            vat.waiters = {}
-
-    def _pause(self, resident: Resident, job: Job) -> None:
-        resident.mailbox.appendleft(job)
-        resident.paused = bool(resident.flying)
+            resident.let_go()
 
 
 @trio.lowlevel.disable_ki_protection
