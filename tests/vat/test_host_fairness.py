@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import trio
 import trio.testing
 
-from tests.vat.hosts import World
+from tests.vat.hosts import Counter, World
+from vat.crank.vat import Step, Vat
+from vat.heap.past import NotYet
+from vat.host.residents import Job
 from vat.host.scheduling import IN_TURN, SLICE
 from vat.objects.actor import Actor, actor
 from vat.objects.types import read
@@ -75,3 +80,24 @@ async def test_a_session_of_very_long_cranks_holds_others_up_for_one(mock_clock:
 async def test_short_cranks_are_done_many_at_a_time(mock_clock: trio.testing.MockClock) -> None:
     longest, _ = await waits(0, 200, mock_clock)
     assert IN_TURN <= longest <= 2 * IN_TURN
+
+
+async def test_what_a_vat_does_first_keeps_its_order_when_it_has_to_wait(world: World) -> None:
+    done: list[str] = []
+
+    def first(vat: Vat) -> Sequence[Step]:
+        done.append("first")
+        if len(done) == 1:
+            raise NotYet
+        return ()
+
+    def second(vat: Vat) -> Sequence[Step]:
+        done.append("second")
+        return ()
+
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s")
+        host._engine.care.first = lambda resident, vat: [Job(None, None, first), Job(None, None, second)]
+        assert host._engine.turns.unload(s._uid)
+        assert await s.add() == 1
+        assert done == ["first", "first", "second"]

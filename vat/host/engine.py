@@ -20,6 +20,7 @@ a vat or the host, nothing that waits for the outside has to be remembered anywh
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Unpack
 
@@ -294,7 +295,7 @@ class Engine:
 
     def _load(self, resident: Resident) -> Vat:
         vat = self.loader.load(resident)
-        resident.first = self.care.first(resident, vat)
+        resident.first = deque(self.care.first(resident, vat))
         if resident.damage is not None:
             failure = Outcome(False, failure_of(resident.damage))
             for reply in [reply for replies in vat.waiters.values() for reply in replies]:

@@ -131,7 +131,7 @@ class Turns:
                 resident = ready.popleft()
                 resident.ready = False
                 if resident.mailbox and not resident.paused and resident.uid not in self._held:
-                    self._do(resident, resident.mailbox.popleft())
+                    self._do(resident)
                     self.make_ready(resident)
                 done += 1
             self._commits.go(lone=not ready)
@@ -147,30 +147,32 @@ class Turns:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _do(self, resident: Resident, job: Job) -> None:
+    def _do(self, resident: Resident) -> None:
+        """Do the next job of a resident. One that cannot be done yet goes back to where it was."""
         self.current = resident
         try:
-            vat = resident.vat or self._loaded(resident, job)
+            vat = resident.vat or self._loaded(resident)
             if vat is None:
                 return
-            if resident.first:
-                resident.mailbox.appendleft(job)
-                job = resident.first.pop(0)
-            steps = _interruptible(job, vat)
-        except NotYet:
-            self._pause(resident, job)
-            return
-        except Exception as error:  # noqa: BLE001  # whatever it is belongs to who asked
-            self._refused(resident, job, error)
-            return
-        except BaseException:  # Ctrl-C in user code: nobody knows how far it came
-            resident.mailbox.appendleft(job)
-            raise
+            jobs = resident.first or resident.mailbox
+            job = jobs.popleft()
+            try:
+                steps = _interruptible(job, vat)
+            except NotYet:
+                jobs.appendleft(job)
+                resident.paused = bool(resident.flying)
+                return
+            except Exception as error:  # noqa: BLE001  # whatever it is belongs to who asked
+                self._refused(resident, jobs, job, error)
+                return
+            except BaseException:  # Ctrl-C in user code: nobody knows how far it came
+                jobs.appendleft(job)
+                raise
         finally:
             self.current = None
         assert resident.memory is not None
         if resident.memory.trouble is not None:
-            self._unreadable(resident, job, resident.memory.trouble)
+            self._unreadable(resident, jobs, job, resident.memory.trouble)
             return
         for step in steps:
             if step.failure is not None:
@@ -192,24 +194,23 @@ class Turns:
             return False
         return all(self._commits.add(resident, step, Job(None)) for step in steps)
 
-    def _loaded(self, resident: Resident, job: Job) -> Vat | None:
+    def _loaded(self, resident: Resident) -> Vat | None:
         """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""
         try:
             return self._load(resident)
         except Exception as error:
             if not isinstance(error, KeeveError):
                 log.exception("session %s cannot be loaded", resident.uid.hex())
-            resident.mailbox.appendleft(job)
             self._commits.drop(resident, error)
             return None
 
-    def _refused(self, resident: Resident, job: Job, error: Exception) -> None:
+    def _refused(self, resident: Resident, jobs: deque[Job], job: Job, error: Exception) -> None:
         """A job raised. If that is an answer to who asked, the vat is as it was; otherwise it is loaded again."""
         vat = resident.vat
         assert vat is not None
         assert resident.memory is not None
         if resident.memory.trouble is not None:
-            self._unreadable(resident, job, resident.memory.trouble)
+            self._unreadable(resident, jobs, job, resident.memory.trouble)
             return
         known = isinstance(error, REFUSALS)
         if not known:
@@ -219,12 +220,12 @@ class Turns:
         if job.failed is not None:
             job.failed(error)
 
-    def _unreadable(self, resident: Resident, job: Job, error: Exception) -> None:
+    def _unreadable(self, resident: Resident, jobs: deque[Job], job: Job, error: Exception) -> None:
         """Something could not be read: the vat is loaded again without it. The job is done then if nothing is lost by
         that, and fails otherwise."""
         lost = self._trouble(resident.uid, error)
         if lost is None:
-            resident.mailbox.appendleft(job)
+            jobs.appendleft(job)
         self._spoil(resident)
         if lost is not None and job.failed is not None:
             job.failed(lost)
