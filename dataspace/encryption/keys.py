@@ -71,6 +71,20 @@ class HostKey:
         return b"keeve wrap 1\n" + self._log_id + _NAME.pack(*name)
 
 
+WRAP: Final = struct.Struct(f"<16sI{WRAPPED}s")
+"""A wrap as it lies in a key file."""
+LINK: Final = struct.Struct(f"<16sIQ16sI{WRAPPED}s")
+"""A link as it lies there."""
+
+
+class Made(NamedTuple):
+    """What follows from a table, where it is known already: the newest epochs, and the bytes of wraps and links."""
+
+    newest: Mapping[bytes, int] | None
+    wraps: bytes
+    links: bytes
+
+
 class Keys:
     """The data keys of log `log_id`, in their `serial`-th state. `destroyed` are the sessions that had wraps once."""
 
@@ -81,12 +95,14 @@ class Keys:
         wraps: Mapping[Name, bytes],
         links: Mapping[Name, Link],
         destroyed: frozenset[bytes] = frozenset(),
+        made: Made | None = None,
     ) -> None:
         self.log_id = log_id
         self.serial = serial
         self.wraps = wraps
         self.links = links
         self.destroyed = destroyed
+        self._made = made
 
     @classmethod
     def new(cls, log_id: bytes, host: HostKey, random: Random) -> Keys:
@@ -97,11 +113,27 @@ class Keys:
     @cached_property
     def newest(self) -> Mapping[bytes, int]:
         """The newest key epoch of each session that holds wraps."""
+        if self._made is not None and self._made.newest is not None:
+            return self._made.newest
         found: dict[bytes, int] = {}
         for uid, epoch in self.wraps:
             if epoch > found.get(uid, 0):
                 found[uid] = epoch
         return found
+
+    @cached_property
+    def wrap_bytes(self) -> bytes:
+        """The wraps as they lie in a key file, end to end."""
+        if self._made is not None:
+            return self._made.wraps
+        return b"".join([WRAP.pack(uid, epoch, wrap) for (uid, epoch), wrap in self.wraps.items()])
+
+    @cached_property
+    def link_bytes(self) -> bytes:
+        """The links as they lie there."""
+        if self._made is not None:
+            return self._made.links
+        return b"".join([_packed(name, link) for name, link in self.links.items()])
 
     @cached_property
     def _after(self) -> Mapping[Name, list[Name]]:
@@ -178,6 +210,8 @@ class Beginning:
         self._wraps = dict(keys.wraps)
         self._links = dict(keys.links)
         self._made: dict[Name, bytes] = {}
+        self._new_wraps = [keys.wrap_bytes]
+        self._new_links = [keys.link_bytes]
         self.newest = dict(keys.newest)
 
     def begin(self, uid: bytes, first: int, before: Name | None) -> None:
@@ -187,8 +221,10 @@ class Beginning:
         key = self._random(KEY)
         earlier = None if before is None else self._made.get(before) or self._from.key(before, self._host)
         if before is not None and earlier is not None:
-            self._links[name] = _linked(self._from.log_id, name, first, before, earlier, key, self._random)
-        self._wraps[name] = self._host.wrap(name, key, self._random)
+            link = self._links[name] = _linked(self._from.log_id, name, first, before, earlier, key, self._random)
+            self._new_links.append(_packed(name, link))
+        wrap = self._wraps[name] = self._host.wrap(name, key, self._random)
+        self._new_wraps.append(WRAP.pack(*name, wrap))
         self._made[name] = key
         self.newest[uid] = epoch
 
@@ -199,7 +235,9 @@ class Beginning:
     @property
     def keys(self) -> Keys:
         """The table as it is now."""
-        return Keys(self._from.log_id, self._from.serial + 1, self._wraps, self._links, self._from.destroyed)
+        before = self._from
+        made = Made(self.newest, b"".join(self._new_wraps), b"".join(self._new_links))
+        return Keys(before.log_id, before.serial + 1, self._wraps, self._links, before.destroyed, made)
 
 
 def covering(newest: Mapping[bytes, int], links: Mapping[Name, Link], uid: bytes, seq: int) -> Name | None:
@@ -211,6 +249,10 @@ def covering(newest: Mapping[bytes, int], links: Mapping[Name, Link], uid: bytes
     while (link := links.get(name)) is not None and seq < link.first:
         name = link.before
     return name
+
+
+def _packed(name: Name, link: Link) -> bytes:
+    return LINK.pack(*name, link.first, *link.before, link.sealed)
 
 
 def _linked(log_id: bytes, name: Name, first: int, before: Name, earlier: bytes, key: bytes, random: Random) -> Link:

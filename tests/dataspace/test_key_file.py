@@ -57,7 +57,7 @@ def test_its_bytes_are_those_of_the_page() -> None:
     assert data[64:84] == STORE_UID + b"\x01\x00\x00\x00"
     assert len(data) == 64 + 4 * 80 + 2 * sizes[0] + sizes[1] + 64
     assert data[-64:-32] == sha256(data[:-64]).digest()
-    assert data[-32:] == digest(HOST.vouching, data[:-32], "sha256")
+    assert data[-32:] == digest(HOST.vouching, data[-64:-32], "sha256")
 
 
 def test_every_flipped_byte_is_damage() -> None:
@@ -90,9 +90,9 @@ def test_a_key_file_of_another_log_is_named() -> None:
 def test_a_newer_format_is_refused_by_its_number() -> None:
     data = packed(table(), HOST)
     newer = data[:8] + b"\x02" + data[9:-64]
-    newer += sha256(newer).digest()
+    hashed = sha256(newer).digest()
     with pytest.raises(KeyFileNewer, match="format 2"):
-        unpacked(newer + digest(HOST.vouching, newer, "sha256"), SECRET, "keys", LOG)
+        unpacked(newer + hashed + digest(HOST.vouching, hashed, "sha256"), SECRET, "keys", LOG)
 
 
 def test_what_somebody_without_the_key_has_put_in_is_damage() -> None:
@@ -106,9 +106,9 @@ def test_what_somebody_without_the_key_has_put_in_is_damage() -> None:
 def test_counts_that_do_not_fit_are_damage() -> None:
     data = packed(table(), HOST)
     wrong = data[:48] + (99).to_bytes(4, "little") + data[52:-64]
-    wrong += sha256(wrong).digest()
+    hashed = sha256(wrong).digest()
     with pytest.raises(KeyFileDamaged, match="counts"):
-        unpacked(wrong + digest(HOST.vouching, wrong, "sha256"), SECRET, "keys", LOG)
+        unpacked(wrong + hashed + digest(HOST.vouching, hashed, "sha256"), SECRET, "keys", LOG)
 
 
 def test_a_table_without_the_stores_own_key_is_damage() -> None:
@@ -125,3 +125,23 @@ def test_no_key_stands_in_it() -> None:
         assert key is not None
         assert key not in data
     assert SECRET not in data
+
+
+def test_a_key_that_is_in_it_twice_is_damage() -> None:
+    data = packed(table(), HOST)
+    twice = data[:48] + (5).to_bytes(4, "little") + data[52:144] + data[64:144] + data[144:-64]
+    hashed = sha256(twice).digest()
+    with pytest.raises(KeyFileDamaged, match="twice"):
+        unpacked(twice + hashed + digest(HOST.vouching, hashed, "sha256"), SECRET, "keys", LOG)
+
+
+def test_a_table_that_has_grown_is_written_as_one_that_is_made_anew() -> None:
+    """What is known of its bytes from before is not made again."""
+    read, host = unpacked(packed(table(), HOST), SECRET, "keys", LOG)
+    begun = Beginning(read, host, os.urandom)
+    begun.begin(CHILD, 9, (CHILD, 1))
+    begun.begin(b"one more session", 1, None)
+    grown = begun.keys
+    anew = Keys(grown.log_id, grown.serial, grown.wraps, grown.links, grown.destroyed)
+    assert packed(grown, host) == packed(anew, host)
+    assert grown.newest == anew.newest
