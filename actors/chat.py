@@ -152,6 +152,8 @@ def check_input(input: Any) -> None:
     for place, part in enumerate(input):
         if not _is_map(part) or not isinstance(part.get("type"), str):
             raise BadInput(f"part {place} has no 'type'")
+        if tellable(part) is not part:  # it would be sent, and fail, with each request from now on
+            raise BadInput(f"part {place} holds what JSON does not have (bytes without a Blob, NaN, ...)")
 
 
 def message_in(answer: Any) -> Mapping[str, Any]:

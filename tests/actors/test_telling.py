@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.chat import message_in, tellable, told
+from actors.chat import BadInput, message_in, tellable, told
 from actors.models.answers import body_of
 from actors.session import Session
 from actors.tools import Tools
@@ -79,6 +79,19 @@ def test_whatever_a_model_answers_can_be_sent_with_the_next_request(place: int) 
     driven.run()
     assert said.value == "done"
     sent(driven.read("messages"))
+
+
+@pytest.mark.parametrize("place", [0, 3, 5, 6])
+@pytest.mark.parametrize("method", ["turn", "steer"])
+def test_an_input_that_would_fail_with_each_later_request_is_refused(method: str, place: int) -> None:
+    driven = Driven(Session, {"model": Says(says("done")), "tools": Does()})
+    with pytest.raises(BadInput, match="part 1 holds what JSON does not have"):
+        driven.call(method, [{"type": "text", "text": "x"}, {"type": "x", "x": ODD[place]}]).value  # noqa: B018  # raises what went wrong
+    assert driven.read("history") == []
+    picture = [{"type": "image_url", "image_url": {"url": Blob("image/png", b"x")}}]
+    said = driven.call(method, picture)
+    driven.run()
+    assert said.value == "done"
 
 
 def test_what_json_has_is_told_as_it_is() -> None:
