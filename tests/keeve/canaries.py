@@ -104,6 +104,10 @@ class Keeper(Actor):
         self.assert_fact("tests.kept", text, long=text + LONG)
         return f"{text} is kept"
 
+    def copy(self) -> None:
+        """Say again what the first line says."""
+        self.lines.append(str(self.lines[0]))
+
     async def wait(self, text: str, seconds: float = 3600) -> str:
         await self.sleep(seconds)
         return text

@@ -158,6 +158,26 @@ async def test_what_one_record_brought_is_erased_by_its_seq(tmp_path: Path) -> N
         assert (await host.verify()).sound
 
 
+async def test_what_was_said_again_later_goes_too_and_what_was_said_before_stays(tmp_path: Path) -> None:
+    async with host_of(tmp_path) as host:
+        keeper = await host.spawn(Keeper, "keeper", last=FIRST + LONG)
+        await keeper.keep(SECOND + LONG)
+        await keeper.copy()
+        child = await keeper.fork(into="child")
+        await child.copy()
+        before = host.sessions("child")[0].seq
+        await child.keep(FIRST + LONG)
+        assert await host.erase("keeper", seq=2) > 3
+        assert found(tmp_path, SECOND) == []
+        assert list(await keeper.lines) == [ERASED, ERASED]
+        assert list(await child.lines) == [ERASED, ERASED, ERASED, f"{FIRST}{LONG} 0"]
+        assert await host.erase("child", seq=before + 1) > 0  # the one before, which is its parent's, said the same
+        assert found(tmp_path, FIRST) != []
+        assert await child.last is ERASED
+        await host.erase("keeper", seq=1)
+        assert found(tmp_path, FIRST) == []
+
+
 async def test_forks_lose_what_they_share_and_keep_what_is_theirs(tmp_path: Path) -> None:
     """Erasing is for all who have it: the session, its parent, its forks and theirs; each of them goes on."""
     async with host_of(tmp_path) as host:
