@@ -228,3 +228,30 @@ def test_the_frames_that_are_made_parse_where_they_are_put():
         assert found is not None
         at += found.size
     assert list(Verification(memory.whole(), Evidence()).findings()) == []
+
+
+def test_a_record_that_a_hand_wrote_twice_is_kept_once():
+    log = closed_log()
+    record = log.record(A)
+    log.batch(record)
+    again = log.whole(record)
+    log.forge(again, 8, 8)
+    log.position = 7
+    log.batch(log.record(A))
+    told, kept = gone_through(log.segments())
+    assert (chain(told, A).seq, chain(told, A).lost) == (5, 0)
+    assert len(kept) == 8
+
+
+def test_a_fork_shares_pages_with_its_parent_and_lets_go_of_its_snapshots_as_well():
+    """Invariant 21."""
+    log = closed_log()
+    log.batch(log.record(A, kind=Kind.SNAPSHOT, pages=[b"of the parent"]))
+    seq, hash = log.heads[A]
+    log.batch(log.record(C, kind=Kind.FORKED, after=(seq, hash), message={"id": "c", "parent": A, "seq": seq}))
+    log.batch(log.record(C, kind=Kind.SNAPSHOT, pages=[b"of the child"]))
+    log.batch()
+    wrong = next(each for each in frames_of(log.data) if log.data[each.body_offset :].startswith(b"of the parent"))
+    _, kept = gone_through([SegmentBytes(1, with_byte(log.data, wrong.body_offset))])
+    pages = [part.body for each in kept for part in each.parts if part.type == Type.PAGE]
+    assert pages == [b"page" * 5, None, None]

@@ -133,6 +133,11 @@ def _other_body(log: LogMaker) -> None:
     log.forge([(kind, head, body.replace(b"was", b"not"))], 7, 7)
 
 
+def _cell_elsewhere(log: LogMaker) -> None:
+    (kind, head, body), *cells = log.whole(log.record(A, cells=["one"]))
+    log.forge([(kind, head[:-4] + (8).to_bytes(4, "little"), body), *cells], 7, 7)
+
+
 FORGERIES: dict[str, Callable[[LogMaker], Any]] = {
     "a body of another digest": _other_body,
     "a cell of another digest": _other_cell,
@@ -155,6 +160,10 @@ FORGERIES: dict[str, Callable[[LogMaker], Any]] = {
     "a commit of other positions": lambda log: log.forge(log.whole(log.record(A)), 7, 8),
     "a commit after another": lambda log: log.forge(log.whole(log.record(A)), 7, 7, previous=bytes(32)),
     "a commit of another count": lambda log: log.forge(log.whole(log.record(A)), 7, 7, count=2),
+    "facts with something after them": lambda log: log.batch(
+        _body(log, msgpack.packb([0, [], b"", 0]), b"\x93\x90\x90\xc4\x00\x90\xc4\x00")
+    ),
+    "a cell at another place than its record says": _cell_elsewhere,
     "no cell after its record": lambda log: log.forge(log.whole(log.record(A, cells=["one"]))[:1], 7, 7),
 }
 

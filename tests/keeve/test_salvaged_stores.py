@@ -12,12 +12,14 @@ import pytest
 from actors.session import Session
 from dataspace.encryption.errors import HostKeyNeeded, WrongHostKey
 from dataspace.log.frames import Type
+from dataspace.log.segments import SegmentStore
 from dataspace.records import STORE_UID
 from keeve import open_host
 from keeve.api import now
 from tests.crash.damages import DAMAGES, frames
 from tests.crash.harms import flip_body
 from vat.host.aftermath import Salvaged
+from vat.host.reclaiming import Reclaiming
 from vat.host.salvaging import salvage
 
 KEY = bytes(range(32))
@@ -124,4 +126,35 @@ async def test_what_was_erased_stays_erased_wherever_it_lies_then(tmp_path: Path
         assert (await host.verify()).sound
         await host.reclaim()
         assert "what stays" in str(await (await host.get("second")).messages)
+        assert (await host.verify()).sound
+
+
+async def test_what_was_to_be_erased_and_was_not_yet_is_erased_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash between the record that says what is erased and the erasing; then a salvage, which moves all records."""
+    old, new = tmp_path / "old", tmp_path / "new"
+
+    def crashed(*about: Any) -> int:
+        raise OSError("the power is out")
+
+    async with open_host(old) as host:
+        first, second = await host.spawn(Session, "first"), await host.spawn(Session, "second")
+        await first.turn("what is lost, " + SECRET)
+        await second.turn("what is erased, " + SECRET)
+        for number in range(4):
+            await second.turn(f"what stays {number}, " + SECRET)
+        with monkeypatch.context() as patched:
+            patched.setattr(SegmentStore, "erase", crashed)
+            patched.setattr(Reclaiming, "finish", crashed)
+            with pytest.raises(OSError, match="power"):
+                await host.erase("second", turn=1)
+    assert holds(old, b"what is erased")
+    flip_body(*next(each for each in frames(old) if each.frame.type == Type.CELL))
+    assert salvaged(old, new).lost
+    assert not holds(new, b"what is erased")
+    async with open_host(new) as host:
+        await host.reclaim()
+        said = str(await (await host.get("second")).messages)
+        assert all(f"what stays {number}" in said for number in range(4))
         assert (await host.verify()).sound
