@@ -145,7 +145,8 @@ class Salvage:
             if frame.type == Type.COMMIT:
                 self.end = max(self.end, int.from_bytes(frame.head[8:16], "little"))
             elif frame.type == Type.CHECKPOINT:
-                certificate(Certificate(*checkpoint_head(frame.head), survey.body(frame)))
+                with suppress(struct.error):
+                    certificate(Certificate(*checkpoint_head(frame.head), survey.body(frame)))
 
         for survey in self._surveys:
             for found in _grouped(survey, other):

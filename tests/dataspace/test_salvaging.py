@@ -255,3 +255,15 @@ def test_a_fork_shares_pages_with_its_parent_and_lets_go_of_its_snapshots_as_wel
     _, kept = gone_through([SegmentBytes(1, with_byte(log.data, wrong.body_offset))])
     pages = [part.body for each in kept for part in each.parts if part.type == Type.PAGE]
     assert pages == [b"page" * 5, None, None]
+
+
+@pytest.mark.parametrize("kind", [Type.RECORD, Type.CELL, Type.PAGE, Type.CHECKPOINT, Type.COMMIT, Type.SEGMENT])
+@pytest.mark.parametrize("head", [b"", b"short", bytes(4000), b"\xff" * 200])
+def test_sound_frames_with_heads_that_no_frame_has_are_passed_over(kind: Type, head: bytes):
+    """Invariant 42."""
+    log = closed_log()
+    log.batch(log.record(B), extra=[(kind, head, b"a body")])
+    log.batch(log.record(A))
+    told, kept = gone_through(log.segments())
+    assert len(kept) == 8
+    assert not any(each.lost for each in told.chains.values())
