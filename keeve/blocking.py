@@ -241,9 +241,7 @@ class Host:
         """All of the dataspace, as something to narrow and hand on."""
         return Reader(self._thread, self._host.reader())
 
-    def verify(
-        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None
-    ) -> Report:
+    def verify(self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None) -> Report:
         """Look at all that the store holds. `progress` is called in the host's thread."""
         return self._thread.do(self._host.verify, progress, keys=keys, expect=expect)
 

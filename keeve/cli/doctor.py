@@ -209,7 +209,9 @@ def ownership(layout: Layout, owner: int | None) -> Iterator[Sign]:
 def log(layout: Layout, verdict: Verdict, owner: int | None) -> Iterator[Sign]:
     """What recovery makes of the log."""
     if not verdict.outcome.writable:
-        yield Sign("log", BAD, str(verdict.error()), "keeve verify shows all that is touched, keeve salvage saves the rest")
+        yield Sign(
+            "log", BAD, str(verdict.error()), "keeve verify shows all that is touched, keeve salvage saves the rest"
+        )
     elif verdict.outcome is Outcome.TORN and owner is None:
         yield Sign("log", NOTE, verdict.what, "nothing: the next opening cuts it; nothing acknowledged is lost")
     else:
