@@ -41,6 +41,7 @@ from vat.errors import CrankOverrun, exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op
+from vat.heap.past import Past
 from vat.heap.refs import Promise, Ref, running
 from vat.heap.stored import listed, mapped
 from vat.objects.actor import facade
@@ -67,9 +68,9 @@ class Crank(Finding):
     __slots__ = ()
     fibers: Fibers
 
-    def __init__(self, heap: Heap, types: Types, uid: bytes, id: str, powers: Powers) -> None:
+    def __init__(self, heap: Heap, types: Types, uid: bytes, id: str, powers: Powers, past: Past | None = None) -> None:
         super().__init__(heap, types, uid, id, powers)
-        self.fibers = Fibers(self)
+        self.fibers = Fibers(self, past)
 
     @property
     def doing(self) -> Doing | None:

@@ -48,9 +48,9 @@ _RESUMED: Final = Op.RESUMED
 class Fibers:
     """The fibers of a crank."""
 
-    def __init__(self, crank: Acting) -> None:
+    def __init__(self, crank: Acting, past: Past | None = None) -> None:
         self._crank = crank
-        self.past: Past | None = None
+        self.past = past
         """Where the records of earlier parts are."""
         self.live: dict[int, Fiber] = {}
         """The coroutines in memory, by the fiber's number."""

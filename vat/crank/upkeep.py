@@ -21,19 +21,29 @@ from vat.errors import Reentered, Unpaid, gone
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome
 from vat.heap.opcodes import Op
-from vat.heap.past import NotYet
+from vat.heap.past import NotYet, Past
 from vat.objects.types import Types, type_of
 
 
 class Upkeep(Chain):
-    """A chain whose heap is changed by cranks."""
+    """A chain whose heap is changed by cranks. Without its `past` no fiber can be run again."""
 
     __slots__ = ("_looked", "_ready", "_refusal", "crank", "types")
 
-    def __init__(self, uid: bytes, id: str, heap: Heap, seq: int, hash: bytes, types: Types, powers: Powers) -> None:
+    def __init__(
+        self,
+        uid: bytes,
+        id: str,
+        heap: Heap,
+        seq: int,
+        hash: bytes,
+        types: Types,
+        powers: Powers,
+        past: Past | None = None,
+    ) -> None:
         super().__init__(uid, id, heap, seq, hash, powers)
         self.types = types
-        self.crank = Crank(heap, types, uid, id, powers)
+        self.crank = Crank(heap, types, uid, id, powers, past)
         self._looked = 0
         self._ready = False
         self._refusal: KeeveError | None = None
@@ -59,9 +69,10 @@ class Upkeep(Chain):
         fields: Mapping[str, Any],
         asker: Asker,
         request: tuple[str, bytes] | None = None,
+        past: Past | None = None,
     ) -> tuple[Self, Step]:
         """A new session, with its first record. Raises `TypeError` or `NotAValue` for fields that do not fit."""
-        vat = cls(uid, id, heap, 0, ZERO_HASH, types, powers)
+        vat = cls(uid, id, heap, 0, ZERO_HASH, types, powers, past)
         described = type_of(actor)
         draft = vat._begin(asker)
         draft.kind = Kind.SPAWN

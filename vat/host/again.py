@@ -13,7 +13,7 @@ from snapshots.cache import PageCache
 from vat.crank.vat import Powers
 from vat.errors import FiberDiverged
 from vat.host.loading import Loader
-from vat.host.residents import Resident
+from vat.host.residents import Residents
 from vat.objects.types import Types
 
 CACHE = 1 << 24
@@ -28,14 +28,16 @@ def run_again(
     Raises what loading a session raises. Costs all parts of all of them.
     """
     powers = Powers(store.log_id, clock, entropy, lambda: "start")
-    loader = Loader(store, catalog, types, powers, PageCache(CACHE))
+    residents = Residents(0)
+    loader = Loader(store, catalog, types, powers, PageCache(CACHE), residents.durable)
     count, after = 0, ""
     diverged: list[FiberDiverged] = []
     while page := catalog.sessions(after=after, limit=500):
         for row in page:
-            vat = loader.load(Resident(row.uid))
+            resident = residents.use(row.uid)
+            vat = loader.load(resident)
             count += vat.heap.system["fibers"].count
             diverged += vat.crank.fibers.bring()
-            vat.close()
+            residents.drop(resident)
         after = page[-1].id
     return count, diverged

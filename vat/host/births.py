@@ -91,13 +91,14 @@ class Births:
         name = self._claim(f"s-{uid.hex()[:12]}" if id is None else id)
         try:
             memory = self._loader.memory(uid)
-            vat, step = Vat.spawn(uid, name, Heap(memory), self._types, self._powers, cls, fields, asker, request)
+            past = self._loader.past(uid, memory)
+            vat, step = Vat.spawn(uid, name, Heap(memory), self._types, self._powers, cls, fields, asker, request, past)
         except BaseException:
             self._claimed.discard(name)
             raise
         step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
         resident = self._residents.use(uid)
-        self._loader.settle(resident, vat, memory)
+        resident.install(vat, memory)
         return step
 
     def fork(self, vat: Vat, call: Call, at: int | None, into: str | None) -> tuple[Step, bytes]:

@@ -92,7 +92,7 @@ class Engine:
         self.settings = settings
         self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun)
         self.residents = Residents(settings.vats)
-        self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache))
+        self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache), self.residents.durable)
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
         self.universal = Universal(self.births.fork)
         self.care = Care(settings, types, readonly=store.readonly, read_on=lambda vat: self.subscriptions.read_on(vat))

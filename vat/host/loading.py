@@ -9,7 +9,7 @@ The one rule: loading writes nothing and runs no user code; it may be done at an
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dataspace.catalog.catalog import Catalog
@@ -34,12 +34,22 @@ log = logging.getLogger("keeve")
 class Loader:
     """Loads the vats of a store."""
 
-    def __init__(self, store: Store, catalog: Catalog, types: Types, powers: Powers, cache: PageCache) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        types: Types,
+        powers: Powers,
+        cache: PageCache,
+        durable: Callable[[bytes], int],
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._types = types
         self._powers = powers
         self.cache = cache
+        self._durable = durable
+        """How far the records of a session in memory are durable."""
         self._damaged: dict[bytes, SessionDamaged] = {}
         self._bad_from: dict[bytes, int] = {}
 
@@ -58,32 +68,28 @@ class Loader:
             log.warning("session %s: restored without %s", row.id, problem)
         heap = restored.heap
         outdated(heap, self._types)
-        vat = Vat(row.uid, row.id, heap, restored.seq, restored.hash, self._types, self._powers)
+        past = self.past(row.uid, restored.memory)
+        vat = Vat(row.uid, row.id, heap, restored.seq, restored.hash, self._types, self._powers, past)
         vat.snapshot_seq = restored.snapshot
         vat.records_since_snapshot = restored.records
-        self.settle(resident, vat, restored.memory)
+        resident.install(vat, restored.memory)
         resident.durable = vat.seq
         resident.released = heap.counters["message"]
         resident.snapshot, resident.records = restored.snapshot, restored.records
         resident.damage = self._damage(row)
         return vat
 
-    def settle(self, resident: Resident, vat: Vat, memory: VatMemory) -> None:
-        """A resident has its vat."""
-        resident.vat = vat
-        resident.memory = memory
-        uid = vat.uid
-        vat.crank.fibers.past = StoredPast(
+    def past(self, uid: bytes, memory: VatMemory) -> StoredPast:
+        """Where a vat finds its earlier records."""
+        return StoredPast(
             lambda: self.lineage(uid),
             self._catalog,
             self.cache,
             memory,
-            durable=lambda: resident.durable,
+            durable=lambda: self._durable(uid),
             without=lambda: self._bad_from.get(uid),
             name=self._name,
         )
-        vat.waiters.update(resident.waiters)
-        resident.waiters = {}
 
     def memory(self, uid: bytes) -> VatMemory:
         """Where the pages and cells of a session come from."""

@@ -41,7 +41,7 @@ class Resident:
 
     | state | what it means | from where, to where |
     |---|---|---|
-    | without a vat | its next job loads it | given by `Loader`, taken by `let_go`, whoever calls that |
+    | without a vat | its next job loads it | given by `install`, taken by `let_go`, whoever calls that |
     | idle | nothing of it is on its way; it may be evicted | follows from the rest |
     | `ready` | it has its place in the queue of `Turns` | set and taken by `Turns` |
     | `paused` | it does nothing until nothing of it is `flying` | set by `Turns`, taken by `Commits` |
@@ -110,6 +110,13 @@ class Resident:
             return False
         return self.vat is None or not self.vat.waiters
 
+    def install(self, vat: Vat, memory: VatMemory) -> None:
+        """Its vat is in memory, with those who wait for promises of it."""
+        self.vat = vat
+        self.memory = memory
+        vat.waiters.update(self.waiters)
+        self.waiters = {}
+
     def let_go(self) -> None:
         """The vat leaves memory, if it is there. Callers who wait for its promises go on waiting, here."""
         vat, self.vat = self.vat, None
@@ -139,6 +146,11 @@ class Residents:
     def get(self, uid: bytes) -> Resident | None:
         """The resident of that uid, if there is one."""
         return self._by_uid.get(uid)
+
+    def durable(self, uid: bytes) -> int:
+        """The seq of a resident's newest durable record; 0 for what is no resident."""
+        found = self._by_uid.get(uid)
+        return 0 if found is None else found.durable
 
     def use(self, uid: bytes) -> Resident:
         """The resident of that uid, made if need be; now the most recently used."""
