@@ -256,6 +256,20 @@ async def test_a_failed_sync_stops_writing_for_good_and_every_caller_is_told(wor
         assert [row.id for row in host.sessions()] == ["other", "s"]
 
 
+async def test_a_host_whose_store_has_stopped_takes_nothing_up(world: World) -> None:
+    """What comes of it could not be recorded, and so it would come again and again."""
+    async with world.host() as host:
+        c, s = await host.spawn(Caller, "c"), await host.spawn(Counter, "s")
+        store = host._engine.store
+        taken_up: list[bytes] = []
+        host._engine.mail.take_up = lambda resident: taken_up.append(resident.uid)
+        store.failing.append(SyncFailed("log", "I/O error"))
+        with pytest.raises(StoreFailed):
+            await c.burst(s, "add", 1)
+        assert await c.answers == []  # loaded again, to be read
+        assert taken_up == []
+
+
 async def test_a_record_that_no_store_takes_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with world.host() as host, trio.open_nursery() as nursery:
         s, other = await host.spawn(Counter, "s"), await host.spawn(Counter, "other")

@@ -301,7 +301,7 @@ class Engine:
             for reply in [reply for replies in vat.waiters.values() for reply in replies]:
                 reply(failure)
             vat.waiters = {}
-        elif self._takes_up and not vat.heap.forking:
+        elif self._takes_up and self.store.fault is None and not vat.heap.forking:
             self._take_up(resident)
         return vat
 
