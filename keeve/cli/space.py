@@ -19,7 +19,9 @@ class OnePlace(KeeveError, ValueError):
     usage = True
 
     def __init__(self) -> None:
-        super().__init__("say what is to be erased: either --turn (all that was said in it) or --seq (of one record)")
+        super().__init__(
+            "one thing is erased at a time: give either --turn (what was said in it) or --seq (of a record)"
+        )
 
 
 async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> None:

@@ -43,8 +43,8 @@ class NothingToErase(KeeveError, LookupError):
 
     def __init__(self, session: str, where: str) -> None:
         super().__init__(
-            f"session {session!r} has no content at {where} that could be erased, or none any more: `keeve show` tells "
-            "its turns and their seqs; what short strings hold that are not marked as `Text` goes only with the session"
+            f"session {session!r} has no content at {where} that could be erased, or none any more: look at its turns "
+            "and their seqs with `keeve show`; what short strings hold that are no `Text` goes only with the session"
         )
         self.session = session
 
@@ -118,10 +118,6 @@ class Erasing:
                 places = (catalog.locate(leg.uid, seq) for seq in range(first, min(first + SLICE, seqs.stop)))
                 yield own.id, [address for address in places if address is not None]
 
-    def _name(self, uid: bytes) -> str:
-        row = self._engine.dataspace.catalog.by_uid(uid)
-        return uid.hex() if row is None else row.id
-
     # Who has it.
 
     def _family(self, first: tuple[bytes, int]) -> dict[bytes, tuple[int, int]]:
@@ -160,7 +156,10 @@ class Erasing:
         for uid in uids:
             resident = engine.residents.get(uid)
             if resident is not None and resident.unacknowledged:
-                raise Busy(self._name(uid), f"{len(resident.unacknowledged)} messages are on their way")
+                raise Busy(
+                    self._engine.dataspace.catalog.name(uid),
+                    f"{len(resident.unacknowledged)} messages are on their way",
+                )
 
     # What is the same.
 
