@@ -2,8 +2,11 @@
 
 `store` is the protocol of every store and its errors, `memory` the readable specification of it, `segments` the
 embedded one. `writer` commits in groups, `files` reaches the disk, `marks` names places. `verdicts` has what recovery
-tells and `verify` checks everything; `notices` has the records that are written of a store itself; `layout`, `opening`,
-`ownership` and `publishing` are for those who look at a store's folder without owning it.
+tells and `verify` checks everything, `contents` among it; `notices` has the records that are written of a store itself;
+`layout`, `opening`, `ownership` and `publishing` are for those who look at a store's folder without owning it.
+`keyring` has the keys of an encrypted store, `rekeying` another one for them. For whoever looks at a log that may be
+damaged: `frames` says how it lies in a file, `survey` finds them, `patience` and `windows` read; `salvaging` finds what
+is sound, and `rewriting` writes it anew.
 
 These modules are public, all others are private to the package.
 """
@@ -11,6 +14,7 @@ These modules are public, all others are private to the package.
 __all__ = [
     "contents",
     "files",
+    "frames",
     "keyring",
     "layout",
     "marks",
@@ -18,11 +22,16 @@ __all__ = [
     "notices",
     "opening",
     "ownership",
+    "patience",
     "publishing",
     "rekeying",
+    "rewriting",
+    "salvaging",
     "segments",
     "store",
+    "survey",
     "verdicts",
     "verify",
+    "windows",
     "writer",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from dataspace.drafts import read_deeds
@@ -20,7 +21,6 @@ from dataspace.log.frames import (
     segment_head,
 )
 from dataspace.log.publishing import unpack as read_head
-from dataspace.log.scan import commit_hash
 from dataspace.log.survey import Piece, Survey
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
@@ -113,7 +113,8 @@ class Teller:
                 return {"position": position, "number": number}
             case Type.COMMIT:
                 commit = commit_head(found.head)
-                own = commit_hash(survey.data, found.offset - survey.base).hex()
+                begin = found.offset - survey.base
+                own = sha256(bytes(survey.data[begin : begin + found.size])).hexdigest()
                 return {
                     "first": commit.first,
                     "last": commit.last,

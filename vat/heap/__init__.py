@@ -6,8 +6,8 @@ vat takes. `restore` brings a heap back from what is stored, `memory` says where
 before, `checking` holds snapshots against records, `pending` reads what waits for the outside. `fibers` is what the
 heap keeps of async methods that wait, and `waits` says what for.
 
-`checking`, `entries`, `fibers`, `heap`, `memory`, `messages`, `past`, `pending`, `refs`, `restore` and `waits` are
-public, the others are private to the package.
+`checking`, `entries`, `fibers`, `heap`, `memory`, `messages`, `opcodes`, `past`, `pending`, `refs`, `restore` and
+`waits` are public, the others are private to the package.
 """
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "heap",
     "memory",
     "messages",
+    "opcodes",
     "past",
     "pending",
     "refs",
