@@ -125,6 +125,11 @@ class Lookups:
                 found = thread.over(found)
         return found
 
+    def name(self, uid: bytes) -> str:
+        """What a session is called: its id, or where nobody knows that, its uid in hex."""
+        row = self.by_uid(uid)
+        return uid.hex() if row is None else row.id
+
     @steady
     def session(self, id: str) -> SessionRow | None:
         """The session with that id, deleted ones included: an id that was ever used is never free again."""

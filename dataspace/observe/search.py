@@ -67,7 +67,7 @@ class Search:
             said = self.catalog.said(position)
         except SessionDamaged as error:
             uid = self.catalog.stored(position).header.uid
-            raise SessionDamaged(self._name(uid), error.seq, error.position, error.what) from error
+            raise SessionDamaged(self.catalog.name(uid), error.seq, error.position, error.what) from error
         if not self._belongs(said):
             raise Mistaken
         return said
@@ -108,7 +108,7 @@ class Search:
             found.append(
                 Event(
                     header.position,
-                    self._name(header.uid),
+                    self.catalog.name(header.uid),
                     header.uid,
                     header.seq,
                     statement.at,
@@ -126,7 +126,7 @@ class Search:
         """What is said in the place of a record that cannot be read."""
         header = self.catalog.stored(position).header
         cursor = Cursor(self._log_id, position, header.hash)
-        return Unreadable(position, self._name(header.uid), header.uid, header.seq, error.what, cursor)
+        return Unreadable(position, self.catalog.name(header.uid), header.uid, header.seq, error.what, cursor)
 
     def held(self, at: int) -> list[Held]:
         """What matches and holds at position `at`, in the order of assertion."""
@@ -160,7 +160,7 @@ class Search:
     def _held(self, said: Said, operation: int, fact: Fact, captures: Captures) -> Held:
         header = said.header
         handle = Handle(header.seq, operation)
-        name = self._name(header.uid)
+        name = self.catalog.name(header.uid)
         return Held(handle, name, header.uid, fact, captures, header.position, header.time)
 
     def _match(self, said: Said, statement: Statement) -> tuple[Fact, Captures] | None:
@@ -184,10 +184,6 @@ class Search:
         if row is None or not row.deleted or header.kind == Kind.DELETE:
             return False
         return self._upto is None or self._upto.get(header.uid, LATEST) == LATEST
-
-    def _name(self, uid: bytes) -> str:
-        row = self.catalog.by_uid(uid)
-        return uid.hex() if row is None else row.id
 
 
 def _wanted(pattern: Pattern, view: View) -> Pattern:

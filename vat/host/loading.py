@@ -88,16 +88,12 @@ class Loader:
             memory,
             durable=lambda: self._durable(uid),
             without=lambda: self._bad_from.get(uid),
-            name=self._name,
+            name=self._catalog.name,
         )
 
     def memory(self, uid: bytes) -> VatMemory:
         """Where the pages and cells of a session come from."""
         return VatMemory(self.lineage(uid), self.cache)
-
-    def _name(self, uid: bytes) -> str:
-        row = self._catalog.by_uid(uid)
-        return uid.hex() if row is None else row.id
 
     def row(self, uid: bytes) -> Row:
         """What the catalog says of a session. Raises `NoSuchSession` or `Deleted`."""
@@ -124,8 +120,7 @@ class Loader:
         A snapshot can: what it says is in the records before it. Who is the first to meet damage is told; from then on
         the session is loaded up to there.
         """
-        row = self._catalog.by_uid(uid)
-        session = uid.hex() if row is None else row.id
+        session = self._catalog.name(uid)
         log.warning("session %s: %s", session, error)
         if isinstance(error, BadSnapshotPage):
             self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
