@@ -28,7 +28,7 @@ from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
 from vat.host.host import EVERY_REF, EffectStatus, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
-from vat.host.outside import HostRef, Snapshot, place
+from vat.host.outside import HostRef, Snapshot
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT
 from vat.host.verifying import Expected, Progress, silent
@@ -103,7 +103,7 @@ class Host:
 
     def _bound(self, value: Any) -> Any:
         if isinstance(value, HostRef):
-            return BlockingRef(self, value, self._host._calling.described(*place(value)))
+            return BlockingRef(self, value, self._host.described(value))
         if isinstance(value, Receipted):
             return Receipted(self._bound(value.value), value.receipt)
         if type(value) is FrozenDict:
@@ -169,6 +169,10 @@ class Host:
     ) -> list[SessionRow]:
         """A page of the list of sessions."""
         return self._thread.now(self._host.sessions, prefix, after=after, limit=limit, deleted=deleted)
+
+    def described(self, ref: BlockingRef[Any]) -> ActorType | None:
+        """The type of the actor behind a ref."""
+        return self._thread.now(self._host.described, ref._ref)
 
     def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot, and how many records were read after it."""

@@ -40,11 +40,11 @@ class Waiter:
         if task is not None:
             trio.lowlevel.reschedule(task, outcomes.Value(outcome))
 
-    def reply_after(self, first: Callable[[], None]) -> Reply:
-        """The same as `reply`, but that `first` is called before it."""
+    def reply_after(self, before_reply: Callable[[], None]) -> Reply:
+        """The same as `reply`, but that `before_reply` is called before it."""
 
         def reply(outcome: Outcome) -> None:
-            first()
+            before_reply()
             self.reply(outcome)
 
         return reply

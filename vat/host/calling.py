@@ -16,8 +16,9 @@ from vat.heap.entries import Facet
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine
-from vat.host.outside import Snapshot, bound, unbound
+from vat.host.outside import bound, unbound
 from vat.host.proving import Answered, Receipted
+from vat.host.universal import given
 from vat.objects.types import ActorType
 
 
@@ -45,14 +46,11 @@ class Calling:
         *,
         receipt: bool = False,
     ) -> Any:
-        """Call a method, or read a field, and wait for the answer; with its `receipt`, if that is wanted.
-
-        A `fork` may `expect` what somebody has seen of the log, and is refused if that is gone.
-        """
+        """Call a method, or read a field, and wait for the answer; with its `receipt`, if that is wanted."""
         if type(receipt) is not bool or (receipt and uid == DIRECTORY):
             raise TypeError(f"{method}(): receipt is True or False, and what the directory answers has none")
-        if method == "fork" and uid != DIRECTORY and (seen := keywords.pop("expect", None)) is not None:
-            self._engine.checkpoints.expect(seen)
+        if method in UNIVERSAL and uid != DIRECTORY:
+            self._engine.universal.asked(method, keywords)
         answered = Answered(self._engine, uid) if receipt else None
         value = await self._call(uid, actor, method, args, keywords, asker, None if answered is None else answered.note)
         return value if answered is None else Receipted(value, answered.receipt())
@@ -65,7 +63,7 @@ class Calling:
         args: tuple[Any, ...],
         keywords: dict[str, Any],
         asker: Asker,
-        first: Callable[[], None] | None,
+        before_reply: Callable[[], None] | None,
     ) -> Any:
         kept = [freeze(unbound(arg), None, f"{method}(): argument {n + 1}") for n, arg in enumerate(args)]
         named = {name: freeze(unbound(arg), None, f"{method}(): {name}") for name, arg in keywords.items()}
@@ -76,18 +74,17 @@ class Calling:
         call = Call(actor, method, kept, named, asker, digest)
         try:
             if method in UNIVERSAL:
-                outcome = await self._engine.ask_vat(uid, call, first)
+                outcome = await self._engine.ask_vat(uid, call, before_reply)
             else:
-                outcome = await self._engine.ask(uid, call, first)
+                outcome = await self._engine.ask(uid, call, before_reply)
         except KeeveError as error:
             if not hasattr(error, "__notes__"):
-                error.add_note(f"in session {self._name(uid)!r}")
+                error.add_note(f"in session {self._engine.dataspace.catalog.name(uid)!r}")
             raise
         if not outcome.succeeded:
-            raise exception_of(outcome.payload, f"in session {self._name(uid)!r}")
-        if method == "snapshot" and "root" in outcome.payload:
-            return Snapshot(**outcome.payload)
-        return bound(outcome.payload, self, after)
+            raise exception_of(outcome.payload, f"in session {self._engine.dataspace.catalog.name(uid)!r}")
+        value = bound(outcome.payload, self, after)
+        return given(method, value) if method in UNIVERSAL else value
 
     def described(self, uid: bytes, actor: int) -> ActorType | None:
         """The type of an actor, for those who present it; None for the directory."""
@@ -101,7 +98,3 @@ class Calling:
             heap = self._engine.loader.restored(uid, row.seq).heap
         facet = heap.find("facets", actor)
         return self._engine.types[heap.state(actor if facet is None else facet[Facet.TARGET]).type]
-
-    def _name(self, uid: bytes) -> str:
-        row = self._engine.dataspace.catalog.by_uid(uid)
-        return uid.hex() if row is None else row.id

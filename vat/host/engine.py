@@ -94,7 +94,7 @@ class Engine:
         self.residents = Residents(settings.vats)
         self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache), self.residents.durable)
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
-        self.universal = Universal(self.births.fork)
+        self.universal = Universal(self.births.fork, self.checkpoints.expect)
         self.care = Care(settings, types, readonly=store.readonly, read_on=lambda vat: self.subscriptions.read_on(vat))
         self.commits = Commits(
             store,
@@ -226,21 +226,21 @@ class Engine:
     def _begun(self, uid: bytes, effect: int) -> bool:
         return self.errands.runner.begun((uid, effect))
 
-    async def ask(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
+    async def ask(self, uid: bytes, call: Call, before_reply: Callable[[], None] | None = None) -> Outcome:
         """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call.
 
-        `first` is called when the outcome comes, before anything else happens.
+        `before_reply` is called when the outcome comes, before anything else happens.
         """
         waiter = await self._waiter()
-        call.reply = waiter.reply if first is None else waiter.reply_after(first)
+        call.reply = waiter.reply if before_reply is None else waiter.reply_after(before_reply)
         self.turns.post(uid, Job(call, waiter.failed))
         return await waiter.wait(lambda: self.residents.abandoned(uid, call))
 
     @trio.lowlevel.enable_ki_protection
-    async def ask_vat(self, uid: bytes, call: Call, first: Callable[[], None] | None = None) -> Outcome:
+    async def ask_vat(self, uid: bytes, call: Call, before_reply: Callable[[], None] | None = None) -> Outcome:
         """The same, for a call that the vat itself carries out."""
         waiter = await self._waiter()
-        call.reply = waiter.reply if first is None else waiter.reply_after(first)
+        call.reply = waiter.reply if before_reply is None else waiter.reply_after(before_reply)
         self.turns.post(uid, Job(None, waiter.failed, lambda vat: self.universal.call(vat, call)))
         return await waiter.wait()
 

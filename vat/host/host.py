@@ -37,6 +37,7 @@ from vat.host.sessions import Busy, Sessions, SnapshotMismatch
 from vat.host.verifying import Expected, Progress, silent, verify
 from vat.host.watching import Piece, Watch
 from vat.objects.actor import Actor
+from vat.objects.types import ActorType
 
 __all__ = [
     "EVERY_REF",
@@ -159,6 +160,13 @@ class Host:
         self._sessions.must_write()
         return await self._engine.reclaiming.reclaim()
 
+    def described(self, ref: HostRef[Any]) -> ActorType | None:
+        """The type of the actor behind a ref: its methods and fields, for those who present it; None for the directory.
+
+        Raises `NoSuchSession` or `Deleted`. Costs a restore for a session that is not in memory.
+        """
+        return self._calling.described(*place(ref))
+
     def loaded(self, id: str) -> tuple[int, int] | None:
         """How a session came into memory: the seq of its snapshot (0: none), and how many records were read after."""
         return self._sessions.loaded(id)
@@ -238,9 +246,7 @@ class Host:
         """All of the dataspace, as something to narrow and hand on."""
         return self._engine.dataspace.narrow()
 
-    async def verify(
-        self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None
-    ) -> Report:
+    async def verify(self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None) -> Report:
         """Look at all that the store holds: the log, its checkpoints; snapshots and catalog against the log.
 
         `keys` are verifier keys that the log has to have signed with, and those of witnesses; `expect` is a receipt or

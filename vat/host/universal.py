@@ -10,20 +10,40 @@ The one rule: a ref that was narrowed reaches these no further than its narrowin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dataspace.errors import KeeveError
+from dataspace.proofs.proofs import Receipt
 from dataspace.values import FrozenDict, Value
 from vat.crank.vat import Step, Vat
 from vat.errors import failure_of
 from vat.heap.messages import Call, Outcome
 from vat.host.carrying import child_ref
+from vat.host.outside import Snapshot
 
 
 class Universal:
-    """Carries these calls out. `fork` makes the records of a fork: vat, call, seq, id; gives the child's uid."""
+    """Carries these calls out.
 
-    def __init__(self, fork: Callable[[Vat, Call, int | None, str | None], tuple[Step, bytes]]) -> None:
+    fork: makes the records of a fork: vat, call, seq, id; gives the child's uid. expect: raises unless the log has all
+    that somebody has seen of it.
+    """
+
+    def __init__(
+        self,
+        fork: Callable[[Vat, Call, int | None, str | None], tuple[Step, bytes]],
+        expect: Callable[[str | bytes | Receipt], object],
+    ) -> None:
         self._fork = fork
+        self._expect = expect
+
+    def asked(self, method: str, keywords: dict[str, Any]) -> None:
+        """A caller outside of all vats asks for this: what only the host can look at is taken out of the keywords.
+
+        A `fork` may `expect` what somebody has seen of the log, and is refused if that is gone.
+        """
+        if method == "fork" and (seen := keywords.pop("expect", None)) is not None:
+            self._expect(seen)
 
     def call(self, vat: Vat, call: Call) -> Sequence[Step]:
         """The steps of a call. To a caller outside it raises; to another vat every error is an answer."""
@@ -58,6 +78,11 @@ class Universal:
         if call.reply is not None:
             step.replies.append((call.reply, outcome))
         return (step,)
+
+
+def given(method: str, answer: Any) -> Any:
+    """What that caller gets for an answer, which says no more than a value can: of a `snapshot`, a `Snapshot`."""
+    return Snapshot(**answer) if method == "snapshot" else answer
 
 
 def _no_arguments() -> None:
