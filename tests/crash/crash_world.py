@@ -274,7 +274,9 @@ class Story:
             assert isinstance(answer, Snapshot)
             assert chain.hashes[answer.seq - chain.base - 1].hex() == answer.hash
         elif verb in ("call", "with") and not chain.deleted:
-            succeeded, value = found.requests[chain.uid, f"move {name}"]
+            answered = found.requests.get((chain.uid, f"move {name}"))
+            assert answered is not None, f"what move {name} was answered is lost"
+            succeeded, value = answered
             said = value if succeeded else f"{value['error']}: {value['message']}"
             assert said == answer, f"move {name} was answered {answer!r}, and is {said!r}"
 
