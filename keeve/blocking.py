@@ -22,13 +22,12 @@ from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.proofs.proofs import Receipt
-from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
 from vat.host.host import EVERY_REF, EffectStatus, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
-from vat.host.outside import HostRef, Snapshot
+from vat.host.outside import HostRef, Snapshot, replaced
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT
 from vat.host.verifying import Expected, Progress, silent
@@ -97,22 +96,15 @@ class Host:
         """Have something done in the host's thread, and wait for what it gives, its refs bound to this host."""
 
         async def do() -> Any:
-            return self._bound(await what(*args, **keywords))
+            given = await what(*args, **keywords)
+            if isinstance(given, Receipted):
+                return Receipted(replaced(given.value, self._bound), given.receipt)
+            return replaced(given, self._bound)
 
         return self._thread.do(do)
 
-    def _bound(self, value: Any) -> Any:
-        if isinstance(value, HostRef):
-            return BlockingRef(self, value, self._host.described(value))
-        if isinstance(value, Receipted):
-            return Receipted(self._bound(value.value), value.receipt)
-        if type(value) is FrozenDict:
-            items = {key: self._bound(item) for key, item in value.items()}
-            return value if all(items[key] is value[key] for key in items) else FrozenDict(items)
-        if type(value) is FrozenList:
-            listed = [self._bound(item) for item in value]
-            return value if all(new is old for new, old in zip(listed, value, strict=True)) else FrozenList(listed)
-        return value
+    def _bound(self, item: Any) -> Any:
+        return BlockingRef(self, item, self._host.described(item)) if isinstance(item, HostRef) else item
 
     def asking(self, by: str, via: str = "python") -> Host:
         """The same host, asked by another principal. Closing either closes both."""
@@ -288,15 +280,6 @@ def open_host(path: Any, **options: Any) -> Host:
     return Host(thread, thread.host)
 
 
-def _plain(value: Any, within: tuple[int, ...] = ()) -> Any:
-    """An argument as the trio host takes it. `within` are the containers that it is in: a cycle is left as it is."""
-    if isinstance(value, BlockingRef):
-        return value._ref
-    if isinstance(value, Mapping | list | tuple):
-        if id(value) in within or len(within) > MAX_DEPTH:
-            return value
-        inside = (*within, id(value))
-        if isinstance(value, Mapping):
-            return {key: _plain(item, inside) for key, item in value.items()}
-        return [_plain(item, inside) for item in value]
-    return value
+def _plain(value: Any) -> Any:
+    """An argument as the trio host takes it."""
+    return replaced(value, lambda item: item._ref if isinstance(item, BlockingRef) else item)

@@ -8,7 +8,7 @@ The one rule: nothing is done until it is awaited.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -130,38 +130,43 @@ class Member:
 
 def bound(value: Value, host: Calls, asker: Asker) -> Any:
     """A value from a vat as code outside gets it: the refs in it bound to the host."""
-    kind = type(value)
-    if kind in PLAIN:
-        return value
-    if kind is Ref:
-        return HostRef(host, value.session, value.actor, asker)
-    if isinstance(value, dict):
-        items = {key: bound(item, host, asker) for key, item in value.items()}
-        return value if all(items[key] is value[key] for key in items) else FrozenDict(items)
-    if isinstance(value, list):
-        listed = [bound(item, host, asker) for item in value]
-        return value if all(map(lambda new, old: new is old, listed, value)) else FrozenList(listed)
-    return value
+
+    def change(item: Any) -> Any:
+        if type(item) is not Ref:
+            return item
+        assert item.session is not None, "a ref that has left its vat names its session"
+        return HostRef(host, item.session, item.actor, asker)
+
+    return replaced(value, change)
 
 
-def unbound(value: Any, within: tuple[int, ...] = ()) -> Any:
-    """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse.
+def unbound(value: Any) -> Any:
+    """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse."""
+    return replaced(value, lambda item: Ref(item._uid, item._actor) if isinstance(item, HostRef) else item)
 
-    `within` are the containers that it is in, so that one which contains itself comes to an end.
+
+def replaced(value: Any, change: Callable[[Any], Any], within: tuple[int, ...] = ()) -> Any:
+    """A value or an argument with `change(item)` for each item in it that is not plain, at any depth.
+
+    Frozen containers in which nothing changed stay the same; of others, lists and dicts are made. `within` are the
+    containers that it is in: one that contains itself comes to an end, and stays as it is there.
     """
-    kind = type(value)
-    if kind in PLAIN:
+    if type(value) in PLAIN:
         return value
-    if isinstance(value, HostRef):
-        return Ref(value._uid, value._actor)
-    if isinstance(value, Mapping | list | tuple):
-        if id(value) in within or len(within) > MAX_DEPTH:
-            return value
-        inside = (*within, id(value))
-        if isinstance(value, Mapping):
-            return {key: unbound(item, inside) for key, item in value.items()}
-        return [unbound(item, inside) for item in value]
-    return value
+    if not isinstance(value, Mapping | list | tuple):
+        return change(value)
+    if id(value) in within or len(within) > MAX_DEPTH:
+        return value
+    inside = (*within, id(value))
+    if isinstance(value, Mapping):
+        items = {key: replaced(item, change, inside) for key, item in value.items()}
+        if not isinstance(value, FrozenDict):
+            return items
+        return value if all(items[key] is value[key] for key in items) else FrozenDict(items)
+    listed = [replaced(item, change, inside) for item in value]
+    if not isinstance(value, FrozenList):
+        return listed
+    return value if all(new is old for new, old in zip(listed, value, strict=True)) else FrozenList(listed)
 
 
 def place(ref: HostRef[Any]) -> tuple[bytes, int]:
