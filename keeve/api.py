@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import trio
@@ -60,7 +60,7 @@ async def open_host(
     devices: Mapping[str, object] | None = None,
     vault: Vault | None = None,
     readonly: bool = False,
-    unknown: str = "break",
+    unknown: Literal["break", "hold"] | None = None,
     signer: Signer | None = None,
     former: Signer | None = None,
     expect: str | bytes | Receipt | None = None,
@@ -80,7 +80,7 @@ async def open_host(
     vault: where credentials are found.
     readonly: read a store that another process may own.
     unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
-      `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`), as `Settings.hold_unknown` says as well.
+      `OutcomeUnknown`) or `"hold"` (it waits for `Host.resolve`); None: as `Settings.hold_unknown` says.
     signer: what signs checkpoints and receipts: the path of a file with an Ed25519 key, or a `SigningKey`. The first
       one is put into the log; another one only with `former`, the one until then, which signs that.
     expect: a receipt or a checkpoint: the log has to have all that was seen in it.
@@ -96,7 +96,7 @@ async def open_host(
     """
     folder = Path(path)
     guard(folder)
-    if unknown not in ("break", "hold"):
+    if unknown not in (None, "break", "hold"):
         raise ValueError(f'unknown={unknown!r}: it is "break" or "hold"')
     if not isinstance(settings, Settings | None):
         raise TypeError(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
@@ -108,8 +108,8 @@ async def open_host(
     if seen is not None:
         _check_seen(Layout(folder), seen)
     given = settings or Settings()
-    if unknown == "hold":
-        given = attrs.evolve(given, hold_unknown=True)
+    if unknown is not None:
+        given = attrs.evolve(given, hold_unknown=unknown == "hold")
     store, catalog = open_store(
         folder,
         readonly=readonly,

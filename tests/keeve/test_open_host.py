@@ -42,6 +42,18 @@ async def test_an_unknown_outcome_is_held_whatever_else_is_set(store_folder: Pat
 
 
 @pytest.mark.parametrize(
+    ("unknown", "settings", "held"),
+    [(None, None, False), (None, True, True), ("break", True, False), ("hold", False, True), ("hold", None, True)],
+)
+async def test_what_is_said_of_unknown_outcomes_counts_before_the_settings(
+    store_folder: Path, unknown: Any, settings: bool | None, held: bool
+) -> None:
+    given = None if settings is None else Settings(hold_unknown=settings)
+    async with open_host(store_folder / "s", unknown=unknown, settings=given) as host:
+        assert host._engine.settings.hold_unknown is held
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"actors": [dict]},
