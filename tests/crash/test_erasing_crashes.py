@@ -209,5 +209,5 @@ def test_the_suite_fails_when_a_start_does_not_end_what_was_erased(
     async def nothing(self: Reclaiming) -> None:
         pass
 
-    monkeypatch.setattr(Reclaiming, "finish", nothing)
+    monkeypatch.setattr(Reclaiming, "begin", nothing)
     assert missed(made, tmp_path, calls // 2, lambda folder, at: (folder, live(folder, CrashFiles(at))))

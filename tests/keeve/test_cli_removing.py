@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli_runner import keeve
-from tests.keeve.canaries import found
+from tests.keeve.canaries import LONG, Keeper, found, host_of
 
 FIRST, SECOND = "CANARYONE", "CANARYTWO"
 
@@ -62,3 +62,17 @@ def test_with_json_it_is_told_what_went(tmp_path: Path) -> None:
     assert told["sessions"] == 1
     assert told["bodies"] > 5
     assert told["freed"] >= 0
+
+
+async def test_no_actor_types_are_needed_to_erase_and_to_reclaim(tmp_path: Path) -> None:
+    async with host_of(tmp_path) as host:
+        keeper = await host.spawn(Keeper, "keeper")
+        await keeper.keep(FIRST + LONG)
+        await keeper.keep(SECOND + LONG)
+    assert keeve("erase", "keeper", "--seq", "2", "--store", tmp_path).code == 0
+    assert found(tmp_path, FIRST) == []
+    async with host_of(tmp_path) as host:
+        assert await (await host.get("keeper")).last == SECOND + LONG
+        await host.delete("keeper")
+    assert keeve("gc", "--store", tmp_path).code == 0
+    assert found(tmp_path, SECOND) == []

@@ -151,7 +151,7 @@ class Engine:
                     nursery.start_soon(self.commits.writer.run)
                     nursery.start_soon(self.dataspace.run)
                     if not self.store.readonly:
-                        await self.reclaiming.finish()
+                        await self.reclaiming.begin()
                         nursery.start_soon(self.reclaiming.run)
                     nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)

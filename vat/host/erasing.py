@@ -27,7 +27,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.notices import erase
 from dataspace.log.store import Store
 from dataspace.values import Erased
-from vat.heap.messages import Asker
+from vat.heap.messages import Asker, Observed
 from vat.host.engine import Engine
 from vat.host.meaning import Meant, Parts, TurnReader, cells
 from vat.host.sessions import Busy, Sessions
@@ -155,11 +155,11 @@ class Erasing:
                 raise Busy(wanted.session, f"{wanted.device}.{wanted.method} is running")
         for uid in uids:
             resident = engine.residents.get(uid)
+            name = engine.dataspace.catalog.name(uid)
             if resident is not None and resident.unacknowledged:
-                raise Busy(
-                    self._engine.dataspace.catalog.name(uid),
-                    f"{len(resident.unacknowledged)} messages are on their way",
-                )
+                raise Busy(name, f"{len(resident.unacknowledged)} messages are on their way")
+            if resident is not None and any(isinstance(job.message, Observed) for job in resident.mailbox):
+                raise Busy(name, "events are on their way to it")
 
     # What is the same.
 

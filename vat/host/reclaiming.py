@@ -88,6 +88,7 @@ class Reclaiming:
                 self._deleted = trio.Event()
                 await trio.sleep(self._after)
             try:
+                await self.finish()
                 await self.reclaim(quietly=True)
             except KeeveError as error:
                 log.warning("what was deleted is not reclaimed yet, and is when something else is deleted: %s", error)
@@ -116,8 +117,16 @@ class Reclaiming:
             await self._put(record)
             return await self._finish()
 
+    async def begin(self) -> None:
+        """Have go what records say is erased and a crash has left, before anybody works. What the disk refuses is tried
+        again later."""
+        try:
+            await self.finish()
+        except KeeveError as error:
+            log.warning("what was erased can be read until there is space, or the disk works: %s", error)
+
     async def finish(self) -> None:
-        """Have go what records say is erased and a crash has left."""
+        """Have go what records say is erased. Raises what `Store.append` raises."""
         async with self._one:
             await self._finish()
 
