@@ -216,10 +216,11 @@ class Driven:
         """Another session from this one's state now: two records, and the child is restored from the store."""
         parent, world, uid = self.vat, self.world, id.encode().rjust(16, b"-")
         at, hash = parent.seq, parent.hash
-        self.note(parent.forked(Call(ROOT_ACTOR, "fork"), uid, id, at))
         born = Draft(uid, at + 1, Kind.FORKED, parent.heap.time)
         born.message = FrozenDict({"id": id, "type": "keeve.session", "parent": parent.uid, "seq": at, "hash": hash})
-        world.append(born.seal(hash, world.powers.entropy))
+        first = born.seal(hash, world.powers.entropy)
+        self.note(parent.forked(Call(ROOT_ACTOR, "fork"), first, id, at))
+        world.append(first)
         world.legs[uid] = [*world.lineage(parent.uid), Leg(parent.uid, at)]
         child = Driven(self.cls, self.given, types=self.types, world=world, vat=self._restored(uid, id, at + 1))
         child.note(child.vat.take(Detach()))

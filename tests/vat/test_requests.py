@@ -11,6 +11,7 @@ from vat.crank.vat import RequestConflict
 from vat.errors import NoSuchMethod
 from vat.heap.messages import Asker, Call, Outcome
 from vat.heap.refs import Ref
+from vat.host.births import forked_record
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 from vat.objects.types import read
@@ -158,7 +159,9 @@ def test_a_read_is_read_anew(world, desk):
 
 def test_the_record_of_a_fork_answers_the_request_for_it(world, desk):
     call = Call(1, "fork", asker=Asker("local", "test", "r1"), digest=b"d")
-    desk.keep(desk.vat.forked(call, b"c" * 16, "child", desk.vat.seq))
+    vat = desk.vat
+    born = forked_record(vat, call.asker, b"c" * 16, "child", vat.seq, vat.hash, 0, world.powers)
+    desk.keep(vat.forked(call, born, "child", vat.seq))
     again = world.reload(desk)
     got = []
     step = again.vat.repeated(Call(1, "fork", asker=Asker("local", "test", "r1"), digest=b"d", reply=got.append))

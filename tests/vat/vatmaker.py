@@ -210,7 +210,7 @@ class World:
         at, hash, pending = parent.seq, parent.hash, session.heap.pending
         record = forked_record(parent, NOBODY, uid, id, at, hash, pending, self.powers)
         log = Log([*session.records, record])
-        session.keep(parent.forked(Call(ROOT, "fork"), uid, id, at))
+        session.keep(parent.forked(Call(ROOT, "fork"), record, id, at))
         heap = self.restored(session, snapshot=max(log.snapshots, default=0), log=log)
         child = Vat(uid, id, heap, record.seq, record.hash, self.types, self.powers)
         forked = self.sessions[uid] = Session(self, child, log)

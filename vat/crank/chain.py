@@ -31,7 +31,11 @@ from vat.heap.refs import Ref
 
 @attrs.define(eq=False)
 class Step:
-    """A record, and what it lets go when it is durable. `record` is None when nothing was recorded."""
+    """A record, and what it lets go when it is durable. `record` is None when nothing was recorded.
+
+    Whoever seals the record makes its step whole. Only `replies` are added to, by whoever answers or has to be told
+    when it is durable, and before `Commits.add` takes the step.
+    """
 
     record: Record | None
     sent: Sequence[tuple[int, bytes, Value]] = ()
@@ -45,8 +49,8 @@ class Step:
     """Whether subscriptions began or ended."""
     settle: Callable[[], None] | None = None
     """To be called when the record is durable: a snapshot's trees let go of what is written."""
-    also: Record | None = None
-    """A fork's first record: both are one commit."""
+    born: Record | None = None
+    """A fork's first record, by which a session is born: both are one commit."""
     failure: BaseException | None = None
     """What the user's code raised, with its traceback, for the host's log."""
 
@@ -104,30 +108,33 @@ class Chain:
         draft.pages = pages.data
         draft.message = FrozenDict({"root": [root.number, root.digest], "seq": self.seq, **(said or {})})
         self._state(draft, "snapshot", {"root": root.digest.hex(), "seq": seq})
-        step = self._append(draft)
-        step.settle = written.settle
+        step = Step(self._append(draft), settle=written.settle)
         self.snapshot_seq = seq
         self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
         named = {"session": self.id, "seq": seq, "root": root.digest.hex(), "hash": self.hash.hex()}
         return step, named
 
-    def forked(self, call: Call, child: bytes, into: str, at: int) -> Step:
-        """The parent's record of a fork: `(fork s #:into c #:at seq)`. Answers the call's request id, if it has one."""
+    def forked(self, call: Call, born: Record, into: str, at: int) -> Step:
+        """The parent's record of a fork: `(fork s #:into c #:at seq)`, and the child's first one, `born`.
+
+        Answers the call's request id, if it has one.
+        """
+        child = born.uid
         draft = self._draft(Kind.FORK)
         draft.message = FrozenDict({"child": child})  # whose first record says who asked
         self._state(draft, "fork", {"into": into, "at": at})
         key = request_key(call.asker)
         if key is not None:
             self._operate(draft, Op.ANSWERED, key, call.digest, True, Ref(child, ROOT_ACTOR))
-        return self._append(draft)
+        return Step(self._append(draft), born=born)
 
     def asked_to_restore(self, seq: int, asker: Asker) -> Step:
         """Somebody asked for this session to be restored, from the snapshot at `seq` (0: from the beginning)."""
         draft = self._draft(Kind.RESTORE)
         draft.message = FrozenDict({"from": seq, "by": asker.by, "via": asker.via})
         self._state(draft, "restore", {"from": seq})
-        return self._append(draft)
+        return Step(self._append(draft))
 
     def started(self, effect: int) -> Step | None:
         """An effect is about to be carried out; None when it is not wanted any more."""
@@ -136,7 +143,7 @@ class Chain:
         draft = self._draft(Kind.STARTED)
         draft.message = FrozenDict({"effect": effect})
         self._operate(draft, Op.STARTED, effect)
-        return self._append(draft)
+        return Step(self._append(draft))
 
     def forget(self, cursors: Mapping[int, str] | None = None) -> Step | None:
         """Take what its receivers have out of the outbox, and note how far subscriptions have read.
@@ -150,9 +157,9 @@ class Chain:
             self._operate(draft, Op.ACKED, FrozenList(sorted(self.acked)))
         for number, cursor in sorted((cursors or {}).items()):
             self._operate(draft, Op.OBSERVED, number, cursor)
-        step = self._append(draft)
+        record = self._append(draft)
         self.acked.clear()
-        return step
+        return Step(record)
 
     def delete(self, asker: Asker, born: Mapping[str, Any] | None = None) -> Step:
         """The tombstone: presence is retracted, and callers learn of it.
@@ -168,12 +175,12 @@ class Chain:
             if presence and not heap.forking and handle.seq >= heap.born:
                 draft.retracted(draft.operation(Op.RETRACTED, *handle), handle)
         self._state(draft, "deleted", {})
-        step = self._append(draft, pending=0)
+        record = self._append(draft, pending=0)
         self.deleted = True
         over = Outcome(False, failure_of(gone(self.id)))
-        step.replies.extend((reply, over) for replies in self.waiters.values() for reply in replies)
+        told = [(reply, over) for replies in self.waiters.values() for reply in replies]
         self.waiters.clear()
-        return step
+        return Step(record, replies=told)
 
     # Sealing.
 
@@ -190,7 +197,7 @@ class Chain:
         APPLY[operation[0]](self.heap, *operation[1:])
         draft.operation(*operation)
 
-    def _append(self, draft: Draft, pending: int | None = None) -> Step:
+    def _append(self, draft: Draft, pending: int | None = None) -> Record:
         heap = self.heap
         draft.pending = heap.pending if pending is None else pending
         try:
@@ -202,7 +209,7 @@ class Chain:
         self.seq, self.hash = record.seq, record.hash
         self.records_since_snapshot += 1
         self.bytes_since_snapshot += len(record.deeds) + sum(map(len, record.cells))
-        return Step(record)
+        return record
 
 
 class _PageWriter:

@@ -19,7 +19,7 @@ from vat.crank.progress import CrankDraft
 from vat.crank.upgrading import NotUpgraded, break_fibers, outdated, upgrade_all
 from vat.errors import Reentered, Unpaid, gone
 from vat.heap.heap import Heap
-from vat.heap.messages import Asker, Outcome
+from vat.heap.messages import Asker, Outcome, Reply
 from vat.heap.opcodes import Op
 from vat.heap.past import NotYet, Past
 from vat.objects.types import Types, type_of
@@ -168,29 +168,33 @@ class Upkeep(Chain):
     def _begin(self, asker: Asker, *, silent: bool = False) -> CrankDraft:
         return self.crank.begin(self.seq + 1, self.hash, asker, silent=silent, watched=self.waiters)
 
-    def _seal(self) -> Step:
+    def _seal(self, acknowledged: tuple[bytes, int] | None = None) -> Step:
+        """The record of the crank that runs, which is over then, with all that it lets go."""
         crank, acked = self.crank, self.acked
         progress = crank.progress
         if acked:
             crank.note(Op.ACKED, FrozenList(sorted(acked)))
-        replies = []
+        replies: list[tuple[Reply, Outcome]] = []
         if self.waiters:
             for promise, outcome in progress.settled:
                 for reply in self.waiters.get(promise, ()):
                     replies.append((reply, self._outside(crank.leaving(outcome))))
-        step = self._append(crank.record)
+        record = self._append(crank.record)
         acked.clear()
         if replies:
             for promise, _ in progress.settled:
                 self.waiters.pop(promise, None)
-        step.sent = progress.sent
-        step.wanted = progress.wanted
-        step.cancelled = progress.cancelled
-        step.replies = replies
-        step.subscriptions = progress.subscriptions
-        step.failure = progress.failure
         crank.end()
-        return step
+        return Step(
+            record,
+            progress.sent,
+            progress.wanted,
+            progress.cancelled,
+            replies,
+            acknowledged,
+            progress.subscriptions,
+            failure=progress.failure,
+        )
 
     def _outside(self, outcome: Outcome) -> Outcome:
         """An outcome as a caller outside sees it."""

@@ -187,9 +187,7 @@ class Vat(Upkeep):
         else:
             draft.message = _said(call, args, keywords)
             crank.run(Delivery(call.to, call.method, args, keywords, goal, None, False, found))
-        step = self._seal()
-        step.acknowledged = (uid, number)
-        return step
+        return self._seal((uid, number))
 
     def answer(self, call: Call, outcome: Outcome) -> Step:
         """Record a call that was carried out beside the actors, and its answer: to another vat, or to a request id."""
@@ -208,11 +206,10 @@ class Vat(Upkeep):
             elif key is not None:
                 crank.note(Op.ANSWERED, key, call.digest, *crank.leaving(kept))
             told = self._outside(crank.leaving(kept))
-            step = self._seal()
+            step = self._seal(call.sender and call.sender[:2])
         except BaseException:
             crank.abandon()
             raise
-        step.acknowledged = call.sender and call.sender[:2]
         if call.reply is not None:
             step.replies.append((call.reply, told))
         return step
@@ -222,9 +219,9 @@ class Vat(Upkeep):
         if number is not None and self.has(uid, number):
             return Step(None, acknowledged=(uid, number))
         said = {"from": uid, "number": number, "settle": message.promise}
-        step = self._come_to(Asker("vat", f"vat:{uid.hex()}"), said, message.promise, message.outcome, "the answer")
-        step.acknowledged = None if number is None else (uid, number)
-        return step
+        acknowledged = None if number is None else (uid, number)
+        asker = Asker("vat", f"vat:{uid.hex()}")
+        return self._come_to(asker, said, message.promise, message.outcome, "the answer", acknowledged)
 
     # Messages from the host.
 
@@ -239,7 +236,15 @@ class Vat(Upkeep):
             Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave"
         )
 
-    def _come_to(self, asker: Asker, said: Mapping[str, Any], promise: int, outcome: Outcome, what: str) -> Step:
+    def _come_to(
+        self,
+        asker: Asker,
+        said: Mapping[str, Any],
+        promise: int,
+        outcome: Outcome,
+        what: str,
+        acknowledged: tuple[bytes, int] | None = None,
+    ) -> Step:
         """A promise has its outcome from outside."""
         crank = self.crank
         draft = self._begin(asker)
@@ -254,7 +259,7 @@ class Vat(Upkeep):
         elif said["number"] is not None:
             crank.note(Op.RECEIVED, said["from"], said["number"])
         crank.settle_and_run({promise: outcome})
-        return self._seal()
+        return self._seal(acknowledged)
 
     def _observed(self, message: Observed) -> Step:
         entry = self.heap.find("subscriptions", message.subscription)

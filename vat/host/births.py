@@ -122,11 +122,10 @@ class Births:
         name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
         try:
             born = forked_record(vat, call.asker, uid, name, here, hash, pending, self._powers)
-            step = Step(None) if resident.damage is not None else vat.forked(call, uid, name, here)
+            step = Step(None, born=born) if resident.damage is not None else vat.forked(call, born, name, here)
         except BaseException:
             self._claimed.discard(name)
             raise
-        step.also = born
         step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
         return step, uid
 

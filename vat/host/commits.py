@@ -66,15 +66,15 @@ class Commits:
 
     def add(self, resident: Resident, step: Step, job: Job) -> bool:
         """Take a step on its way. False when its record cannot be taken: then the vat is of no use any more."""
-        record, also = step.record, step.also
-        if record is None and also is None:
+        record, born = step.record, step.born
+        if record is None and born is None:
             vat = resident.vat
             if vat is None or resident.durable >= vat.seq:
                 self._let_go(resident, step)
             else:
                 resident.waiting.append((vat.seq, step))
             return True
-        group = [each for each in (record, also) if each is not None]
+        group = [each for each in (record, born) if each is not None]
         try:
             # The fork of a damaged session leaves no record in its parent's chain, which takes none.
             refusal = self._refused or (None if record is None else resident.damage)

@@ -345,8 +345,8 @@ class Engine:
             reply(outcome)
         if step.acknowledged is not None:
             self.mail.acknowledge(*step.acknowledged)
-        if step.also is not None and step.also.pending and self.settings.takes_up == "all":
-            self.turns.post(step.also.uid, WAKE)
+        if step.born is not None and step.born.pending and self.settings.takes_up == "all":
+            self.turns.post(step.born.uid, WAKE)
         vat = resident.vat
         if vat is None:
             return
