@@ -147,8 +147,7 @@ class Host:
         bytes over 256 bytes; there, and wherever these sessions said the same later. It reads as `Erased` then. Gives
         how many pieces are gone from the files, durably. Raises `NothingToErase`, `NoSuchSession`, `Deleted`; and
         `Busy` while a model or a tool runs for one of these sessions, unless `force`d: what that says later is not
-        looked at. Holds them up meanwhile: some ten microseconds for each of their records, and a copy of each file
-        concerned.
+        looked at. Holds them up meanwhile: about 100 µs for each of their records, and a copy of each file concerned.
         """
         return await self._erasing.erase(id, self._asker, seq=seq, turn=turn, force=force)
 
