@@ -11,7 +11,7 @@ from vatmaker import ROOT, World, assert_restores, dump, everything, operations,
 from dataspace.values import CellRef, Text
 from vat.devices.devices import effect_id
 from vat.heap.opcodes import Op
-from vat.heap.refs import DIRECTORY, Ref, near
+from vat.heap.refs import DIRECTORY, Ref, cancel, near
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map
 from vat.objects.views import view_of
@@ -297,4 +297,23 @@ def test_subscriptions_bring_events_exactly_once_whatever_becomes_of_them(world,
     assert world.observed(user, number, {}, "after 3").record is None
     assert run(world, user, odd=lambda me: me.observe("(a.b)", me.note, after="now")).payload["error"] == "ValueError"
     assert [op[0] for op in operations(user.records[-2])].count(Op.UNSUBSCRIBED) == 1
+    assert_restores(world, user)
+
+
+def test_a_cancellation_that_is_undone_stops_no_effect(world, user):
+    def go(me):
+        me.kept = me.device("d").call()
+
+    def undone(me):
+        cancel(me.kept, ValueError("enough"))
+        raise LookupError("no")
+
+    def does(me):
+        cancel(me.kept, ValueError("enough"))
+
+    run(world, user, go=go)
+    assert not run(world, user, undone=undone).succeeded
+    assert not user.steps[-1].cancelled
+    run(world, user, does=does)
+    assert user.steps[-1].cancelled == [1]
     assert_restores(world, user)

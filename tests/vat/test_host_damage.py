@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from dataspace.log.files import ReadFailed
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
-from tests.vat.hosts import ACTORS, Caller, Counter, World, flip, records, settled
+from tests.vat.hosts import ACTORS, Caller, Counter, Worker, World, flip, records, settled
 from vat.crank.upgrading import UpgradeFailed
 from vat.host.host import Host
 from vat.objects.actor import Actor, actor
@@ -203,6 +205,31 @@ async def test_who_meets_damage_first_is_told_and_then_it_is_as_damage_that_reco
             with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 2"):
                 await s.add("more")
             await others_go_on(host)
+
+
+async def test_who_waits_for_a_promise_of_a_session_that_turns_out_to_be_damaged_is_told(disk: World) -> None:
+    async with disk.host(vats=1) as host, trio.open_nursery() as nursery:
+        w = await host.spawn(Worker, "w")
+        await w.work("again", "long " * 100)
+        await host.spawn(Counter, "other")
+        disk.tool.open = False
+        told: list[str] = []
+
+        async def ask() -> None:
+            try:
+                await w.work("again", "short")
+            except SessionDamaged as error:
+                told.append(type(error).__name__)
+
+        nursery.start_soon(ask)
+        await settled(host)
+        flip(disk, host, "w", 3, b"again long")
+        with pytest.raises(SessionDamaged, match="session w is damaged at seq 3"):
+            await w.results
+        assert await w.results == []
+        await trio.testing.wait_all_tasks_blocked()
+        assert told == ["SessionDamaged"]
+        nursery.cancel_scope.cancel()
 
 
 async def test_an_unreadable_page_is_passed_over_and_the_call_done_all_the_same(disk: World) -> None:

@@ -256,6 +256,29 @@ async def test_a_failed_sync_stops_writing_for_good_and_every_caller_is_told(wor
         assert [row.id for row in host.sessions()] == ["other", "s"]
 
 
+async def test_who_waits_for_a_promise_is_told_when_the_store_has_stopped(world: World) -> None:
+    """What they wait for could not be recorded any more."""
+    world.tool.open = False
+    async with world.host() as host, trio.open_nursery() as nursery:
+        w, s = await host.spawn(Worker, "w"), await host.spawn(Counter, "s")
+        told: list[str] = []
+
+        async def ask() -> None:
+            try:
+                await w.work("again", 1)
+            except StoreFailed as error:
+                told.append(type(error).__name__)
+
+        nursery.start_soon(ask)
+        await settled(host)
+        host._engine.store.failing.append(SyncFailed("log", "I/O error"))
+        with pytest.raises(StoreFailed):
+            await s.add()
+        await trio.testing.wait_all_tasks_blocked()
+        assert told == ["StoreFailed"]
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_host_whose_store_has_stopped_takes_nothing_up(world: World) -> None:
     """What comes of it could not be recorded, and so it would come again and again."""
     async with world.host() as host:
