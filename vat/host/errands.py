@@ -205,8 +205,9 @@ class Errands:
 
     @contextmanager
     def by_hand(self, key: Key) -> Iterator[bool]:
-        """While somebody settles an effect, nobody else does: not even by loading its session. `False` if one does."""
-        if key in self._by_hand or key in self._running or key in self._outcomes:
+        """While somebody settles an effect that is not carried out here, nobody else does: not even by loading its
+        session. `False` if somebody does already."""
+        if key in self._by_hand:
             yield False
             return
         self._by_hand.add(key)
