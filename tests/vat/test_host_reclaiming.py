@@ -300,3 +300,19 @@ async def test_an_event_on_its_way_that_may_say_it_again_is_waited_for(world: Wo
         assert await s.seen == ["one" * 200]
         await host.erase("s1", seq=2)
         assert await s.seen == [ERASED]
+
+
+async def test_a_fault_in_it_ends_no_host(world: World, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world.host(reclaim=1) as host:
+        s = await counted(host, "s2", "two")
+        await counted(host, "s1", "one")
+        asked = []
+
+        def fails(*_: Any) -> int:
+            asked.append(1)
+            raise LookupError("something that nobody thought of")
+
+        monkeypatch.setattr(MemoryStore, "erase", fails)
+        await host.delete("s1")
+        await until(lambda: bool(asked))
+        assert await s.seen == ["two"]

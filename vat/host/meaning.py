@@ -75,7 +75,7 @@ def cells(stored: Stored) -> dict[int, str | bytes]:
             content = stored.cell(n)
         except NoSuchPart:
             break  # from here on there are pages
-        except SessionDamaged:
+        except (BodyErased, SessionDamaged):
             continue
         if not isinstance(content, Erased):
             found[n] = content

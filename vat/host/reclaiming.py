@@ -92,6 +92,8 @@ class Reclaiming:
                 await self.reclaim(quietly=True)
             except KeeveError as error:
                 log.warning("what was deleted is not reclaimed yet, and is when something else is deleted: %s", error)
+            except Exception:
+                log.exception("what was deleted cannot be reclaimed; the host goes on")
 
     async def reclaim(self, *, quietly: bool = False) -> Reclaimed:
         """Have all that is pending go; `quietly`, only up to what lies in a file that is hardly begun.
