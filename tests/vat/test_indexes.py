@@ -121,7 +121,7 @@ def test_a_fork_that_lets_go_of_effects_does_so_in_the_index() -> None:
 def test_an_index_that_was_made_since_a_savepoint_goes_with_what_is_undone() -> None:
     heap = Heap(Log())
     savepoint = heap.mark()
-    heap.keep("owned", 7, 1)
+    heap.put_entry("owned", 7, 1)
     assert owned_by(heap, 1) == [7]
     heap.rollback(savepoint)
     assert owned_by(heap, 1) == []

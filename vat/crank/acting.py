@@ -91,9 +91,9 @@ class Acting(Sending):
         """A new actor of this vat. Raises `UnknownActorType`, `BadActorType`, `TypeError` or `NotAValue`."""
         described = self.types.of(cls)
         self.changes()
-        return self.settle_in(described, given(cls, fields))
+        return self.make_actor(described, given(cls, fields))
 
-    def settle_in(self, described: ActorType, given: Mapping[str, Any]) -> Ref:
+    def make_actor(self, described: ActorType, given: Mapping[str, Any]) -> Ref:
         """A new actor with its first state."""
         checked(described, given)
         fields = {name: beginning(field, given, self.keep) for name, field in described.fields.items()}
@@ -113,7 +113,7 @@ class Acting(Sending):
     def part(self, actor: int, field: Field, given: Mapping[str, Any]) -> Ref:
         """Make the actor that a field is a part for."""
         self.changes()
-        made = self.settle_in(type_of(field.kind.__keeve_part__), given)
+        made = self.make_actor(type_of(field.kind.__keeve_part__), given)
         self.do(_SET, actor, field.name, made)
         return made
 

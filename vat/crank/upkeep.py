@@ -78,7 +78,7 @@ class Upkeep(Chain):
         draft.kind = Kind.SPAWN
         said: dict[str, Any] = {"id": id, "type": described.name, "by": asker.by, "via": asker.via}
         draft.message = FrozenDict(said if request is None else {**said, "request": request[0], "digest": request[1]})
-        vat.crank.settle_in(described, fields)
+        vat.crank.make_actor(described, fields)
         vat.crank.state_fact(0, "spawn", [id], {"type": described.name, "by": asker.by, "via": asker.via})
         return vat, vat._seal()
 

@@ -52,15 +52,15 @@ def suspended(
         actor, method, version, result, _, _, _, parts = heap.find("fibers", fiber)
         parts += 1
     entry = FrozenList([actor, method, version, result, seq, operation, FrozenList(waiting), parts])
-    heap.keep("fibers", fiber, entry)
+    heap.put_entry("fibers", fiber, entry)
     reaction = FrozenList([_TO, fiber])
     for promise in waiting[1:]:
         awaited = heap.find("promises", promise)
         if awaited[STATE] < KEPT:
-            heap.keep("promises", promise, with_reactions(awaited, [*awaited[REACTIONS], reaction]))
+            heap.put_entry("promises", promise, with_reactions(awaited, [*awaited[REACTIONS], reaction]))
     for promise in kept:
         indexes.owns(heap, fiber, promise)
-        heap.keep("owned", promise, fiber)
+        heap.put_entry("owned", promise, fiber)
     _let_go(heap, fiber, let_go)
 
 
@@ -86,7 +86,7 @@ def _ignored(heap: Heap, fiber: int, promise: int) -> bool:
     reactions = entry[REACTIONS]
     others = [reaction for reaction in reactions if reaction[0] != _TO or reaction[1] != fiber]
     if len(others) < len(reactions):
-        heap.keep("promises", promise, with_reactions(entry, others))
+        heap.put_entry("promises", promise, with_reactions(entry, others))
     return False
 
 

@@ -194,7 +194,7 @@ class Heap:
         if key in where:
             self._undo.append((where, key, where.pop(key)))
 
-    def live(self, what: str, number: int) -> None:
+    def set_life(self, what: str, number: int) -> None:
         """Set one of `LIFE`."""
         self.put(self._life, what, number)
 
@@ -228,7 +228,7 @@ class Heap:
         version, count = self.types[type]
         self.put(self.types, type, (version, count - 1))
 
-    def keep(self, name: str, key: Value, value: Value) -> None:
+    def put_entry(self, name: str, key: Value, value: Value) -> None:
         """Put an entry into a system map."""
         self.put(self.system, name, self.system[name].put(key, value, self.page))
 
@@ -275,7 +275,7 @@ class Heap:
             else:
                 where[key] = old
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """The record is complete: nothing of it is undone any more."""
         for promise in self._loose:
             entry = self.find("promises", promise)

@@ -83,30 +83,30 @@ def _collected(heap: Heap, actors: Sequence[int], promises: Sequence[int]) -> No
             heap.remove(actor)
     for promise in promises:
         heap.drop("promises", promise)
-    heap.live("swept", heap.counters["actor"] + heap.counters["promise"])
+    heap.set_life("swept", heap.counters["actor"] + heap.counters["promise"])
 
 
 def _made(heap: Heap, promise: int, settler: Any) -> None:
     heap.counted("promise", promise)
-    heap.keep("promises", promise, FrozenList([PENDING, None, FrozenList(), settler, False]))
+    heap.put_entry("promises", promise, FrozenList([PENDING, None, FrozenList(), settler, False]))
 
 
 def _held(heap: Heap, promise: int) -> None:
     entry = heap.find("promises", promise)
     if entry is not None:
-        heap.keep("promises", promise, listed([*entry[:HELD], True]))
+        heap.put_entry("promises", promise, listed([*entry[:HELD], True]))
 
 
 def _follows(heap: Heap, promise: int, other: int) -> None:
     entry = heap.find("promises", promise)
-    heap.keep("promises", promise, listed([FOLLOWING, other, *entry[REACTIONS:]]))
+    heap.put_entry("promises", promise, listed([FOLLOWING, other, *entry[REACTIONS:]]))
 
 
 def _passed(heap: Heap, promise: int, other: int) -> None:
     waiting = heap.find("promises", promise)[REACTIONS]
     entry = heap.find("promises", other)
     heap.drop("promises", promise)
-    heap.keep("promises", other, with_reactions(entry, [*entry[REACTIONS], *waiting]))
+    heap.put_entry("promises", other, with_reactions(entry, [*entry[REACTIONS], *waiting]))
     for reaction in waiting:
         if reaction[0] == To.FOLLOW:
             _follows(heap, reaction[1], other)
@@ -121,12 +121,12 @@ def _comes_of(heap: Heap, promise: int, settler: str, other: int) -> None:
     entry = heap.find("promises", promise)
     if entry is not None and entry[STATE] == PENDING:
         state, payload, reactions, _, held = entry
-        heap.keep("promises", promise, listed([state, payload, reactions, FrozenList([settler, other]), held]))
+        heap.put_entry("promises", promise, listed([state, payload, reactions, FrozenList([settler, other]), held]))
 
 
 def _reacts(heap: Heap, promise: int, reaction: Any) -> None:
     entry = heap.find("promises", promise)
-    heap.keep("promises", promise, with_reactions(entry, [*entry[REACTIONS], reaction]))
+    heap.put_entry("promises", promise, with_reactions(entry, [*entry[REACTIONS], reaction]))
     if reaction[0] == To.RESEND:
         _comes_of(heap, reaction[Resend.RESULT], "send", promise)
 
@@ -142,20 +142,20 @@ def _broke(heap: Heap, promise: int, failure: Any) -> None:
 def _settled(heap: Heap, promise: int, state: int, payload: Any) -> None:
     held = heap.find("promises", promise)[HELD]
     heap.drop("awaiting", promise)
-    heap.keep("promises", promise, listed([state, payload, FrozenList(), None, held]))
+    heap.put_entry("promises", promise, listed([state, payload, FrozenList(), None, held]))
     if not held:
         heap.loosen(promise)
 
 
 def _sent(heap: Heap, number: int, uid: bytes, message: Any) -> None:
     heap.counted("message", number)
-    heap.keep("outbox", number, listed([uid, message]))
+    heap.put_entry("outbox", number, listed([uid, message]))
     if "promise" in message:
-        heap.keep("awaiting", message["promise"], uid)
+        heap.put_entry("awaiting", message["promise"], uid)
 
 
 def _received(heap: Heap, uid: bytes, number: int) -> None:
-    heap.keep("senders", uid, number)
+    heap.put_entry("senders", uid, number)
 
 
 def _acked(heap: Heap, numbers: Sequence[int]) -> None:
@@ -184,12 +184,12 @@ def _wanted(
                 args[place] = heap.views[view]
     pairs = listed(listed(pair) for pair in keywords.items())
     indexes.effect_wanted(heap, promise, number)
-    heap.keep("effects", number, listed([id, device, method, listed(args), pairs, promise, False]))
+    heap.put_entry("effects", number, listed([id, device, method, listed(args), pairs, promise, False]))
 
 
 def _started(heap: Heap, number: int) -> None:
     entry = heap.find("effects", number)
-    heap.keep("effects", number, listed([*entry[: Effect.STARTED], True]))
+    heap.put_entry("effects", number, listed([*entry[: Effect.STARTED], True]))
 
 
 def _ended(heap: Heap, number: int) -> None:
@@ -198,16 +198,16 @@ def _ended(heap: Heap, number: int) -> None:
 
 
 def _asked(heap: Heap, key: str, digest: bytes, promise: int) -> None:
-    heap.keep("requests", key, FrozenList([digest, promise, False, None]))
+    heap.put_entry("requests", key, FrozenList([digest, promise, False, None]))
 
 
 def _answered(heap: Heap, key: str, digest: bytes, succeeded: bool, payload: Any) -> None:
-    heap.keep("requests", key, listed([digest, None, succeeded, payload]))
+    heap.put_entry("requests", key, listed([digest, None, succeeded, payload]))
 
 
 def _stated(heap: Heap, mode: int, seq: int = 0, operation: int = 0) -> None:
     if mode:
-        heap.keep("facts", fact_key(seq, operation), mode == 2)
+        heap.put_entry("facts", fact_key(seq, operation), mode == 2)
 
 
 def _retracted(heap: Heap, seq: int, operation: int) -> None:
@@ -230,23 +230,23 @@ def _handed(heap: Heap, actor: int) -> None:
 
 def _narrowed(heap: Heap, facet: int, target: int, methods: Any, read_only: bool) -> None:
     heap.counted("actor", facet)
-    heap.keep("facets", facet, FrozenList([target, methods, read_only, False]))
+    heap.put_entry("facets", facet, FrozenList([target, methods, read_only, False]))
 
 
 def _revoked(heap: Heap, facet: int) -> None:
     target, methods, read_only, _ = heap.find("facets", facet)
-    heap.keep("facets", facet, FrozenList([target, methods, read_only, True]))
+    heap.put_entry("facets", facet, FrozenList([target, methods, read_only, True]))
 
 
 def _subscribed(heap: Heap, number: int, pattern: str, actor: int, method: str, cursor: str) -> None:
     heap.counted("subscription", number)
-    heap.keep("subscriptions", number, FrozenList([pattern, actor, method, cursor]))
+    heap.put_entry("subscriptions", number, FrozenList([pattern, actor, method, cursor]))
 
 
 def _observed(heap: Heap, number: int, cursor: str) -> None:
     entry = heap.find("subscriptions", number)
     if entry is not None:
-        heap.keep("subscriptions", number, FrozenList([*entry[:3], cursor]))
+        heap.put_entry("subscriptions", number, FrozenList([*entry[:3], cursor]))
 
 
 def _unsubscribed(heap: Heap, number: int) -> None:
@@ -264,9 +264,9 @@ def _detached(heap: Heap, seq: int) -> None:
     for promise, entry in heap.entries("promises"):
         own = [reaction for reaction in entry[REACTIONS] if reaction[0] not in (To.ANSWER, To.REPLY)]
         if len(own) < len(entry[REACTIONS]):
-            heap.keep("promises", promise, with_reactions(entry, own))
-    heap.live("forking", 0)
-    heap.live("born", seq)
+            heap.put_entry("promises", promise, with_reactions(entry, own))
+    heap.set_life("forking", 0)
+    heap.set_life("born", seq)
 
 
 def _nothing(heap: Heap, *args: Any) -> None:
@@ -330,6 +330,6 @@ def follow(heap: Heap, kind: int, operations: Sequence[Sequence[Any]], time: int
 
 def complete(heap: Heap, kind: int, time: int) -> None:
     """A record of that kind and time is done: nothing of it is undone any more."""
-    heap.settle()
+    heap.complete()
     if kind in _TIMED:
         heap.time = time
