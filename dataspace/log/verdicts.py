@@ -192,8 +192,8 @@ class LogCorrupt(LogError):
 
     summary = "the log is corrupt"
     remedy = (
-        "Nothing was changed. Copy the folder, run `keeve verify` to see what is touched, and write what is sound into a "
-        "new store with `keeve salvage`, or restore a backup"
+        "Nothing was changed. Copy the folder, run `keeve verify` to see what is touched, open it read-only to look at "
+        "sessions, write what is sound into a new store with `keeve salvage`, or restore a backup"
     )
 
 
