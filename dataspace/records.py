@@ -67,8 +67,8 @@ class Kind(IntEnum):
     RECLAIMED = 15
     """The store's: what was deleted, and erased, up to some positions is gone from its files."""
     SALVAGED = 16
-    """What could be read of a damaged store was written into this one: in the store's chain, and in that of each session
-    that may have lost its end."""
+    """What could be read of a damaged store was written into this one: in the store's chain, and in that of each
+    session that may have lost its end."""
 
 
 class Cell(NamedTuple):
