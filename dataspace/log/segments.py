@@ -256,15 +256,15 @@ class SegmentStore(StoreFolder):
             tail.cut(mark.offset)
             tail.sync()
             begun = Tail.begin(self._files, self._layout.segment(number), frame)
+            tail.close()
+            self._tail = begun
+            self._mark = mark._replace(segment=number, offset=len(frame))
+            self._settled = True
+            if self._publisher is not None:
+                self._publisher.publish(self._mark)
         except BaseException as error:
             self._failed(error)
             raise
-        tail.close()
-        self._tail = begun
-        self._mark = mark._replace(segment=number, offset=len(frame))
-        self._settled = True
-        if self._publisher is not None:
-            self._publisher.publish(self._mark)
         return begun
 
     def settle(self, certificate: Certificate | None = None) -> None:
