@@ -28,7 +28,7 @@ test: .venv/installed-dev
 	$(PYTEST) -n $(WORKERS) --maxprocesses 4
 
 crash: .venv/installed-dev
-	KEEVE_CRASH=full $(PYTEST) -m crash -rP -n $(WORKERS) --maxprocesses 4
+	KEEVE_CRASH=full $(PYTEST) -m crash -o faulthandler_timeout=7200 -rP -n $(WORKERS) --maxprocesses 4
 
 fuzz: .venv/installed-fuzz
 	$(BIN)/python -m tests.fuzz_decoders $(SECONDS)

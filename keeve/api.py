@@ -1,7 +1,7 @@
 """`open_host`: everything that a host needs, put together.
 
-The one rule: this is the only place that reaches for the real clock, the real randomness and the real disk; all
-below it are handed what they use.
+The one rule: for a host, the real clock, the real randomness and the real disk are chosen here; the packages below are
+handed what they use. (Beside hosts, the command line and what makes keys reach for them too.)
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def subclasses(cls: type) -> set[type]:
 
 def test_the_page_of_the_architecture_says_of_each_file_what_it_says_of_itself() -> None:
     page = fill_rooms.PAGE.read_text()
-    assert page == fill_rooms.filled(page, fill_rooms.rooms()), "run make docs"
+    assert page == fill_rooms.filled(page, fill_rooms.rooms(), fill_rooms.uses()), "run make docs"
     rows = [match[1] for line in page.splitlines() if (match := fill_rooms.ROW.match(line))]
     assert sorted(rows) == sorted(fill_rooms.rooms())
 
@@ -169,6 +169,13 @@ def test_every_method_that_the_page_of_the_architecture_names_exists() -> None:
 def test_a_file_that_is_new_comes_last_in_the_table_of_its_folder() -> None:
     page = "| `vat/b.py` | old |\n| `vat/gone.py` | |\n\n| `vat/c/d.py` | x |"
     said = {"vat/a.py": "A", "vat/b.py": "B", "vat/c/d.py": "D", "vat/c/e.py": "E"}
-    assert fill_rooms.filled(page, said) == (
+    assert fill_rooms.filled(page, said, {}) == (
         "| `vat/b.py` | B |\n| `vat/a.py` | A |\n\n| `vat/c/d.py` | D |\n| `vat/c/e.py` | E |"
     )
+
+
+def test_a_file_comes_after_those_of_its_folder_that_it_uses() -> None:
+    page = "| `vat/b.py` | B |\n| `vat/c.py` | C |"
+    said = {"vat/a.py": "A", "vat/b.py": "B", "vat/c.py": "C"}
+    uses = {"vat/b.py": {"vat/a.py", "snapshots/z.py"}, "vat/a.py": {"vat/c.py"}}
+    assert fill_rooms.filled(page, said, uses) == "| `vat/c.py` | C |\n| `vat/a.py` | A |\n| `vat/b.py` | B |"

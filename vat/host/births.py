@@ -1,8 +1,9 @@
 """Births: how sessions come to be, by being spawned or forked, and which ids are taken.
 
 A spawn is the first record of a chain. A fork is two records in one commit: one in the parent's chain, and the first
-of the child's, whose seq goes on from there. It copies nothing and loads nothing: the child is restored from the log
-when it is first used, so a fork costs the same whatever the session holds.
+of the child's, whose seq goes on from there. It copies nothing and loads nothing, so it costs the same whatever the
+session holds: the child is restored from the log when it is first used, or afterwards if something in it waits for the
+outside.
 
 The one rule: an id that was ever used is never used again. While a first record is on its way its id is claimed here;
 from then on the catalog knows it.
