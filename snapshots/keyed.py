@@ -184,8 +184,15 @@ class MapTree(_KeyedTree):
 
     def get(self, key: Any, default: Any = None, loader: Loader = nowhere) -> Any:
         """The value under `key`, or `default`."""
-        entry = self._entry(scalar_key(key), loader)
-        return default if entry is OPEN else entry[1]
+        node: Any = self.root
+        if type(node) is not MapLeaf:
+            entry = self._entry(scalar_key(key), loader)
+            return default if entry is OPEN else entry[1]
+        # The common case by hand: a small map that is in memory.
+        sort = scalar_key(key)
+        order = node.order
+        at = bisect_left(order, sort)
+        return node.entries[at][1] if at < len(order) and order[at] == sort else default
 
     def items(self, start: Any = OPEN, stop: Any = OPEN, loader: Loader = nowhere) -> Iterator[tuple[Any, Any]]:
         """Pairs (key, value) from key `start` to before key `stop`, in key order."""
