@@ -112,7 +112,8 @@ class Commits:
     def _durable(self, records: Sequence[Record]) -> None:
         self._note(records)
         for record in records:
-            self._over(record)
+            if self._alone:
+                self._over(record)
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, _ = entry
@@ -128,7 +129,7 @@ class Commits:
 
     def _over(self, record: Record, *errors: KeeveError) -> None:
         """A record that is no vat's is durable, or there are errors."""
-        if self._alone and id(record) in self._alone:
+        if id(record) in self._alone:
             over, met = self._alone[id(record)]
             met += errors
             over.set()
@@ -142,7 +143,8 @@ class Commits:
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:
         for record in records:
-            self._over(record, error)
+            if self._alone:
+                self._over(record, error)
             entry = self._steps.pop((record.uid, record.seq), None)
             if entry is not None:
                 resident, step, job = entry
