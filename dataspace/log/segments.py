@@ -289,8 +289,14 @@ class SegmentStore(StoreFolder):
                     still_whole(self._reader, listed)  # what is not there is told before anything is changed
                     self._roll(tail)  # so that nobody writes to it any more
             frames = still_whole(self._reader, listed)
-            if frames:
-                write_anew(self._layout, self._files, self._reader, segment, frames)
+            try:
+                if frames:
+                    write_anew(self._layout, self._files, self._reader, segment, frames)
+            except Exception:
+                raise
+            except BaseException as error:  # what dies here dies for good
+                self._failed(error)
+                raise
             with self._locked():
                 self._ready(())
                 self._exchange(segment, bool(frames))

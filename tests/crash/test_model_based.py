@@ -40,6 +40,7 @@ from keeve.testing.lives import suppress_crash
 from tests.crash.crash_actors import Bank, Counter, Oracle
 from tests.crash.crash_suites import FULL
 from vat.host.asking import NotRunning
+from vat.host.host import Reclaimed
 from vat.host.settings import Settings
 
 EMPTY: dict[str, Any] = {"count": 0, "seen": [], "held": [], "kept": {}, "names": []}
@@ -272,6 +273,12 @@ class Machine(RuleBasedStateMachine):
                 held -= {fact for fact in held if fact[0] == id}
 
     # What changes nothing.
+
+    @precondition(lambda self: self.deleted)
+    @rule()
+    def reclaim(self) -> None:
+        self.ask(lambda host, request: host.reclaim(), {})
+        assert self.opened().reclaim() == Reclaimed(0, 0)
 
     @rule(n=st.integers(0, 9))
     def snapshot(self, n: int) -> None:
