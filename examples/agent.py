@@ -1,6 +1,7 @@
 """An agent that is killed and goes on: a loop, three tools, and a person who is asked before one of them is called.
 
-    python examples/agent.py ./trip           # the show: it is killed twice, and ends what it began
+    python examples/agent.py                  # the show: it is killed twice, and ends what it began
+    python examples/agent.py ./trip           # the same in a folder that you name, in place of a temporary one
     python examples/agent.py ./trip serve     # the agent alone: kill it yourself, as often as you like; answer with yes
 
 The show starts the agent as a process of its own, ends it with SIGKILL while a tool runs, ends it again while it waits
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -194,7 +196,7 @@ def run(kill_at: str | None = None) -> None:
 PROGRAM = Path(__file__).resolve()
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "trip")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="keeve-agent-"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
@@ -206,6 +208,10 @@ if __name__ == "__main__":
         except KeyboardInterrupt:
             sys.exit(130)  # the next start goes on
     elif any(Path().iterdir()):
-        sys.exit(f"{folder} is not empty: name another one")
+        sys.exit(
+            f"{folder} is not empty: `python examples/agent.py {folder} serve` goes on with an agent that is in it; "
+            "for the show, name another one"
+        )
     else:
         show()
+        print(f"All of it is in {Path().resolve()}")

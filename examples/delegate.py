@@ -1,6 +1,6 @@
 """One actor uses sessions of its own by messages alone: it spawns one, talks to it, forks it, and observes both.
 
-python examples/delegate.py ./data
+python examples/delegate.py              # in ./data-examples/delegate, or in a folder that you name
 """
 
 from __future__ import annotations
@@ -63,4 +63,4 @@ async def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1] if len(sys.argv) > 1 else "./data")
+    trio.run(main, sys.argv[1] if len(sys.argv) > 1 else "./data-examples/delegate")

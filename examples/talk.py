@@ -1,6 +1,6 @@
 """A conversation that survives: say something, end the program, say something again.
 
-    python examples/talk.py ./data
+    python examples/talk.py              # in ./data-examples/talk, or in a folder that you name
 
 Run it twice: the second run goes on where the first one ended.
 """
@@ -21,4 +21,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "./data")
+    main(sys.argv[1] if len(sys.argv) > 1 else "./data-examples/talk")

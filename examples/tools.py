@@ -1,6 +1,6 @@
 """A session with a tool: the model asks for it, the host runs it, and the log says what happened.
 
-    python examples/tools.py ./data
+    python examples/tools.py              # in ./data-examples/tools, or in a folder that you name
 
 The model here plays a script, so that this runs anywhere; put `ChatModel(...)` in its place for a real one.
 """
@@ -51,4 +51,4 @@ async def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1] if len(sys.argv) > 1 else "./data")
+    trio.run(main, sys.argv[1] if len(sys.argv) > 1 else "./data-examples/tools")

@@ -36,6 +36,8 @@ def test_an_example_runs(example: Path, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+    # Not where somebody's conversations are, by default.
+    assert [path.name for path in tmp_path.iterdir()] == ["data-examples"]
 
 
 async def agent(folder: Path, **env: str) -> tuple[str, str]:
@@ -66,6 +68,18 @@ def test_the_agent_says_which_folder_it_cannot_use(tmp_path: Path, folder: str, 
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"{folder} {what}")
     assert ran.stderr.endswith("name another one\n")
+
+
+def test_the_agent_that_is_given_no_folder_takes_a_new_one_elsewhere(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    env = environment({"TMPDIR": str(elsewhere)})
+    ran = subprocess.run([sys.executable, AGENT], cwd=here, env=env, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert list(here.iterdir()) == []
+    [made] = elsewhere.iterdir()
+    assert ran.stdout.endswith(f"All of it is in {made}\n")
 
 
 def test_the_agent_that_is_interrupted_ends_without_a_traceback(tmp_path: Path) -> None:
