@@ -21,6 +21,7 @@ import attrs
 from actors.models import model_from_environment
 from actors.session import Session
 from dataspace.catalog.catalog import peek
+from dataspace.catalog.remains import done, tombstones
 from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
@@ -174,6 +175,7 @@ def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
                 yield Sign("keys", OK, "encrypted, and this key opens it")
             yield from damages(read, verdict)
             yield from catalog(folder, read, owner)
+            yield from deleted(read)
             yield from work(read, owner)
             yield from clock(read)
 
@@ -268,6 +270,14 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
         yield Sign("catalog", NOTE, behind, "nothing: the next start reads the rest from the log")
     else:
         yield Sign("catalog", OK, "up to date" if position == head else "written behind the log by its owner")
+
+
+def deleted(read: Reading) -> Iterator[Sign]:
+    """What was deleted and lies in the files yet."""
+    left = sum(1 for _ in tombstones(read.catalog, done(read.store, read.catalog).deleted))
+    if left:
+        seen = f"what {counted(left, 'deleted session')} said is in the files yet"
+        yield Sign("deleted", NOTE, seen, "keeve gc takes it out, as far as no fork needs it")
 
 
 def work(read: Reading, owner: int | None) -> Iterator[Sign]:

@@ -64,6 +64,19 @@ def test_with_json_it_is_told_what_went(tmp_path: Path) -> None:
     assert told["freed"] >= 0
 
 
+def test_the_doctor_says_what_lies_in_the_files_yet(tmp_path: Path) -> None:
+    def signs() -> list[str]:
+        said = keeve("doctor", "--store", tmp_path, "--json").json["signs"]
+        return [f"{sign['state']}: {sign['seen']}" for sign in said if sign["of"] == "deleted"]
+
+    talked(tmp_path)
+    assert signs() == []
+    keeve("delete", "s1", "--store", tmp_path)
+    assert signs() == ["note: what 1 deleted session said is in the files yet"]
+    keeve("gc", "--store", tmp_path)
+    assert signs() == []
+
+
 async def test_no_actor_types_are_needed_to_erase_and_to_reclaim(tmp_path: Path) -> None:
     async with host_of(tmp_path) as host:
         keeper = await host.spawn(Keeper, "keeper")
