@@ -32,6 +32,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from dataspace.log.store import StoreFailed
 from keeve.blocking import Host, open_host
 from keeve.testing import folder_for_stores
 from keeve.testing.crashes import CrashFiles, SimulatedCrash
@@ -140,7 +141,7 @@ class Machine(RuleBasedStateMachine):
                 answer = do(host, f"request {self.requests}")
                 self.settle()
                 break
-            except (SimulatedCrash, NotRunning):
+            except (SimulatedCrash, NotRunning, StoreFailed):
                 assert self.files.dead
                 self.die(random.Random(self.requests).choice(list(Mode)), self.requests)
                 host = self.opened()
