@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from hashlib import sha256
+from hmac import digest
 from typing import Any, Final
 
 import attrs
 
 from actors.models.answers import Assembly, Events, answer_of
 from dataspace.drafts import Draft, read_deeds, read_statements, read_used
+from dataspace.encryption import key_file as key_files
+from dataspace.encryption.keys import HostKey, Keys
 from dataspace.errors import KeeveError
 from dataspace.log.frames import (
     SegmentHead,
@@ -84,6 +88,20 @@ def _json(text: str) -> Any:
         return None
 
 
+def key_file(data: bytes) -> None:
+    """A key file whose two hashes are right, so that what they cover is looked at."""
+    host = HostKey(bytes(32), data[16:32])
+    body = data[:32] + host.check + data[48:]
+    hash = sha256(body).digest()
+    key_files.unpacked(b"".join((body, hash, digest(host.vouching, hash, "sha256"))), bytes(32), "keys")
+
+
+def a_key_file() -> bytes:
+    """What the hashes of a key file cover."""
+    host = HostKey(bytes(32), bytes(16))
+    return key_files.packed(Keys.new(bytes(16), host, bytes), host)[:-64]
+
+
 def a_page(tree: Any) -> bytes:
     """The page of a small tree."""
     pages = MemoryPages()
@@ -147,6 +165,7 @@ def _decoders() -> Sequence[Decoder]:
         Decoder("segment's head", segment_head, (), [segment[16:96]]),
         Decoder("frame", lambda data: parse(data, 0, 1), (), [segment]),
         Decoder("log", lambda data: judge([SegmentBytes(1, data)]), (), [segment]),
+        Decoder("key file", key_file, (KeeveError,), [a_key_file()]),
         Decoder("cursor", of_text(Cursor.parse), (BadCursor,), [str(Cursor.start(bytes(16))).encode()]),
         Decoder("pattern", of_text(parse_pattern), (BadPattern,), [b'(turn ?n "s1" {"a": _} #:by ?who . _)']),
         Decoder("note", Note.parse, (BadNote,), [str(receipt.proof.note).encode()]),

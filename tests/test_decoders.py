@@ -67,7 +67,7 @@ def test_what_is_none_raises_the_decoders_own_error(decoder: Decoder) -> None:
     fed()
 
 
-SIZE = 1 << 16
+SIZE = 1 << 14
 BOMBS = {
     "lists in lists": b"\x91" * SIZE,
     "lists that announce all that follows": (b"\xdd" + (SIZE // 8).to_bytes(4)) * (SIZE // 5),
