@@ -19,7 +19,7 @@ import apsw
 import attrs
 import trio
 
-from vat.host.engine import Settings
+from vat.host.settings import Settings
 
 Rows: TypeAlias = Mapping[str, Callable[[], Awaitable[Any]]]
 """What measures one row or a list of them, by the name that the command line knows."""

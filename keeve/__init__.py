@@ -53,9 +53,10 @@ from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
 from vat.errors import FiberDiverged
 from vat.heap.refs import Promise, Ref, cancel, near
-from vat.host.engine import Settings
-from vat.host.host import EffectStatus, Host, Reclaimed
+from vat.host.host import Host, Reclaimed
 from vat.host.outside import HostRef, Snapshot
+from vat.host.resolving import EffectStatus
+from vat.host.settings import Settings
 from vat.host.watching import Piece
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set

@@ -37,9 +37,10 @@ from keeve.key_files import Signer, as_key
 from keeve.opening import opened_by_async_with
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
-from vat.host.engine import Engine, Settings
+from vat.host.engine import Engine
 from vat.host.host import Host
 from vat.host.sessions import Sessions
+from vat.host.settings import Settings
 from vat.host.shredding import Shredding
 from vat.objects.types import BadActorType, Types
 
@@ -247,8 +248,8 @@ async def run_host(
         settings=settings or Settings(),
         checkpoints=checkpoints,
     )
-    host = Host(engine, directory)
-    directory.sessions = Sessions(engine)
+    directory.sessions = sessions = Sessions(engine)
+    host = Host(engine, sessions, directory)
     await Shredding(store, catalog).begin()
     failed: Exception | None = None
     async with trio.open_nursery() as nursery:

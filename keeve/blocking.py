@@ -25,11 +25,11 @@ from dataspace.proofs.proofs import Receipt
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
-from vat.host.host import EVERY_REF, EffectStatus, Receipted, Reclaimed
+from vat.host.host import EVERY_REF, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, replaced
 from vat.host.reports import Report
-from vat.host.resolving import ABSENT
+from vat.host.resolving import ABSENT, EffectStatus
 from vat.host.verifying import Expected, Progress, silent
 from vat.host.watching import Piece
 from vat.objects.actor import Actor

@@ -108,8 +108,10 @@ from vat.heap.refs import NotNear
 from vat.heap.restore import BrokenChain, NoSuchPoint
 from vat.host.asking import NotRunning
 from vat.host.following import Outrun
-from vat.host.host import BadOutcome, BadSessionId, Busy, IdInUse, NoSuchEffect, NothingToErase, SnapshotMismatch
+from vat.host.host import BadSessionId, IdInUse, NothingToErase
+from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.salvaging import NothingSound, PlaceTaken
+from vat.host.sessions import Busy, SnapshotMismatch
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 from vat.objects.waiting import NotAwaitable, TimeLimit

@@ -37,8 +37,9 @@ from keeve.host_keys import host_key_from
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
 from vat.errors import Failed
-from vat.host.engine import Settings
-from vat.host.host import SESSION_ID, BadSessionId, EffectStatus
+from vat.host.host import SESSION_ID, BadSessionId
+from vat.host.resolving import EffectStatus
+from vat.host.settings import Settings
 
 NOTHING_SAID: Final = (
     "nothing was said: run this at a terminal, or give it what is to be said, a line for each turn: "

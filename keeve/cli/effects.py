@@ -33,7 +33,7 @@ from keeve.cli.waiting import (
 )
 from vat.errors import Failed
 from vat.heap.pending import OpenEffect, Unread
-from vat.host.host import EffectStatus, NoSuchEffect
+from vat.host.resolving import EffectStatus, NoSuchEffect
 
 
 class NotJSONText(KeeveError, ValueError):

@@ -15,8 +15,8 @@ from keeve.api import open_host
 from keeve.cli.own import named_types
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key_from
-from vat.host.engine import Settings
 from vat.host.host import Host
+from vat.host.settings import Settings
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from keeve.cli.text import local_time, utc_time
 from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint
-from vat.host.engine import Settings
+from vat.host.settings import Settings
 
 _LARGEST = 1 << 20
 

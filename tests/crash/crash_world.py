@@ -38,9 +38,9 @@ from tests.crash.crash_audit import (
     standing,
 )
 from vat.errors import Deleted
-from vat.host.engine import Settings
 from vat.host.host import Host
 from vat.host.outside import Snapshot
+from vat.host.settings import Settings
 
 Move: TypeAlias = tuple[Any, ...]
 """What is asked of the host: a verb and its arguments."""

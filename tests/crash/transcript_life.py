@@ -31,7 +31,7 @@ from tests.crash.conversations import beside_each_other, ended, outputs_in, read
 from tests.crash.kill_points import Killer, PointFiles, append_line, tell_of_fibers, tell_of_the_rest
 from tests.crash.nursery import serve
 from vat.devices.devices import Effect, effect
-from vat.host.engine import Settings
+from vat.host.settings import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 

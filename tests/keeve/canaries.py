@@ -18,8 +18,8 @@ from dataspace.values.encoding import encode
 from keeve import Actor, Session, Tools, actor, effect, tool
 from keeve.api import open_host
 from vat.devices.devices import Effect
-from vat.host.engine import Settings
 from vat.host.host import Host
+from vat.host.settings import Settings
 from vat.objects.collections import List, Map
 
 LONG = " and so on" * 40

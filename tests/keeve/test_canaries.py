@@ -16,7 +16,8 @@ from tests.keeve.canaries import LONG, Keeper, Model, answer, converse, found, h
 from vat.heap.checking import fingerprint
 from vat.heap.restore import Lineage, restore
 from vat.host.erasing import NothingToErase
-from vat.host.host import Busy, Host
+from vat.host.host import Host
+from vat.host.sessions import Busy
 
 FIRST, SECOND, KEPT = "CANARYONE", "CANARYTWO", "CANARYKEPT"
 

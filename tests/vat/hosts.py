@@ -11,24 +11,21 @@ from typing import Any
 import trio
 import trio.testing
 
-from actors.directory import Directory
 from dataspace.catalog.catalog import Catalog, peek
 from dataspace.log.frames import place
 from dataspace.log.memory import MemoryLog, MemoryStore
 from dataspace.log.segments import SegmentStore
 from dataspace.log.verdicts import Evidence
-from dataspace.observe.dataspace import Dataspace
+from keeve.api import run_host
 from keeve.testing.hosts import FakeClock
 from vat.devices.devices import Effect, effect
-from vat.devices.vault import Vault
 from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
-from vat.host.engine import Engine, Settings
 from vat.host.host import Host
-from vat.host.sessions import Sessions
+from vat.host.settings import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map
-from vat.objects.types import Types, read
+from vat.objects.types import read
 
 
 @actor("test.counter", version=1)
@@ -222,28 +219,22 @@ class World:
         """A host, which is stopped at the end of the block, or `dies` there: nothing more of it is done."""
         store, catalog = self.store(readonly=readonly)
         self.last = store
-        directory = Directory()
-        engine = Engine(
+        running = run_host(
             store,
-            Dataspace(store, catalog),
-            Types(self.actors),
-            devices={"tool": self.tool, "directory": directory, **(devices or {})},
-            vault=Vault(),
+            catalog,
+            actors=self.actors,
+            devices={"tool": self.tool, **(devices or {})},
             clock=self.clock,
             entropy=self.random.randbytes,
             settings=Settings(**{**self.settings, **settings}),
         )
-        host = Host(engine, directory)
-        directory.sessions = Sessions(engine)
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(engine.run)
-                try:
+            with trio.CancelScope() as life:
+                async with running as host:
                     yield host
-                    if not dies:
-                        await engine.stop()
-                finally:
-                    nursery.cancel_scope.cancel()
+                    if dies:
+                        life.cancel()
+                        await trio.lowlevel.checkpoint()
         finally:
             if not dies or self.folder is None:
                 catalog.close()

@@ -12,7 +12,7 @@ from dataspace.log.files import DiskFull
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, records, settled, started
 from vat.errors import Deleted
-from vat.host.host import Busy
+from vat.host.sessions import Busy
 
 
 async def test_a_deleted_id_never_comes_back(either: World) -> None:

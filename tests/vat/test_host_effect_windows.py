@@ -24,8 +24,8 @@ from keeve.testing.crashes import CrashFiles
 from keeve.testing.lives import suppress_crash
 from tests.vat.hosts import Counter, Worker, World, held, records, settled
 from vat.devices.devices import Effect, effect
-from vat.host.host import NoSuchEffect
 from vat.host.residents import Job
+from vat.host.resolving import NoSuchEffect
 
 
 @pytest.fixture

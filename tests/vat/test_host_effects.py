@@ -15,8 +15,8 @@ from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
 from vat.devices.devices import effect
 from vat.errors import Deleted
-from vat.host.host import BadOutcome, NoSuchEffect
 from vat.host.outside import HostRef
+from vat.host.resolving import BadOutcome, NoSuchEffect
 
 
 async def wanted(host: Any, ref: HostRef[Worker], method: str, value: Any) -> None:

@@ -16,8 +16,9 @@ from dataspace.values import ERASED
 from tests.vat.hosts import Counter, World, heap_of
 from vat.errors import Deleted
 from vat.heap.messages import Observed
-from vat.host.host import Busy, Host, Reclaimed
+from vat.host.host import Host, Reclaimed
 from vat.host.residents import Job
+from vat.host.sessions import Busy
 
 
 def bodies(host: Host, id: str) -> list[int]:

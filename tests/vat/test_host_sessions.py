@@ -20,7 +20,7 @@ from vat.errors import Deleted, NoSuchMethod
 from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
 from vat.host.births import BadSessionId, IdInUse
-from vat.host.host import SnapshotMismatch
+from vat.host.sessions import SnapshotMismatch
 from vat.objects.actor import Actor, actor
 from vat.objects.types import UnknownActorType
 

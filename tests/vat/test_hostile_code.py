@@ -21,7 +21,7 @@ from vat.devices.outcomes import DeviceFailed
 from vat.errors import Failed
 from vat.heap.refs import near
 from vat.host import subscriptions
-from vat.host.engine import Settings
+from vat.host.settings import Settings
 from vat.objects.actor import Actor, actor
 
 

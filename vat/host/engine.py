@@ -59,8 +59,6 @@ from vat.host.waking import Waking
 from vat.host.watchdog import NAMES, Watched, watching
 from vat.objects.types import Types
 
-__all__ = ["Engine", "NotRunning", "Settings"]
-
 log = logging.getLogger("keeve")
 
 AT_START: Final = 100

@@ -32,8 +32,8 @@ from vat.host.outside import HostRef, Snapshot, place
 from vat.host.proving import Proving, Receipted
 from vat.host.reclaiming import Reclaimed
 from vat.host.reports import Report
-from vat.host.resolving import ABSENT, BadOutcome, EffectStatus, NoSuchEffect, Resolving
-from vat.host.sessions import Busy, Sessions, SnapshotMismatch
+from vat.host.resolving import ABSENT, EffectStatus, Resolving
+from vat.host.sessions import Sessions
 from vat.host.verifying import Expected, Progress, silent, verify
 from vat.host.watching import Piece, Watch
 from vat.objects.actor import Actor
@@ -42,17 +42,12 @@ from vat.objects.types import ActorType
 __all__ = [
     "EVERY_REF",
     "SESSION_ID",
-    "BadOutcome",
     "BadSessionId",
-    "Busy",
-    "EffectStatus",
     "Host",
     "IdInUse",
-    "NoSuchEffect",
     "NothingToErase",
     "Receipted",
     "Reclaimed",
-    "SnapshotMismatch",
 ]
 
 A = TypeVar("A", bound=Actor)
@@ -61,12 +56,12 @@ A = TypeVar("A", bound=Actor)
 class Host:
     """A store and its sessions. Made by `keeve.open_host`; all of it is for the trio thread that opened it."""
 
-    def __init__(self, engine: Engine, directory: Answers) -> None:
+    def __init__(self, engine: Engine, sessions: Sessions, directory: Answers) -> None:
         self._engine = engine
         self._asker = Asker()
         self._calling = Calling(engine, directory)
-        self._sessions = Sessions(engine)
-        self._erasing = Erasing(engine, self._sessions)
+        self._sessions = sessions
+        self._erasing = Erasing(engine, sessions)
         self._resolving = Resolving(engine)
         self._proving = Proving(engine)
 

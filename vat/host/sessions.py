@@ -20,8 +20,9 @@ from vat.crank.vat import Step, Vat
 from vat.errors import gone
 from vat.heap.messages import Asker
 from vat.heap.refs import Ref
+from vat.host.asking import NotRunning
 from vat.host.carrying import child_ref
-from vat.host.engine import Engine, NotRunning
+from vat.host.engine import Engine
 from vat.host.outside import Snapshot, unbound
 from vat.host.shredding import Shredding
 from vat.objects.fields import given as begins_with
