@@ -40,6 +40,8 @@ LOG_ID: Final = 16
 _FETCHED: Final = 256
 """Nonces that are fetched at a time."""
 _UNOPENED: Final = "a key in it does not open"
+_HEAVY: Final = 1 << 16
+"""Bodies that a cipher has sealed when it is not forgotten any more."""
 _HEAD: Final = 512
 """Bytes that hold the head of the first record."""
 _FORK, _FORKED, _DELETE = map(int, (Kind.FORK, Kind.FORKED, Kind.DELETE))
@@ -155,7 +157,8 @@ class Keyring:
         found = (Cipher(key, *name, owner), 0 if link is None or uid == STORE_UID else link.first, owner)
         if name == newest:
             if len(self._sealing) >= _REMEMBERED:
-                self._sealing.clear()
+                # How much a key has sealed is known here alone: what is forgotten must not add up to much.
+                self._sealing = {each: kept for each, kept in self._sealing.items() if kept[0].sealed >= _HEAVY}
             self._sealing[uid] = found
         return found
 

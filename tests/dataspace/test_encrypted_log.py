@@ -12,6 +12,7 @@ from segment_folders import content, segment, spoil
 from dataspace.encryption.cipher import OVERHEAD
 from dataspace.encryption.key_file import packed
 from dataspace.encryption.keys import Keys, Name
+from dataspace.log import keyring
 from dataspace.log.files import DiskFull, Files, SyncFailed
 from dataspace.log.store import BodyErased, StoreFailed
 from dataspace.log.verdicts import SessionDamaged
@@ -293,6 +294,23 @@ def test_a_worn_key_is_followed_by_the_next_epoch(folder: Path) -> None:
         assert max(epochs.count(epoch) for epoch in epochs) == 3, "of two bodies each: one more than five, at the most"
     with opened(folder) as store:
         assert [said(store, record) for record in records] == [f"{n}" for n in range(20)]
+
+
+def test_how_much_a_busy_session_has_sealed_is_not_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many others say something meanwhile."""
+    monkeypatch.setattr(keyring, "_REMEMBERED", 2)
+    monkeypatch.setattr(keyring, "_HEAVY", 4)
+    chain = Chain("talkative")
+    with opened(folder) as store:
+        assert store._keys is not None
+        store._keys.most = 12
+        records = [chain.record(f"{n}") for n in range(40)]
+        for n, record in enumerate(records):
+            store.append([record])
+            if n % 5 == 4:
+                store.append([Chain(f"{n} {m}").record() for m in range(3)])
+        epochs = [int.from_bytes(store.read(record.address).sealed()[:4], "little") for record in records]
+        assert max(epochs.count(epoch) for epoch in epochs) <= 12 + 4, "what was forgotten is little"
 
 
 def test_a_reader_takes_up_new_keys_and_gives_up_destroyed_ones(folder: Path) -> None:
