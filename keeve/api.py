@@ -77,7 +77,8 @@ async def open_host(
     """Open the store at `path`, making it if there is nothing there, and run its host for as long as the block lasts.
 
     actors: the actor types that may run here, besides `Session`.
-    devices: what sessions may call, by name; `model` is an echo unless it is given.
+    devices: what sessions may call, by name. What an earlier host has left for one that is not among them waits. Unless
+      it is given, `model` is an echo, which answers only what is asked while this host runs.
     vault: where credentials are found.
     readonly: read a store that another process may own.
     unknown: what becomes of an effect of unknown outcome after a crash: `"break"` (its promise breaks with
@@ -242,6 +243,7 @@ async def run_host(
         Dataspace(store, catalog),
         Types([Session, *actors]),
         devices=every,
+        stand_ins={"model"} - set(devices or ()),
         vault=vault or Vault(),
         clock=clock,
         entropy=entropy or Entropy(),

@@ -294,6 +294,10 @@ def work(read: Reading, owner: int | None) -> Iterator[Sign]:
             found.append(each)
     effects = [effect for one in found for effect in one.effects]
     if owner is None:
+        absent = sorted({effect.device for effect in effects if not due(effect)})
+        if absent:
+            remedy = "open the store with the program that has them: what is theirs waits until then"
+            yield Sign("devices", NOTE, f"work waits for a host with {', '.join(absent)}", remedy)
         yield from unknown([effect for effect in effects if effect.started], read)
     yield from waits(found, effects, owner)
 

@@ -28,7 +28,7 @@ from keeve.cli.waiting import (
     effect_face,
     fiber_face,
     since,
-    state_of,
+    state_in_words,
     waits_for,
 )
 from vat.errors import Failed
@@ -111,7 +111,7 @@ def _effect_rows(effects: Sequence[OpenEffect], owner: int | None) -> list[tuple
         (
             effect.id,
             effect.session,
-            state_of(effect, owner),
+            state_in_words(effect, owner),
             f"{effect.device}.{effect.method}",
             local_time(due(effect)) or shortened(_given(effect), 200),
         )

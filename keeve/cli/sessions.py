@@ -34,7 +34,7 @@ from keeve.cli.waiting import (
     fiber_face,
     heap_of,
     since,
-    state_of,
+    state_in_words,
     waits_for,
     waits_in,
 )
@@ -173,7 +173,7 @@ def show_session(store: Reading, output: Output, id: str) -> int:
 def _pending(shown: Shown) -> str:
     if not shown.row.pending:
         return "nothing"
-    names = [f"{called(each)} ({state_of(each, shown.owner)})" for each in shown.waits.effects]
+    names = [f"{called(each)} ({state_in_words(each, shown.owner)})" for each in shown.waits.effects]
     more = shown.row.pending - len(names)
     return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))
 

@@ -113,6 +113,14 @@ def state_of(effect: OpenEffect, owner: int | None) -> str:
     return ("unknown" if owner is None else "running") if effect.started else "wanted"
 
 
+def state_in_words(effect: OpenEffect, owner: int | None) -> str:
+    """The same for people: what nobody carries out waits for a host that has its device, but for a timer's, which all
+    have."""
+    if owner is None and not effect.started and not due(effect):
+        return f"waits for a host with the device {effect.device}"
+    return state_of(effect, owner)
+
+
 def due(effect: OpenEffect) -> int:
     """When a timer comes, in µs since 1970, at the latest in the last year that has a name; 0 for any other effect."""
     at = deadline_of(effect.args, effect.keywords) if (effect.device, effect.method) == ("timer", "until") else None

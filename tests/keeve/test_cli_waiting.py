@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from keeve import open_host
-from keeve.cli.waiting import called, effect_face
+from keeve.cli.waiting import called, effect_face, state_in_words
 from tests.cli_runner import keeve
 from tests.cli_worlds import Waiter, leave_fibers
 from vat.heap.pending import OpenEffect
@@ -141,3 +142,10 @@ def test_a_timer_is_shown_whatever_its_time_is(at: Any) -> None:
     face = effect_face(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False), None)
     assert face["due"] is None or "1970" <= face["due"] < "9999-01-02"
     assert called(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False))
+
+
+def test_what_nobody_carries_out_is_said_to_wait_for_its_device() -> None:
+    effect = OpenEffect("e1", "s1", b"", 1, "tools", "run", (), {}, False)
+    assert state_in_words(effect, None) == "waits for a host with the device tools"
+    assert state_in_words(effect, 17) == "wanted"
+    assert state_in_words(attrs.evolve(effect, started=True), None) == "unknown"

@@ -160,6 +160,10 @@ class EffectRunner:
                 del self._jobs[wanted.key]
                 raise
 
+    def has(self, device: str, method: str) -> bool:
+        """Whether there is a device of that name with that method."""
+        return (device, method) in self._lanes
+
     def repeatable(self, wanted: Wanted) -> bool:
         """Whether it may run again when the host ended while it ran."""
         lane = self._lane(wanted)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Unpack
 
 import trio
@@ -75,6 +75,7 @@ class Engine:
         types: Types,
         *,
         devices: Mapping[str, object],
+        stand_ins: Collection[str] = (),
         vault: Vault,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
@@ -117,6 +118,7 @@ class Engine:
         self.errands = Errands(
             {"timer": Timer(), **devices},
             vault,
+            stand_ins=stand_ins,
             clock=clock,
             random=lambda: int.from_bytes(entropy(7), "big") / (1 << 56),
             hold=settings.hold_unknown,
@@ -345,6 +347,8 @@ class Engine:
             self.mail.acknowledge(*step.acknowledged)
         if step.born is not None and step.born.pending and self.settings.takes_up == "all":
             self.turns.post(step.born.uid, WAKE)
+        if step.wanted:
+            self.errands.asked_here(resident.uid, step.wanted)
         vat = resident.vat
         if vat is None:
             return

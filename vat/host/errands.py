@@ -3,13 +3,16 @@
 The runner (`vat.devices.runner`) calls the devices. What came of a call is kept here until its session has recorded it,
 so an outcome that could not be made durable is offered again, and no effect is run a second time meanwhile.
 
-The one rule: an effect of a heap is with the runner, or held, or has its outcome here, or it is wanted anew.
+What an earlier host has left of a device that this one has not is left for one that has it (`absent`): whatever this
+one did with it would be for ever.
+
+The one rule: an effect of a heap is with the runner, or held, or absent, or has its outcome here, or is wanted anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +40,7 @@ class Errands:
     """Has effects carried out.
 
     post: puts a job into a mailbox. done: does a job, and returns when it is durable. later: has a session taken up
-    again after a while.
+    again after a while. stand_ins: devices in place of ones that were not given; they answer only what is asked now.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Errands:
         devices: Mapping[str, object],
         vault: Vault,
         *,
+        stand_ins: Collection[str] = (),
         clock: Callable[[], int],
         random: Callable[[], float],
         hold: bool,
@@ -56,6 +60,7 @@ class Errands:
         self._done = done
         self._later = later
         self._hold = hold
+        self._stand_ins = frozenset(stand_ins)
         self.runner = EffectRunner(
             devices,
             vault,
@@ -69,6 +74,10 @@ class Errands:
         self._outcomes: dict[Key, tuple[Wanted, Outcome]] = {}
         self.held: dict[Key, Wanted] = {}
         """Effects of unknown outcome that wait for somebody to resolve them."""
+        self.absent: dict[Key, Wanted] = {}
+        """Effects that an earlier host has left, and that wait for one with their devices."""
+        self._asked_here: set[Key] = set()
+        """Effects without an outcome that a crank of this host wants."""
         self._offered: set[Key] = set()
         """Outcomes that wait in their session's mailbox."""
         self._by_hand: set[Key] = set()
@@ -89,6 +98,10 @@ class Errands:
         for number, _ in list(vat.heap.system["effects"].items(loader=vat.heap.page)):
             self.want(vat, number)
 
+    def asked_here(self, uid: bytes, numbers: Iterable[int]) -> None:
+        """A crank of this host wants these effects, and its record is durable."""
+        self._asked_here.update((uid, number) for number in numbers)
+
     def want(self, vat: Vat, number: int) -> None:
         """Have an effect carried out whose record is durable."""
         key = (vat.uid, number)
@@ -102,7 +115,9 @@ class Errands:
             return
         try:
             wanted = _wanted(vat, number, entry)
-            if wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
+            if key not in self._asked_here and not self._has(wanted):
+                self._leave(wanted)
+            elif wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
                 self.held[key] = wanted
             else:
                 self._run(wanted)
@@ -125,6 +140,24 @@ class Errands:
             error = OutcomeUnknown(f"{wanted.device}.{wanted.method}", wanted.id)
         self._outcomes[wanted.key] = wanted, Outcome(False, freeze(failure_of(error)))
         self._offer(wanted.key)
+
+    def _has(self, wanted: Wanted) -> bool:
+        return wanted.device not in self._stand_ins and self.runner.has(wanted.device, wanted.method)
+
+    def _leave(self, wanted: Wanted) -> None:
+        """An effect waits for a host that has its device. Said once."""
+        if wanted.key not in self.absent:
+            self.absent[wanted.key] = wanted
+            log.warning(
+                "session %s: %s.%s waits: it was asked for before this host opened, which was given no device %r that "
+                "has it. Open the store with devices={%r: ...}, or settle it: keeve resolve %s, or host.resolve",
+                wanted.session,
+                wanted.device,
+                wanted.method,
+                wanted.device,
+                wanted.device,
+                wanted.id,
+            )
 
     def _run(self, wanted: Wanted) -> None:
         self.held.pop(wanted.key, None)
@@ -189,11 +222,13 @@ class Errands:
             waiting = self._outcomes.get(key)
             if waiting is not None and outcome is waiting[1]:
                 del self._outcomes[key]
+                self._asked_here.discard(key)
 
         def failed(error: BaseException) -> None:
             self._offered.discard(key)
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
+                self._asked_here.discard(key)
             elif isinstance(error, RecordTooLarge) and key in self._outcomes:
                 self._outcomes[key] = self._outcomes[key][0], Outcome(False, freeze(failure_of(error)))
                 self._offer(key)
@@ -211,12 +246,15 @@ class Errands:
             yield False
             return
         self._by_hand.add(key)
-        held = self.held.pop(key, None)
+        held, absent = self.held.pop(key, None), self.absent.pop(key, None)
         try:
             yield True
+            self._asked_here.discard(key)
         except BaseException:
             if held is not None:
                 self.held[key] = held
+            if absent is not None:
+                self.absent[key] = absent
             self._later(key[0])
             raise
         finally:
@@ -229,12 +267,14 @@ class Errands:
     def cancel(self, key: Key) -> None:
         """An effect is given up: what comes of it is not waited for."""
         self.held.pop(key, None)
+        self.absent.pop(key, None)
         self._outcomes.pop(key, None)
+        self._asked_here.discard(key)
         self.runner.cancel(key)
 
     def bury(self, uid: bytes) -> None:
         """A session has been deleted: what runs for it is abandoned."""
-        for keys in (self._running, self.held, self._outcomes):
+        for keys in (self._running, self.held, self.absent, self._outcomes, self._asked_here):
             for key in [key for key in keys if key[0] == uid]:
                 self.cancel(key)
 

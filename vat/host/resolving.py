@@ -80,6 +80,7 @@ class Resolving:
         here = [
             *(_status(wanted, "running") for wanted in errands.running()),
             *(_status(wanted, "unknown") for wanted in errands.held.values()),
+            *(_status(each, "wanted" if each.state == "wanted" else "unknown") for each in errands.absent.values()),
         ]
         if session is not None:
             here = [effect for effect in here if effect.session == session]
@@ -104,7 +105,7 @@ class Resolving:
         outcome = _outcome(value, error, again)
         engine = self._engine
         errands = engine.errands
-        key = _key(errands.held.values(), id)
+        key = _key([*errands.held.values(), *errands.absent.values()], id)
         if key is None and _key(errands.running(), id) is None:
             key = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
         if key is None:
@@ -161,7 +162,7 @@ class Resolving:
         return lambda: hearing.remove(told)
 
 
-def _status(wanted: Wanted, state: Literal["running", "unknown"]) -> EffectStatus:
+def _status(wanted: Wanted, state: Literal["wanted", "running", "unknown"]) -> EffectStatus:
     return EffectStatus(
         wanted.id, wanted.session, wanted.device, wanted.method, wanted.args, dict(wanted.keywords), state
     )
