@@ -40,7 +40,8 @@ class NothingWaits(KeeveError, LookupError):
         self.waiting = waiting
 
     def __str__(self) -> str:
-        return f"no call {self.id!r} waits for approval; there wait {', '.join(self.waiting) or 'none'}"
+        others = f"these do: {', '.join(self.waiting)}" if self.waiting else "none does"
+        return f"no call {self.id!r} waits for approval; {others}"
 
 
 @actor("keeve.approvals", version=1)

@@ -85,7 +85,7 @@ class Person:
         except OSError:  # the other end is closed
             return False
         self.raw += data.decode(errors="replace")
-        self.seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.raw).replace("\r\n", "\n")
+        self.seen = re.sub(r"\x1b\[\?2004l\r|\x1b\[[0-9;?]*[A-Za-z]", "", self.raw).replace("\r\n", "\n")
         return bool(data)
 
 

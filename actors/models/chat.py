@@ -3,7 +3,8 @@
     ChatModel("https://api.openai.com/v1", "gpt-4.1-mini", credential="openai")
 
 An answer is streamed where the service does that; each piece is told as progress, `{"attempt": n, "delta": {...}}`
-(with a new `attempt` what was told before is void). A request carries the effect's id as `Idempotency-Key`. What is
+(with a new `attempt` what was told before is void). An attempt after which there is another one tells why, as
+`{"attempt": n, "failed": text}`. A request carries the effect's id as `Idempotency-Key`. What is
 worth another attempt (no connection, 408, 409, 429, 5xx, a cut stream) is tried again as the policy says, with regard
 to `Retry-After`.
 
@@ -134,8 +135,18 @@ class ChatModel:
         except httpx2.HTTPError as error:
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             failure = ModelUnreachable(self._shown(), words) if response is None else ModelCut(words)
+        except self.policies["complete"].retry_on as error:
+            self._tell(error, effect)
+            raise
         # Outside of the handler: in it, the error would carry the library's, which holds the request and its headers.
+        self._tell(failure, effect)
         raise failure
+
+    def _tell(self, error: BaseException, effect: Effect) -> None:
+        """Tell who watches why it is asked again, if it is."""
+        policy = self.policies["complete"]
+        if effect.attempt < policy.attempts and isinstance(error, policy.retry_on):
+            effect.progress({"attempt": effect.attempt, "failed": str(error)})
 
     async def _read(self, response: httpx2.Response, effect: Effect) -> dict[str, Any]:
         if response.status_code != 200:

@@ -32,6 +32,12 @@ COMMANDS: Final = (
     ),
     (r"or name it as the former one, which signs", "or name that one with --former: it signs"),
     (r"signing_key\(path, make=True\) makes one", "--make makes one"),
+    (
+        r"is the right credential in the host's vault, and still valid\?",
+        "is there the right key, still valid, in the variable that KEEVE_MODEL_KEY names (else in OPENAI_API_KEY)?",
+    ),
+    (r"may this credential use this model\?", "may the key in the variable that KEEVE_MODEL_KEY names use this model?"),
+    (r"a position, or the cursor that an event carried", "a position, a time, or the cursor that an event carried"),
     (r"use a folder of its own, or only read the store \(readonly=True\)", "name a folder of your own with --store"),
 )
 """What is said to who writes Python, and what to who types commands."""

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
+from keeve.cli.advice import advised
 from keeve.cli.output import Output
 from keeve.cli.text import Cleaner, plain
 from vat.host.watching import Piece
@@ -39,7 +40,7 @@ class Stream:
 
     def hear(self, piece: Piece) -> None:
         """One thing that an effect told; called in the host's thread."""
-        if piece.session == self._session and piece.text:
+        if piece.session == self._session and (piece.text or piece.failed):
             self._told.append(piece)
             self._ring()
 
@@ -62,6 +63,9 @@ class Stream:
                 self.rest()
                 self._answer, self._shown, self._cleaner = answer, "", Cleaner()
             self._told.popleft()
+            if piece.failed:
+                self.rest()
+                self._output.note(f"({advised(piece.failed)}; it is asked again)")
             text = self._cleaner.of(piece.text)
             if text:
                 self._shown += text

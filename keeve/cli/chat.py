@@ -23,6 +23,7 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
+from keeve.cli.advice import advised
 from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
 from keeve.cli.faces import face
@@ -45,6 +46,8 @@ NOTHING_SAID: Final = (
     "nothing was said: run this at a terminal, or give it what is to be said, a line for each turn: "
     "printf 'hello\\n' | keeve chat s1"
 )
+
+KEYS: Final = "Ctrl-C interrupts, Ctrl-D ends, \\ at the end of a line goes on with the next."
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
@@ -138,7 +141,7 @@ class Conversation:
         output = self._output
         self._keys = keys
         name = self.id or self._wanted or "a new session"
-        output.note(f"{name} with {self._model.description}. Ctrl-C interrupts, Ctrl-D ends.")
+        output.note(f"{name} with {self._model.description}. {KEYS}")
         turns = self._earlier()
         self._show_last(turns)
         said = keys.lines(turn.input for turn in turns if isinstance(turn.input, str))
@@ -184,7 +187,7 @@ class Conversation:
             self._interrupt()
             self._output.note("(interrupted)")
         except KeeveError as error:
-            self._output.note(str(error), "red")
+            self._output.note(advised(str(error)), "red")
 
     # A turn.
 
@@ -327,7 +330,7 @@ class Conversation:
             try:
                 self._show_answer(turn.input, partial(self._end_of, turn))
             except Failed as error:
-                self._output.note(str(error), "red")
+                self._output.note(advised(str(error)), "red")
             del self._open[0]
 
     def _unknown(self) -> list[EffectStatus]:

@@ -20,6 +20,8 @@ from threading import Thread
 from typing import Any, Final
 
 PROMPT: Final = "> "
+FURTHER: Final = ". "
+"""The prompt after a line that ends with a backslash: what is said goes on."""
 
 
 def at_a_terminal() -> bool:
@@ -46,10 +48,16 @@ class Keyboard:
         termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)  # keys that wait are kept
 
     def line(self) -> str:
-        """The next line. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C."""
+        """What is said next: a line, or several, of which all but the last end with a backslash, or that were pasted.
+
+        Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C.
+        """
         self._set(self._seen)
         try:
-            return input(PROMPT).strip()
+            said = input(PROMPT)
+            while said.endswith("\\"):
+                said = f"{said[:-1]}\n{input(FURTHER)}"
+            return said.strip()
         except UnicodeDecodeError:
             return ""  # what was typed is no text in this terminal's encoding
         finally:
@@ -60,6 +68,7 @@ class Keyboard:
         with suppress(ImportError):  # not every Python has it; input() then has no editing
             import readline
 
+            readline.parse_and_bind("set enable-bracketed-paste on")
             readline.clear_history()
             for line in history:
                 readline.add_history(line)

@@ -173,10 +173,10 @@ async def test_a_word_on_what_does_not_wait_is_refused() -> None:
         await clerk.go(DROP)
         await waiting(clerk)
         box = await clerk.tools
-        with pytest.raises(NothingWaits, match="no call 'c2' waits for approval; there wait c1"):
+        with pytest.raises(NothingWaits, match="no call 'c2' waits for approval; these do: c1"):
             await box.approve("c2")
         await box.approve("c1")
-        with pytest.raises(NothingWaits, match="there wait none"):
+        with pytest.raises(NothingWaits, match="waits for approval; none does"):
             await box.refuse("c1")
 
 

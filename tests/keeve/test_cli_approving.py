@@ -47,7 +47,7 @@ async def test_a_call_that_does_not_wait_is_named_with_those_that_do(store: Path
     await leave_asking(store)
     said = keeve(command, "s1", "call_7", "--store", store)
     assert said.code == 2
-    assert "no call 'call_7' waits for approval; there wait call_1" in said.err
+    assert "no call 'call_7' waits for approval; these do: call_1" in said.err
     said = keeve(command, "s7", "call_1", "--store", store)
     assert said.code == 2
     assert "no session 's7'" in said.err

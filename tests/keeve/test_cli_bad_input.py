@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.models.failures import ModelRefused
 from actors.session import Session
 from dataspace.log.files import NotWritable
 from keeve import cli, open_host, signing_key
@@ -363,7 +364,9 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     told.append(keeve("checkpoint", "--store", store, "--signer", tmp_path / "other"))
     async with open_host(store):
         told.append(keeve("fork", "s1", "--store", store))
+    told.append(keeve("log", "(_ . _)", "--after", "yesterday", "--store", store))
     messages.append(str(NotWritable("data", "Permission denied", True)))
+    messages += [str(ModelRefused(status, "no")) for status in (401, 403)]
     for said in told:
         refused(said, 2)
     for message in messages:

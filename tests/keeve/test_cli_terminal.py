@@ -13,7 +13,7 @@ import trio
 
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_a_turn_waiting
-from tests.model_server import Answer, chunk, held, stream, streamed
+from tests.model_server import Answer, chunk, failing, held, stream, streamed
 from tests.terminals import CTRL_C, CTRL_D, Person, Service, chatting, person, talk
 
 ENDLESS = stream(chunk({"role": "assistant", "content": "well, "}), done=False, silent=True)
@@ -240,3 +240,44 @@ async def test_ctrl_d_while_an_answer_comes_leaves_after_it(store: Path) -> None
 
     await talk(store, says, held(streamed("well, ", "hello"), 2))
     assert await turns_of(store, "state") == [("done",)]
+
+
+# What has several lines.
+
+
+def test_a_line_that_ends_with_a_backslash_goes_on_with_the_next(store: Path) -> None:
+    with chatting(store) as someone:
+        assert "\\ at the end of a line" in someone.seen
+        someone.types("one\\")
+        someone.sees("\n. ")
+        someone.types("two\\")
+        someone.sees("\n. ")
+        someone.types("three")
+        someone.sees("\none\ntwo\nthree\n")
+    assert turns(store, "input") == [("one\ntwo\nthree",)]
+
+
+def test_lines_that_are_pasted_are_one_turn(store: Path) -> None:
+    with chatting(store) as someone:
+        someone.types(b"\x1b[200~one\rtwo\rthree\x1b[201~\r")
+        someone.sees("\none\ntwo\nthree\n")
+    assert turns(store, "input") == [("one\ntwo\nthree",)]
+
+
+# A model that is busy.
+
+
+async def test_it_is_said_that_a_model_is_asked_again_and_why(store: Path) -> None:
+    def says(someone: Person, service: Service) -> None:
+        someone.types("hi")
+        someone.sees("(the model is busy or failing (429): not today", "it is asked again)", "well\n")
+
+    await talk(store, says, failing(429), streamed("well"))
+
+
+async def test_a_key_that_is_refused_is_named_by_the_variable_that_names_it(store: Path) -> None:
+    def says(someone: Person, service: Service) -> None:
+        someone.types("hi")
+        someone.sees("the model refused (401)", "KEEVE_MODEL_KEY")
+
+    await talk(store, says, failing(401))

@@ -59,6 +59,12 @@ class Piece:
         return content if isinstance(content, str) else ""
 
     @property
+    def failed(self) -> str:
+        """Why the attempt that told it has failed, if the model is asked again; "" if it tells of something else."""
+        failed = self.value.get("failed") if isinstance(self.value, dict) else None
+        return failed if isinstance(failed, str) else ""
+
+    @property
     def attempt(self) -> int:
         """Which attempt of the device at this effect told it, from 1: with a new one, what was told before is void."""
         attempt = self.value.get("attempt") if isinstance(self.value, dict) else None
