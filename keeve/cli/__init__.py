@@ -1,5 +1,5 @@
 """The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `approve`, `refuse`, `delete`,
-`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `rekey`; `dump`, `salvage`; and `gc`, `erase`.
+`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `new-key`, `rekey`; `dump`, `salvage`; and `gc`, `erase`.
 
 A command ends with 0; with 2 when it was asked for what cannot be (a `KeeveError` whose `usage` is true, or words that
 are no command), with 1 when what was asked is fine and failed, with 130 when Ctrl-C ended it, with 141 when nobody

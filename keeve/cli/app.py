@@ -57,7 +57,7 @@ class Options:
     Parameters
     ----------
     store
-        The folder of the store.
+        The folder of the store. Of an encrypted one, KEEVE_KEY_FILE names the file of the key.
     json
         Give JSON on the standard output.
     debug
@@ -106,7 +106,8 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     The model is the one that the environment names, or else an echo: KEEVE_MODEL is its name, KEEVE_MODEL_URL the base
     URL of its service, KEEVE_MODEL_KEY the name of the variable that holds the key.
 
-    On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. Elsewhere the lines of the standard input are
+    On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. A line that ends with a backslash goes on with
+    the next one; lines that are pasted are said together. Elsewhere the lines of the standard input are
     answered, one after another, until one fails.
 
     ```
@@ -180,6 +181,7 @@ def log(
     *,
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="")] = False,
     after: str = "start",
+    until: str | None = None,
     session: str | None = None,
     lineage: Annotated[bool, Flag] = False,
     limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
@@ -192,6 +194,7 @@ def log(
     ```
     keeve log '(turn . _)' --follow
     keeve log '(turn-done ?n "s1" . _)' --session s1 --json
+    keeve log '(_ . _)' --after 2026-11-30T01:18 --until 2026-11-30T01:19
     ```
 
     Parameters
@@ -201,7 +204,10 @@ def log(
     follow
         Go on with what comes, until Ctrl-C.
     after
-        Where to begin: start, head, a position, or the cursor that an event carried.
+        Where to begin: start, head, a position, or the cursor that an event carried; or a time, as 2026-11-30T01:18 (in
+        your zone), 2026-11-30T01:18Z or with an offset: then what was recorded later.
+    until
+        Where to end: a position, or a time: then what was recorded up to that.
     session
         Only what this session has stated.
     lineage
@@ -209,7 +215,7 @@ def log(
     limit
         End after so many.
     """
-    check(pattern, after)
+    check(pattern, after, until, follow=follow)
     with reading(common.store) as store:
         return trio.run(
             partial(
@@ -218,6 +224,7 @@ def log(
                 common.output,
                 pattern,
                 after=after,
+                until=until,
                 session=session,
                 lineage=lineage,
                 limit=limit,
@@ -308,7 +315,8 @@ def verify(
     """Check everything: frames, chains and checkpoints, snapshots against the log, the catalog against the log.
 
     Says two things: whether what is there is what was written, and whether all is there that was seen from outside.
-    Ends with 1 when something is wrong. Changes nothing.
+    Ends with 1 when something is wrong, with 2 when nothing is and not all could be looked at (an encrypted store, and
+    no key). Changes nothing.
 
     ```
     keeve verify
@@ -330,7 +338,7 @@ def verify(
 def doctor(*, common: Options = OPTIONS) -> int:
     """Say what is wrong with this store or this machine, and what to do.
 
-    Ends with 1 when something must be done. Changes nothing.
+    Ends with 1 when something must be done, with 2 when it could not look into an encrypted store. Changes nothing.
 
     ```
     keeve doctor --store ./data

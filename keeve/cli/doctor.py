@@ -36,6 +36,7 @@ from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, local_time, shortened, size
 from keeve.cli.waiting import Waits, all_waits, due, since
+from keeve.host_keys import FILE_VARIABLE
 from vat.heap.pending import OpenEffect, Unread
 from vat.objects.types import Types
 
@@ -43,6 +44,9 @@ MIB: Final = 1 << 20
 
 KNOWN: Final = frozenset(described.name for described in Types([Session]))
 """The actor types that commands run without being told."""
+
+UNSEEN: Final = "contents"
+"""Of the sign that says that there is more than could be looked at."""
 
 OK, NOTE, WARN, BAD = "ok", "note", "warn", "bad"
 
@@ -154,7 +158,9 @@ def store(folder: Path) -> Iterator[Sign]:
         yield from content(folder, layout, owner)
     except NotAStore as error:
         yield Sign("store", BAD, str(error), "name another folder with --store")
-    except (HostKeyNeeded, WrongHostKey, BadHostKey) as error:
+    except HostKeyNeeded as error:
+        yield Sign(UNSEEN, WARN, f"nobody looked at what is in the store: {error}", f"name the file in {FILE_VARIABLE}")
+    except (WrongHostKey, BadHostKey) as error:
         yield Sign("keys", BAD, str(error), "name the file of the host's key in KEEVE_KEY_FILE")
     except KeyFileError as error:
         yield Sign("keys", BAD, str(error), "look for the newest copy of the key file; nothing else opens this store")
@@ -348,17 +354,19 @@ _STYLES: Final = {OK: "green", NOTE: "dim", WARN: "yellow", BAD: "red"}
 
 
 def doctor(folder: Path, output: Output, environ: Mapping[str, str]) -> int:
-    """Tell how a store is. Gives 1 when something is bad."""
+    """Tell how a store is. Gives 1 when something is bad, 2 when nothing is and not all could be looked at."""
     found: list[Sign] = []
     tell: Callable[[Sign], Any] = found.append if output.as_json else lambda sign: _tell(output, sign, found)
     for sign in examine(folder, environ):
         tell(sign)
     bad = sum(sign.state == BAD for sign in found)
+    unseen = any(sign.of == UNSEEN for sign in found)
     if output.as_json:
-        output.document({"healthy": not bad, "signs": [attrs.asdict(sign) for sign in found]})
+        output.document({"healthy": not bad and not unseen, "signs": [attrs.asdict(sign) for sign in found]})
     else:
-        output.say("healthy" if not bad else f"{counted(bad, 'thing')} to see to", "bold")
-    return 1 if bad else 0
+        well = "nothing is wrong as far as one can look without the key" if unseen else "healthy"
+        output.say(well if not bad else f"{counted(bad, 'thing')} to see to", "bold")
+    return 1 if bad else 2 if unseen else 0
 
 
 def _tell(output: Output, sign: Sign, found: list[Sign]) -> None:

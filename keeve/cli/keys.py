@@ -1,4 +1,4 @@
-"""The commands for the key of a host: `keeve rekey`.
+"""The commands for the key of a host: `keeve new-key` and `keeve rekey`.
 
 The one rule: no key is an argument, since everybody on a machine can read those: a key is in a file, or in the
 environment.
@@ -9,14 +9,51 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from dataspace.errors import KeeveError
 from keeve.cli.app import OPTIONS, Flag, Options, app
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key, host_key_from
 from keeve.host_keys import rekey as have_rekeyed
 
 __all__ = ["app"]
+
+
+class KeyIsThere(KeeveError, FileExistsError):
+    """A file in whose place a key was to be made."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is there already, and stays as it is: name a new file")
+
+
+@app.command
+def new_key(file: Path, /, *, common: Options = OPTIONS) -> int:
+    """Make the key of a host, in a new file that its owner alone may read. A store that is made with it is encrypted.
+
+    Keep a copy in another place than the copies of the store: without it nobody can read them, ever.
+
+    ```
+    keeve new-key host.key
+    KEEVE_KEY_FILE=host.key keeve chat s1
+    ```
+
+    Parameters
+    ----------
+    file
+        The file to make.
+    """
+    if file.exists() or file.is_symlink():
+        raise KeyIsThere(file)
+    host_key(file, make=True)
+    if common.json:
+        common.output.document({"key": str(file)})
+    else:
+        common.output.say(str(file))
+        common.output.note(f"export KEEVE_KEY_FILE={file} before the first command on a new store encrypts that store")
+    return 0
 
 
 @app.command

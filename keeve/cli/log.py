@@ -6,11 +6,15 @@ whoever stops goes on with `--after` where it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from datetime import datetime
+from math import inf
+from typing import Any, ClassVar, Final, NamedTuple
 
 import trio
 
+from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Unreadable
 from dataspace.patterns import parse
@@ -23,17 +27,80 @@ LOOK_AGAIN = 0.1
 """Seconds between two looks at what a store's owner has published."""
 
 
-def after_of(text: str) -> Any:
-    """What `--after` says: `start`, `head`, a position, or a cursor. Raises `BadCursor`."""
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class BadTime(KeeveError, ValueError):
+    """A text that begins as a time does, and is none."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text!r} is no time: write it as 2026-11-30T01:18, 2026-11-30T01:18:30Z or with +01:00")
+
+
+class NoEnd(KeeveError, ValueError):
+    """What goes on with what comes was to end somewhere."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__("--follow goes on with what comes, and --until ends it: give one of them")
+
+
+def time_of(text: str) -> int | None:
+    """The time (µs since 1970) that an ISO text names, in the local zone if it says none; None if it begins otherwise.
+
+    Raises `BadTime`.
+    """
+    if _DAY.match(text) is None:
+        return None
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1_000_000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise BadTime(text) from error
+
+
+def place_of(text: str) -> Any:
+    """What `--after` says, if it is no time: `start`, `head`, a position, or a cursor. Raises `BadCursor`."""
     if text in ("start", "head"):
         return text
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else Cursor.parse(text)
 
 
-def check(pattern: str, after: str) -> None:
-    """See to it, before a store is opened, that there is something to look for. Raises `BadPattern`, `BadCursor`."""
+class Span(NamedTuple):
+    """What part of a log is told: places, and times (µs since 1970) between which a record was made."""
+
+    after: Any = "start"
+    until: Any = None
+    later: float = -inf
+    upto: float = inf
+
+    def has(self, event: Event) -> bool:
+        """Whether an event's record is of these times. The end is in them."""
+        return self.later < event.time <= self.upto
+
+
+def span_of(after: str, until: str | None) -> Span:
+    """What `--after` and `--until` say. Raises `BadCursor`, `BadTime`."""
+    later, upto = time_of(after), None if until is None else time_of(until)
+    return Span(
+        place_of(after) if later is None else "start",
+        place_of(until) if until is not None and upto is None else None,
+        -inf if later is None else later,
+        inf if upto is None else upto,
+    )
+
+
+def check(pattern: str, after: str, until: str | None, *, follow: bool) -> None:
+    """See to it, before a store is opened, that there is something to look for.
+
+    Raises `BadPattern`, `BadCursor`, `BadTime`, `NoEnd`.
+    """
     parse(pattern)
-    after_of(after)
+    span_of(after, until)
+    if follow and until is not None:
+        raise NoEnd
 
 
 async def tell_log(
@@ -41,32 +108,38 @@ async def tell_log(
     output: Output,
     pattern: str,
     *,
-    after: str,
+    after: str = "start",
+    until: str | None = None,
     session: str | None,
     lineage: bool,
     limit: int | None,
     follow: bool,
     wait: Callable[[float], Awaitable[None]] = trio.sleep,
 ) -> int:
-    """Tell of the events after `after`; with `follow` for ever. Gives 1 when a record could not be read.
+    """Tell of the events after `after` up to `until`; with `follow` for ever. Gives 1 when a record could not be read.
+
+    Positions are in the order of the log. Times need not be: a clock may be set back between two sessions' records. So
+    all that matches is read, and what was recorded at another time is left out.
 
     Raises `BadPattern`, `WrongCursor`, `NoSuchSession`, `Deleted`.
     """
     asked = parse(pattern)
-    if session is not None:
-        store.session(session)
-    cursor = store.space.places.at(after_of(after))
+    row = None if session is None else store.session(session)
+    span = span_of(after, until)
+    cursor = store.space.places.at(span.after)
     left = -1 if limit is None else limit
     code, told = 0, False
     while True:
         # What comes while these are told is found the next time.
         upto = store.space.cursor
+        if span.until is not None:
+            upto = min(upto, store.space.places.at(span.until), key=lambda place: place.position)
         reading = store.space.observe(asked, after=cursor, until=upto, marks=True, session=session, lineage=lineage)
         async for item in reading:
             if isinstance(item, Unreadable):
                 _tell_unreadable(output, item)
                 code = 1
-            elif isinstance(item, Event):
+            elif isinstance(item, Event) and span.has(item):
                 _tell(output, item)
                 told = True
                 left -= 1
@@ -74,7 +147,9 @@ async def tell_log(
                     return code
         if not follow:
             if not told and not code:
-                output.note(f"no event matches {asked}")
+                own = row is not None and row.parent is not None and not lineage
+                hint = f" in {session} itself; --lineage shows what came before the fork as well" if own else ""
+                output.note(f"no event matches {asked}{hint}")
             return code
         cursor = max(cursor, upto, key=lambda place: place.position)
         while store.store.refresh().position <= upto.position:

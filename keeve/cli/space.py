@@ -11,6 +11,7 @@ from pathlib import Path
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
+from keeve.cli.text import size
 
 
 class OnePlace(KeeveError, ValueError):
@@ -34,7 +35,7 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
         output.document({"sessions": gone.sessions, "bodies": gone.bodies, "freed": freed})
     elif gone.sessions or gone.bodies:
         sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
-        output.say(f"{sessions}: {gone.bodies} records, contents and pages are gone; {freed} bytes of disk are free")
+        output.say(f"{sessions}: {gone.bodies} records, contents and pages are gone; {size(freed)} of disk are freed")
     else:
         output.say("nothing to do")
 

@@ -26,7 +26,8 @@ _GOOD = {"sound": "green", "proved": "green", "not known": "", "not looked at": 
 
 
 def verify(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[str]) -> int:
-    """Tell what is wrong with a store. Gives 1 when something is. Raises `NotAStore` or `NewerFormat`.
+    """Tell what is wrong with a store. Gives 1 when something is, 2 when nothing is and some of it could not be
+    looked at (an encrypted store without its key). Raises `NotAStore` or `NewerFormat`.
 
     `keys` are verifier keys that the log has to have signed with (and those of witnesses), or files of them; `expect`
     are the files of what somebody has seen of it.
@@ -46,7 +47,12 @@ def verify(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[s
         output.document(document(report))
     else:
         _tell(report, output)
-    return 0 if report.sound else 1
+    return 0 if report.sound else 2 if _only_unseen(report) else 1
+
+
+def _only_unseen(report: Report) -> bool:
+    """Whether all that keeps a store from being called sound is that nobody could look at some of it."""
+    return all(trouble.harmless or trouble.nature == "unread" for trouble in report.troubles)
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -64,10 +70,12 @@ def _far(look: Look, done: int, total: int) -> str:
 
 def _tell(report: Report, output: Output) -> None:
     for trouble in report.troubles:
-        output.say(_line(trouble), "dim" if trouble.harmless else "red")
+        style = "dim" if trouble.harmless else "yellow" if trouble.nature == "unread" else "red"
+        output.say(_line(trouble), style)
     counts = report.counts
+    headline = "sound" if report.sound else "NOT ALL LOOKED AT" if _only_unseen(report) else "NOT SOUND"
     output.say(
-        f"{'sound' if report.sound else 'NOT SOUND'}: {counted(counts.records, 'record')} and "
+        f"{headline}: {counted(counts.records, 'record')} and "
         f"{counted(counts.cells, 'cell')} in {counted(counts.segments, 'segment')} ({size(counts.bytes)}), "
         f"{counted(report.snapshots, 'snapshot')} of {counted(report.sessions, 'session')}"
         + (f", {counted(counts.checkpoints, 'checkpoint')}" if counts.checkpoints else "")

@@ -16,7 +16,7 @@ from tests.cli_runner import ROOT, Said, keeve
 from tests.cli_worlds import leave_a_ledger, leave_a_turn_waiting, leave_asking, leave_fibers
 
 PAGE = (ROOT / "docs" / "json.md").read_text()
-ROWS = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|$", PAGE, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| `([\w-]+)` \| (.*?) \|$", PAGE, re.MULTILINE))
 """What the page says that each command gives."""
 
 
@@ -62,6 +62,7 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "prove": ("prove", "s1", "2"),
         "check": ("check", store.parent / "receipt"),
         "keys": ("keys",),
+        "new-key": ("new-key", store.parent / "host.key"),
         "verify": ("verify",),
         "dump": ("dump",),
         "salvage": ("salvage", store, store.parent / "saved"),

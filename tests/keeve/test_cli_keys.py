@@ -98,7 +98,7 @@ def test_chat_makes_an_encrypted_store(store_folder: Path) -> None:
 
 def test_verify_without_the_key_says_what_nobody_looked_at(world: World) -> None:
     said = world.without("verify", "--json")
-    assert said.code == 1
+    assert said.code == 2  # nothing is wrong, and not everything is known
     report = said.json
     assert report["integrity"]["verdict"] == "not looked at"
     assert report["counts"]["sealed"] > 10
@@ -106,7 +106,10 @@ def test_verify_without_the_key_says_what_nobody_looked_at(world: World) -> None
     (trouble,) = report["troubles"]
     assert trouble["nature"] == "unread"
     assert f"{report['counts']['sealed']} bodies are sealed" in trouble["what"]
-    assert "KEEVE_KEY_FILE" in world.without("verify").out
+    text = world.without("verify").out
+    assert "KEEVE_KEY_FILE" in text
+    assert "NOT ALL LOOKED AT: " in text
+    assert "NOT SOUND" not in text
 
 
 def test_verify_without_the_key_finds_what_a_disk_has_done(world: World) -> None:
@@ -114,14 +117,35 @@ def test_verify_without_the_key_finds_what_a_disk_has_done(world: World) -> None
     data = bytearray(segment.read_bytes())
     data[1000] ^= 1
     segment.write_bytes(data)
-    assert world.without("verify", "--json").json["integrity"]["verdict"] == "damaged"
+    said = world.without("verify", "--json")
+    assert (said.code, said.json["integrity"]["verdict"]) == (1, "damaged")
     assert world.keeve("verify", "--json").json["integrity"]["verdict"] == "damaged"
 
 
 def test_doctor_says_that_a_key_is_wanted(world: World) -> None:
     said = world.without("doctor")
-    assert said.code == 1
+    assert said.code == 2  # nothing is wrong, and not everything is known
     assert "KEEVE_KEY_FILE" in said.out
+    assert said.out.splitlines()[-1] == "nothing is wrong as far as one can look without the key"
+    assert not world.without("doctor", "--json").json["healthy"]
+
+
+def test_a_key_is_made_in_a_new_file_for_its_owner_alone(tmp_path: Path) -> None:
+    key, store = tmp_path / "host.key", tmp_path / "data"
+    said = keeve("new-key", key)
+    assert (said.code, said.out) == (0, f"{key}\n")
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert keeve("chat", "s1", "--store", store, input="hello\n", env={"KEEVE_KEY_FILE": str(key)}).code == 0
+    assert keeve("ls", "--store", store).code == 2
+
+
+def test_no_key_is_made_in_the_place_of_a_file(tmp_path: Path) -> None:
+    """Invariant 43: a refusal leaves everything as it is."""
+    key = tmp_path / "host.key"
+    key.write_text("something else")
+    said = keeve("new-key", key)
+    assert (said.code, "is there already" in said.err) == (2, True)
+    assert key.read_text() == "something else"
 
 
 def test_rekey(world: World, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import trio
 
 from actors.session import Session
 from keeve import open_host
-from keeve.cli.log import tell_log
+from keeve.cli.log import tell_log, time_of
 from keeve.cli.output import Output
 from keeve.cli.reading import reading
 from tests.cli_runner import keeve, keeve_process
@@ -203,3 +204,51 @@ def test_a_pattern_that_nothing_matches_is_said_to_match_nothing(store: Path) ->
     said = keeve("log", "(turn._)", "--store", store)
     assert (said.code, said.out, said.err) == (0, "", "no event matches (turn._)\n")
     assert keeve("log", "(turn._)", "--json", "--store", store).out == ""
+
+
+# By time.
+
+
+def timed(store: Path, *words: str) -> list[str]:
+    said = keeve("log", "(turn ?n _ #:input ?what . _)", *words, "--store", store, "--json")
+    assert said.code == 0
+    return [event["captures"]["what"] for event in said.lines]
+
+
+def test_what_was_recorded_between_two_times_is_told(store: Path) -> None:
+    times = [event["time"] for event in keeve("log", "(turn . _)", "--store", store, "--json").lines]
+    assert timed(store, "--after", times[0]) == ["again", "elsewhere"]
+    assert timed(store, "--until", times[1]) == ["hello", "again"]
+    assert timed(store, "--after", times[0], "--until", times[1]) == ["again"]
+    assert timed(store, "--after", "2000-01-01") == ["hello", "again", "elsewhere"]
+    assert timed(store, "--after", "2000-01-01T00:00+05:30", "--until", "2000-01-02T00:00:00Z") == []
+
+
+def test_a_time_without_an_offset_is_of_the_zone_in_which_times_are_shown(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Etc/GMT-3")
+    time.tzset()
+    try:
+        assert time_of("2026-11-30T03:00") == time_of("2026-11-30T00:00Z") is not None
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_it_ends_at_a_position(store: Path) -> None:
+    [_, second, _] = keeve("log", "(turn . _)", "--store", store, "--json").lines
+    assert timed(store, "--until", str(second["position"])) == ["hello", "again"]
+
+
+def test_what_is_no_time_is_refused_and_so_is_an_end_of_what_goes_on(store: Path) -> None:
+    said = keeve("log", "(_ . _)", "--after", "2026-13-40", "--store", store)
+    assert (said.code, "'2026-13-40' is no time" in said.err) == (2, True)
+    said = keeve("log", "(_ . _)", "--follow", "--until", "2026-11-30", "--store", store)
+    assert (said.code, "give one of them" in said.err) == (2, True)
+
+
+def test_of_a_fork_that_has_said_nothing_it_is_said_how_to_see_what_came_before(store: Path) -> None:
+    keeve("fork", "s1", "--into", "s3", "--store", store)
+    assert "--lineage" in keeve("log", "(turn . _)", "--session", "s3", "--store", store).err
+    assert "--lineage" not in keeve("log", "(nothing . _)", "--session", "s1", "--store", store).err
