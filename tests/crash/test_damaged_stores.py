@@ -20,6 +20,7 @@ from tests.cli_runner import keeve
 from tests.crash.crash_suites import FULL
 from tests.crash.damages import DAMAGES, KEY, fill, frames, segments, state_of
 from tests.crash.harms import flip_body, opened
+from tests.vat.hosts import store_of
 
 pytestmark = pytest.mark.crash
 SEEDS = range(6 if FULL else 2)
@@ -195,7 +196,7 @@ async def test_a_log_that_is_damaged_before_what_was_published_is_read_up_to_the
         file.seek(frame.offset)
         file.write(b"nothing!")
     async with opened(folder, readonly=True) as host:
-        assert isinstance(host._engine.store.fault, LogCorrupt)
+        assert isinstance(store_of(host).fault, LogCorrupt)
         assert {row.id for row in host.sessions()} >= {"a", "b", "c"}
         report = await host.verify()
         assert report.integrity.verdict == "damaged"

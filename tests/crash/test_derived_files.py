@@ -22,6 +22,7 @@ from snapshots.cache import PageCache
 from tests.crash.crash_audit import constant, dump, standing
 from tests.crash.crash_world import SCRIPT, Reference, Story
 from tests.crash.harms import answers, flip_body, frames, opened
+from tests.vat.hosts import catalog_of
 from vat.heap.restore import Lineage, restore
 from vat.host.host import Host
 
@@ -150,7 +151,7 @@ class Harmed(Story):
     async def _make(self, host: Host, move: Any, name: str, files: CrashFiles) -> None:
         await super()._make(host, move, name, files)
         if name in ("4", "9", "16"):
-            host._engine.dataspace.catalog.flush()  # so that there is something in the file
+            catalog_of(host).flush()  # so that there is something in the file
         if name in ("5", "10", "17"):
             self._harm()
         if name == str(len(self.moves) - 1):

@@ -23,6 +23,7 @@ from keeve.testing.crashes import CrashFiles
 from keeve.testing.disk import Mode
 from tests.crash.crash_suites import FULL
 from tests.keeve.canaries import found
+from tests.vat.hosts import store_of
 from vat.errors import Deleted
 from vat.host.erasing import NothingToErase
 from vat.host.host import Host
@@ -86,7 +87,7 @@ async def inputs(host: Host, id: str) -> list[Any]:
 
 async def _goes_on(folder: Path, told: list[str]) -> None:
     async with host_of(folder) as host:
-        kinds = [stored.header.kind for stored in host._engine.store.scan()]
+        kinds = [stored.header.kind for stored in store_of(host).scan()]
         erased = Kind.ERASE in kinds
         assert erased or "erase" not in told
         shared = ERASED if erased else SHARED

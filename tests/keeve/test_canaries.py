@@ -13,6 +13,7 @@ from keeve import Session
 from keeve.api import open_store
 from snapshots.cache import PageCache
 from tests.keeve.canaries import LONG, Keeper, Model, answer, converse, found, host_of, keep
+from tests.vat.hosts import store_of
 from vat.heap.checking import fingerprint
 from vat.heap.restore import Lineage, restore
 from vat.host.erasing import NothingToErase
@@ -281,7 +282,7 @@ async def test_what_is_not_there_is_refused_and_nothing_is_recorded(tmp_path: Pa
         await converse(host, "talk", f"{FIRST} is said")
         keeper = await host.spawn(Keeper, "keeper")
         await keeper.keep("short")
-        head = host._engine.store.head
+        head = store_of(host).head
         for asked in ({"turn": 7}, {"seq": 99}, {"seq": 0}):
             with pytest.raises(NothingToErase):
                 await host.erase("talk", **asked)
@@ -290,7 +291,7 @@ async def test_what_is_not_there_is_refused_and_nothing_is_recorded(tmp_path: Pa
         for wrong in ({}, {"seq": 1, "turn": 1}):
             with pytest.raises(ValueError, match="either"):
                 await host.erase("talk", **wrong)
-        assert host._engine.store.head == head
+        assert store_of(host).head == head
         await host.erase("talk", turn=1)
         with pytest.raises(NothingToErase, match="any more"):
             await host.erase("talk", turn=1)

@@ -8,6 +8,7 @@ from dataspace.log.store import BodyErased
 from dataspace.values import ERASED
 from keeve import host_key
 from tests.keeve.canaries import Keeper, answer, converse, found, host_of, keep
+from tests.vat.hosts import store_of
 from vat.host.host import Host
 
 FIRST, SECOND, KEPT = "CANARYONE", "CANARYTWO", "CANARYKEPT"
@@ -17,7 +18,7 @@ def whole(host: Host, id: str) -> int:
     """How many records of a session have their body."""
     row = next(row for row in host.sessions(deleted=True) if row.id == id)
     count = 0
-    for stored in host._engine.store.scan():
+    for stored in store_of(host).scan():
         if stored.header.uid == row.uid:
             try:
                 stored.body()

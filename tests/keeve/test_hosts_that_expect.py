@@ -17,6 +17,7 @@ from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import LogTampered, LogTruncated
 from dataspace.proofs.proofs import BadReceipt, Receipt
 from keeve.key_files import BadKeyFile, signing_key
+from tests.vat.hosts import store_of
 
 # What was seen
 
@@ -109,14 +110,14 @@ async def test_a_fork_or_a_restore_that_expects_more_is_refused(folder: Path) ->
     put_back(copy, folder)
     async with opened(folder) as host:
         till = await host.get("till")
-        head = host._engine.store.head
+        head = store_of(host).head
         with pytest.raises(LogTruncated):
             await till.fork(expect=receipt)
         with pytest.raises(LogTruncated):
             await host.restore_latest("till", expect=receipt)
         with pytest.raises(BadReceipt):
             await till.fork(expect=17)
-        assert host._engine.store.head == head
+        assert store_of(host).head == head
         assert len(host.sessions()) == 1
 
 

@@ -15,6 +15,7 @@ from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.signers import SignerFailed, SigningKey
 from dataspace.proofs.verifiers import Verifier
 from keeve import Session, blocking, open_host
+from tests.vat.hosts import store_of
 from vat.heap.restore import NoSuchPoint
 
 # Receipts
@@ -149,7 +150,7 @@ async def test_a_checkpoint_covers_all_that_was_acknowledged(folder: Path) -> No
         till = await host.spawn(Till, "till")
         await till.pay(1)
         checkpoint = Checkpoint.parse(Note.parse(host.checkpoint()).text)
-        assert checkpoint.size == host._engine.store.head.position
+        assert checkpoint.size == store_of(host).head.position
         assert Note.parse(host.checkpoint()).checked(verifiers(host))
 
 
@@ -160,7 +161,7 @@ async def test_it_is_kept_in_the_log_and_beside_it(folder: Path) -> None:
     async with open_host(folder, readonly=True) as reader:
         note = reader.checkpoint()
         assert note == (folder / "checkpoint").read_text()
-        assert Checkpoint.parse(Note.parse(note).text).size == reader._engine.store.head.position
+        assert Checkpoint.parse(Note.parse(note).text).size == store_of(reader).head.position
         assert reader.receipt("till", 2).verify(verifiers(reader))
     (folder / "checkpoint").unlink()
     async with open_host(folder, readonly=True) as reader:

@@ -14,6 +14,7 @@ from dataspace.log.marks import Certificate
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.signers import SigningKey
 from keeve.testing.crashes import CrashFiles
+from tests.vat.hosts import store_of
 from vat.host.host import Host
 
 
@@ -71,7 +72,7 @@ async def test_a_checkpoint_that_is_not_the_log_s_is_found(folder: Path, name: s
         till = await host.spawn(Till, "till")
         await till.pay(1)
         assert (await host.verify()).sound
-        host._engine.store.settle(make(*right(host)))
+        store_of(host).settle(make(*right(host)))
         report = await host.verify()
         assert not report.sound
         assert any(said in trouble.what for trouble in report.troubles), report.troubles
@@ -97,9 +98,9 @@ async def test_a_disk_that_is_full_for_the_file_alone_costs_nothing(folder: Path
         certificate = host._engine.checkpoints.pending()
         assert certificate is not None
         files.fail(errno.ENOSPC, after=3, times=1)
-        host._engine.store.settle(certificate)
+        store_of(host).settle(certificate)
         assert files.names[-1].endswith("checkpoint.new")
-        assert host._engine.store.fault is None
+        assert store_of(host).fault is None
     async with opened(folder) as host:
         assert str(host.checkpoint())
         assert (await host.verify()).sound

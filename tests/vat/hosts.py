@@ -22,6 +22,7 @@ from vat.devices.devices import Effect, effect
 from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
 from vat.host.host import Host
+from vat.host.residents import Resident, Residents
 from vat.host.settings import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map
@@ -268,6 +269,44 @@ def let_go(host: Host) -> None:
     host._engine.commits.writer.wake()
 
 
+# What of a host tests look at that is not public: where it is to be found stands here alone.
+
+
+def store_of(host: Host) -> Any:
+    """The store that a host runs on."""
+    return host._engine.store
+
+
+def catalog_of(host: Host) -> Catalog:
+    """What a host knows of its sessions without reading the log."""
+    return host._engine.dataspace.catalog
+
+
+def resident_of(host: Host, uid: bytes) -> Resident | None:
+    """A session as it is in memory, if it is."""
+    return host._engine.residents.get(uid)
+
+
+def residents_of(host: Host) -> Residents:
+    """The sessions that are in memory or have something to do."""
+    return host._engine.residents
+
+
+def outcomes_of(host: Host) -> Any:
+    """What came of effects and is not recorded yet, by session and number."""
+    return host._engine.errands._outcomes
+
+
+def run_no_effects(host: Host) -> None:
+    """Begin no effect from now on."""
+    host._engine.errands.want = lambda vat, number: None
+
+
+def carry_no_messages(host: Host) -> None:
+    """Bring no message to another session from now on."""
+    host._engine.mail.carry = lambda *what: None
+
+
 async def started() -> None:
     """Let the tasks that were started come to their first wait: trio runs those of one round in any order."""
     for _ in range(2):
@@ -276,17 +315,17 @@ async def started() -> None:
 
 def heap_of(host: Host, id: str) -> bytes:
     """A digest of all that a session holds, as the log has it."""
-    row = host._engine.dataspace.catalog.session(id)
+    row = catalog_of(host).session(id)
     assert row is not None
     return fingerprint(host._engine.loader.restored(row.uid, row.seq).heap)
 
 
 def records(host: Host, id: str) -> list[Any]:
     """The kinds of a session's own records, in order."""
-    catalog = host._engine.dataspace.catalog
+    catalog = catalog_of(host)
     row = catalog.session(id)
     assert row is not None
-    store = host._engine.store
+    store = store_of(host)
     found = []
     for seq in range(row.parent_seq + 1, row.seq + 1):
         address = catalog.locate(row.uid, seq)
@@ -297,7 +336,7 @@ def records(host: Host, id: str) -> list[Any]:
 
 def flip(world: World, host: Host, id: str, seq: int, part: bytes) -> None:
     """Change one byte of what the record of a session at a seq holds on the disk."""
-    catalog = host._engine.dataspace.catalog
+    catalog = catalog_of(host)
     row = catalog.session(id)
     assert row is not None
     address = catalog.locate(row.uid, seq)

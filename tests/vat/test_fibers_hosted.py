@@ -12,7 +12,18 @@ import trio
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
 from tests.vat.fiber_agent import Agent, open, shut
-from tests.vat.hosts import Counter, World, heap_of, held, records, settled
+from tests.vat.hosts import (
+    Counter,
+    World,
+    catalog_of,
+    heap_of,
+    held,
+    outcomes_of,
+    records,
+    resident_of,
+    settled,
+    store_of,
+)
 from vat.crank.vat import Vat
 from vat.devices.outcomes import EffectOutcome
 from vat.errors import Deleted
@@ -36,8 +47,8 @@ def either(request: Any, tmp_path: Any) -> World:
 
 def live(host: Any, id: str) -> dict[int, Any]:
     """The coroutines of a session in memory."""
-    row = host._engine.dataspace.catalog.session(id)
-    resident = host._engine.residents.get(row.uid)
+    row = catalog_of(host).session(id)
+    resident = resident_of(host, row.uid)
     return {} if resident is None or resident.vat is None else resident.vat.crank.fibers.live
 
 
@@ -123,7 +134,7 @@ async def test_a_batch_that_fails_takes_back_what_fibers_did_in_it(world):
         s = await host.spawn(Agent, "s")
         shut(world)
         await s.started()
-        store = host._engine.store
+        store = store_of(host)
         append = store.append
 
         def full(batch: Any) -> Any:
@@ -158,10 +169,10 @@ async def test_an_outcome_that_cannot_be_taken_is_offered_again_once_each_time_i
         for count in range(1, 4):
             await trio.testing.wait_all_tasks_blocked(0.01)
             assert len(offered) == count
-            host._engine._wake(next(iter(host._engine.errands._outcomes))[0])
+            host._engine._wake(next(iter(outcomes_of(host)))[0])
         monkeypatch.setattr(Vat, "take", take)
         await s.poke()
-        for uid, _ in list(host._engine.errands._outcomes):
+        for uid, _ in list(outcomes_of(host)):
             host._engine._wake(uid)
         await settled(host)
         assert await s.seen() == ["again 1", "again 2"]
@@ -276,7 +287,7 @@ async def test_cancelling_stops_the_device(world):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(call)
             await settled(host)
-            row = host._engine.dataspace.catalog.session("s")
+            row = catalog_of(host).session("s")
             enough = next(one for one in host._engine.errands.running() if one.method == "once")
             assert row.uid == enough.key[0]
             host._engine.errands._settled(enough, EffectOutcome(value="now"))
@@ -338,8 +349,8 @@ async def test_a_waiting_one_costs_a_few_kilobytes_of_memory(world):
         try:
             await s.started()
             await settled(host)
-            row = host._engine.dataspace.catalog.session("s")
-            fibers = host._engine.residents.get(row.uid).vat.crank.fibers
+            row = catalog_of(host).session("s")
+            fibers = resident_of(host, row.uid).vat.crank.fibers
             before = tracemalloc.get_traced_memory()[0]
             for _ in range(100):
                 await s.started()

@@ -8,7 +8,7 @@ import trio.testing
 
 from dataspace.log.files import DiskFull
 from dataspace.values import FrozenList, NotAValue
-from tests.vat.hosts import Caller, Counter, Worker, World, records, started
+from tests.vat.hosts import Caller, Counter, Worker, World, records, started, store_of
 from vat.crank.vat import RequestConflict
 from vat.errors import NoSuchMethod, Refused, Revoked
 from vat.host.host import Host
@@ -281,7 +281,7 @@ async def test_a_call_in_a_scope_that_is_cancelled_already_is_not_made(world: Wo
 async def test_a_caller_is_told_why_its_call_is_not_durable(world: World) -> None:
     async with world.host() as host:
         s = await host.spawn(Counter, "s1")
-        host._engine.store.failing.append(DiskFull("log", "no space", True))
+        store_of(host).failing.append(DiskFull("log", "no space", True))
         with pytest.raises(DiskFull, match="make space"):
             await s.add()
         assert await s.add() == 1

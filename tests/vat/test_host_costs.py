@@ -15,7 +15,7 @@ import trio
 from actors.models.echo import EchoModel
 from actors.session import Session
 from snapshots.cache import PageCache
-from tests.vat.hosts import Counter, World, settled
+from tests.vat.hosts import Counter, World, catalog_of, resident_of, residents_of, settled, store_of
 from vat.host.host import Host
 
 FULL = os.environ.get("KEEVE_CRASH") == "full"
@@ -40,7 +40,7 @@ class Costs:
 
     def __init__(self, host: Host) -> None:
         self.counts: Tally[str] = Tally()
-        store, catalog = host._engine.store, host._engine.dataspace.catalog
+        store, catalog = store_of(host), catalog_of(host)
         read, scan = store.read, store.scan
 
         def counted_read(address: int) -> Any:
@@ -78,7 +78,7 @@ async def grown(turns: int) -> AsyncIterator[tuple[Host, Costs, Any]]:
             async with trio.open_nursery() as nursery:
                 for _ in range(50):
                     nursery.start_soon(s.add, "x" * 20)
-        host._engine.dataspace.catalog.flush()
+        catalog_of(host).flush()
         for name in ("a", "b", "c"):
             await host.spawn(Counter, name)
         await s.snapshot()
@@ -88,11 +88,11 @@ async def grown(turns: int) -> AsyncIterator[tuple[Host, Costs, Any]]:
 
 
 def forget(host: Host, s: Any) -> None:
-    host._engine.dataspace.catalog.flush()
-    resident = host._engine.residents.get(s._uid)
+    catalog_of(host).flush()
+    resident = resident_of(host, s._uid)
     if resident is not None:
         assert resident.idle
-        host._engine.residents.drop(resident)
+        residents_of(host).drop(resident)
     host._engine.loader.cache = PageCache(host._engine.loader.cache.statistics().capacity)
 
 
@@ -166,7 +166,7 @@ async def test_forks_add_little_to_the_log(tmp_path: Path) -> None:
     world.actors = (Session,)
     async with world.host(devices={"model": EchoModel()}) as host:
         s = await host.spawn(Session, "s")
-        store = host._engine.store
+        store = store_of(host)
         begin = store.mark.offset
         for number in range(turns):
             await s.turn(f"{number:04}" + world.random.randbytes(510).hex())
@@ -182,7 +182,7 @@ async def test_forks_add_little_to_the_log(tmp_path: Path) -> None:
 async def test_a_fork_loads_nothing_and_writes_two_records(turns: int) -> None:
     async with grown(turns) as (host, costs, s):
         await s.total()
-        head = host._engine.store.head.position
+        head = store_of(host).head.position
         counts = await costs.of(s.fork)
         assert counts["records"] == 0
-        assert host._engine.store.head.position == head + 2
+        assert store_of(host).head.position == head + 2

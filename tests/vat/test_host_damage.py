@@ -13,7 +13,19 @@ from dataspace.log.files import ReadFailed
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
-from tests.vat.hosts import ACTORS, Caller, Counter, Worker, World, flip, records, settled
+from tests.vat.hosts import (
+    ACTORS,
+    Caller,
+    Counter,
+    Worker,
+    World,
+    carry_no_messages,
+    catalog_of,
+    flip,
+    records,
+    settled,
+    store_of,
+)
 from vat.crank.upgrading import UpgradeFailed
 from vat.host.host import Host
 from vat.objects.actor import Actor, actor
@@ -61,7 +73,7 @@ async def test_pending_work_of_a_session_that_cannot_be_loaded_does_not_keep_a_h
     async with either.host(dies=True) as host:
         s, c = await host.spawn(Counter, "s1"), await host.spawn(Caller, "c")
         await host.spawn(Counter, "other")
-        host._engine.mail.carry = lambda *what: None
+        carry_no_messages(host)
         await c.burst(s, "add", 2)
     either.actors = (Counter,)
     async with either.host() as host:
@@ -240,7 +252,7 @@ async def test_an_unreadable_page_is_passed_over_and_the_call_done_all_the_same(
             await s.add(f"word {number}")
         snapshots = [seq for seq, kind in enumerate(records(host, "s1"), 1) if kind == Kind.SNAPSHOT]
         words = await s.seen
-        catalog, store = host._engine.dataspace.catalog, host._engine.store
+        catalog, store = catalog_of(host), store_of(host)
         row = catalog.session("s1")
         assert row is not None
         pages = []
@@ -314,7 +326,7 @@ async def test_a_read_that_fails_for_now_is_an_error_and_no_damage(world: World)
     async with world.host(vats=0) as host:
         s = await host.spawn(Counter, "s1")
         await s.add("a long text " * 100)
-        store = host._engine.store
+        store = store_of(host)
         read = store.read
 
         class Failing:

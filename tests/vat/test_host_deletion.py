@@ -10,7 +10,7 @@ import trio.testing
 
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
-from tests.vat.hosts import Counter, Worker, World, held, records, settled, started
+from tests.vat.hosts import Counter, Worker, World, held, records, settled, started, store_of
 from vat.errors import Deleted
 from vat.host.sessions import Busy
 
@@ -130,7 +130,7 @@ async def test_what_comes_behind_a_deletion_hears_of_it_when_it_is_durable(world
                     await trio.testing.wait_all_tasks_blocked()
                     assert outcomes == []
 
-        host._engine.store.failing.append(DiskFull("log", "no space", True))
+        store_of(host).failing.append(DiskFull("log", "no space", True))
         await both()
         assert outcomes == ["DiskFull", "DiskFull"]
         assert await s.add() == 1

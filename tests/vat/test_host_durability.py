@@ -15,7 +15,19 @@ from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
 from dataspace.log.store import StoreFailed
 from dataspace.records import Kind
-from tests.vat.hosts import Caller, Counter, Watcher, Worker, World, heap_of, held, records, settled
+from tests.vat.hosts import (
+    Caller,
+    Counter,
+    Watcher,
+    Worker,
+    World,
+    heap_of,
+    held,
+    records,
+    resident_of,
+    settled,
+    store_of,
+)
 from vat.crank.vat import Step
 from vat.host.commits import Commits
 from vat.host.host import Host
@@ -50,7 +62,7 @@ async def nothing_leaves_early(world: World) -> None:
             assert observed == []
             assert world.tool.calls == []
             assert len(host.sessions()) == 4
-            resident = host._engine.residents.get(s._uid)
+            resident = resident_of(host, s._uid)
             assert resident is not None
             assert resident.vat is not None
             assert resident.vat.heap.counters["message"] == 0  # nobody's message has come
@@ -100,7 +112,7 @@ async def test_a_repeated_message_is_acknowledged_only_when_the_first_is_durable
                 await trio.testing.wait_all_tasks_blocked()
                 host._engine.commits.writer.commit_now()
                 await trio.testing.wait_all_tasks_blocked()  # it is in the receiver, and not durable there
-                sender = host._engine.residents.get(c._uid)
+                sender = resident_of(host, c._uid)
                 assert sender is not None
                 host._engine.mail.take_up(sender)  # it is brought again
                 await trio.testing.wait_all_tasks_blocked()
@@ -145,7 +157,7 @@ async def test_a_batch_that_fails_leaves_no_trace(either: World, failure: type[W
 @contextmanager
 def failing(host: Host, error: Exception) -> Iterator[None]:
     """Every append fails."""
-    store = host._engine.store
+    store = store_of(host)
 
     def fail(batch: Any) -> None:
         raise error
@@ -168,7 +180,7 @@ async def test_what_was_queued_behind_a_batch_fails_with_it(world: World) -> Non
             except DiskFull:
                 outcomes.append("full")
 
-        host._engine.store.failing.append(DiskFull("log", "no space", True))
+        store_of(host).failing.append(DiskFull("log", "no space", True))
         with held(host):
             for _ in range(10):
                 nursery.start_soon(attempt)
@@ -209,7 +221,7 @@ async def test_both_records_of_a_fork_are_one_commit(either: World) -> None:
         s = await host.spawn(Counter, "s")
         await s.add()
         batches: list[list[int]] = []
-        store = host._engine.store
+        store = store_of(host)
         append = store.append
 
         def note(batch: Any) -> None:
@@ -227,7 +239,7 @@ async def test_a_failed_sync_stops_writing_for_good_and_every_caller_is_told(wor
     async with world.host() as host:
         s, other = await host.spawn(Counter, "s"), await host.spawn(Counter, "other")
         await s.add("kept")
-        store = host._engine.store
+        store = store_of(host)
         store.failing.append(SyncFailed("log", "I/O error"))
         attempts = 0
         append = store.append
@@ -271,7 +283,7 @@ async def test_who_waits_for_a_promise_is_told_when_the_store_has_stopped(world:
 
         nursery.start_soon(ask)
         await settled(host)
-        host._engine.store.failing.append(SyncFailed("log", "I/O error"))
+        store_of(host).failing.append(SyncFailed("log", "I/O error"))
         with pytest.raises(StoreFailed):
             await s.add()
         await trio.testing.wait_all_tasks_blocked()
@@ -283,7 +295,7 @@ async def test_a_host_whose_store_has_stopped_takes_nothing_up(world: World) -> 
     """What comes of it could not be recorded, and so it would come again and again."""
     async with world.host() as host:
         c, s = await host.spawn(Caller, "c"), await host.spawn(Counter, "s")
-        store = host._engine.store
+        store = store_of(host)
         taken_up: list[bytes] = []
         host._engine.mail.take_up = lambda resident: taken_up.append(resident.uid)
         store.failing.append(SyncFailed("log", "I/O error"))

@@ -22,7 +22,7 @@ from dataspace.log.store import StoreOwned
 from dataspace.records import Kind
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.lives import suppress_crash
-from tests.vat.hosts import Counter, Worker, World, held, records, settled
+from tests.vat.hosts import Counter, Worker, World, held, records, resident_of, run_no_effects, settled, store_of
 from vat.devices.devices import Effect, effect
 from vat.host.residents import Job
 from vat.host.resolving import NoSuchEffect
@@ -53,7 +53,7 @@ async def test_waking_a_session_runs_nothing_that_is_not_durable_yet(world: Worl
         with held(host):
             nursery.start_soon(ask, s, "again", 2)
             await trio.testing.wait_all_tasks_blocked()
-            host._engine._wake(host._engine.dataspace.catalog.session("s1").uid)
+            host._engine._wake((await host.get("s1"))._uid)
             await trio.testing.wait_all_tasks_blocked()
             assert world.tool.calls == [("again", 1)]
         await settled(host)
@@ -222,7 +222,7 @@ async def test_an_outcome_that_waits_survives_evictions_and_is_recorded_once(wor
         s = await host.spawn(Worker, "s1")
         nursery.start_soon(ask, s, "again", 1)
         await settled(host)
-        host._engine.store.failing += [DiskFull("log", "no space", True)] * 4
+        store_of(host).failing += [DiskFull("log", "no space", True)] * 4
         world.tool.gate.set()
         await trio.testing.wait_all_tasks_blocked()
         (effect,) = host.effects()
@@ -267,7 +267,7 @@ async def test_a_start_that_could_not_be_recorded_is_tried_again(world: World, p
 
         def evicted(vat: Any, number: int) -> None:
             want(vat, number)
-            host._engine.residents.get(vat.uid).vat = None
+            resident_of(host, vat.uid).vat = None
 
         host._engine.errands.want = evicted
         async with trio.open_nursery() as nursery:
@@ -315,7 +315,7 @@ async def test_a_settlement_that_does_not_become_durable_leaves_the_effect_held(
     await _left_unknown(world)
     async with world.host(hold_unknown=True) as host:
         (effect,) = host.effects()
-        host._engine.store.failing += [DiskFull("log", "no space", True)]
+        store_of(host).failing += [DiskFull("log", "no space", True)]
         with pytest.raises(DiskFull):
             await host.resolve(effect.id, value="one")
         await trio.sleep(2)
@@ -343,7 +343,7 @@ async def test_who_stops_waiting_has_settled_it_all_the_same(world: World) -> No
 async def test_what_nobody_carries_out_is_settled_by_hand_and_not_run_beside_that(either: World) -> None:
     async with either.host(dies=True) as host, trio.open_nursery() as nursery:
         s = await host.spawn(Worker, "s1")
-        host._engine.errands.want = lambda vat, number: None  # it dies before it is called
+        run_no_effects(host)  # it dies before it is called
         nursery.start_soon(ask, s, "again", 1)
         await settled(host)
         nursery.cancel_scope.cancel()

@@ -12,7 +12,19 @@ import trio.testing
 from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull
 from dataspace.records import Kind
-from tests.vat.hosts import Counter, Worker, World, held, let_go, records, settled
+from tests.vat.hosts import (
+    Counter,
+    Worker,
+    World,
+    held,
+    let_go,
+    outcomes_of,
+    records,
+    residents_of,
+    run_no_effects,
+    settled,
+    store_of,
+)
 from vat.devices.devices import effect
 from vat.errors import Deleted
 from vat.host.outside import HostRef
@@ -67,7 +79,7 @@ async def test_an_effect_that_may_run_again_does(either: World) -> None:
 async def test_an_effect_that_had_not_started_is_run_by_the_next_host(either: World) -> None:
     async with either.host(dies=True) as host:
         s = await host.spawn(Worker, "s1")
-        host._engine.errands.want = lambda vat, number: None  # it dies just before
+        run_no_effects(host)  # it dies just before
         await wanted(host, s, "once", 1)
     assert either.tool.calls == []
     async with either.host() as host:
@@ -197,7 +209,7 @@ async def test_open_effects_of_sessions_that_nobody_tends_are_listed(either: Wor
     async with either.host(dies=True) as host:
         for id in ("s1", "s2"):
             await wanted(host, await host.spawn(Worker, id), "once", id)
-        host._engine.errands.want = lambda vat, number: None  # it dies before this one has begun
+        run_no_effects(host)  # it dies before this one has begun
         await wanted(host, await host.spawn(Worker, "s3"), "once", "s3")
     async with either.host(takes_up="asked", hold_unknown=True, grace=0) as host:
         listed = {effect.session: effect.state for effect in host.effects()}
@@ -227,7 +239,7 @@ async def test_a_host_that_breaks_what_is_unknown_runs_nothing_again(either: Wor
 async def test_a_device_is_not_called_before_it_is_durable_that_it_starts(world: World, autojump_clock: Any) -> None:
     async with world.host() as host:
         s = await host.spawn(Worker, "s1")
-        store = host._engine.store
+        store = store_of(host)
         append, fails = store.append, [False, True]
 
         def sometimes(batch: Any) -> None:
@@ -251,14 +263,14 @@ async def test_an_outcome_that_cannot_be_committed_is_offered_again(world: World
         s = await host.spawn(Worker, "s1")
         for method in ("once", "again"):
             await wanted(host, s, method, 1)
-        host._engine.store.failing += [DiskFull("log", "no space", True)] * 3
+        store_of(host).failing += [DiskFull("log", "no space", True)] * 3
         world.tool.gate.set()
         for _ in range(5):
             await trio.sleep(1)
             await settled(host)
         assert sorted(await s.results) == ["again 1", "once 1"]
         assert len(world.tool.calls) == 2
-        assert host._engine.errands._outcomes == {}
+        assert outcomes_of(host) == {}
 
 
 async def test_an_outcome_waits_for_a_session_that_was_loaded_meanwhile(world: World, autojump_clock: Any) -> None:
@@ -266,7 +278,7 @@ async def test_an_outcome_waits_for_a_session_that_was_loaded_meanwhile(world: W
     async with world.host(retry=60) as host:
         s = await host.spawn(Worker, "s1")
         await wanted(host, s, "once", 1)
-        host._engine.store.failing += [DiskFull("log", "no space", True)]
+        store_of(host).failing += [DiskFull("log", "no space", True)]
         world.tool.gate.set()
         await trio.testing.wait_all_tasks_blocked()
         assert await s.results in ([], ["once 1"])  # loading it offers the outcome, and runs nothing
@@ -281,7 +293,7 @@ async def test_the_outcome_for_a_session_that_left_memory_loads_it(world: World)
         await wanted(host, await host.spawn(Worker, "s1"), "once", 1)
         for number in range(3):
             await host.spawn(Counter, str(number))
-        assert len(host._engine.residents) == 1
+        assert len(residents_of(host)) == 1
         world.tool.gate.set()
         await settled(host)
         assert await (await host.get("s1")).results == ["once 1"]
@@ -319,12 +331,12 @@ async def test_a_late_outcome_of_a_deleted_session_is_refused(world: World) -> N
         await settled(host)
         with pytest.raises(Deleted):
             await s.results
-        assert host._engine.errands._outcomes == {}
+        assert outcomes_of(host) == {}
         assert records_of_deleted(host)[-1] == Kind.DELETE
 
 
 def records_of_deleted(host: Any) -> list[int]:
-    return [stored.header.kind for stored in host._engine.store.scan()]
+    return [stored.header.kind for stored in store_of(host).scan()]
 
 
 async def test_progress_reaches_who_listens_and_nobody_else(world: World) -> None:
@@ -332,14 +344,14 @@ async def test_progress_reaches_who_listens_and_nobody_else(world: World) -> Non
         heard: list[Any] = []
         stop = host.on_progress(heard.append)
         s = await host.spawn(Worker, "s1")
-        head = host._engine.store.head.position
+        head = store_of(host).head.position
         await s.work("again", 1)
         stop()
         await s.work("again", 2)
         [told] = heard
         assert (told.session, told.device, told.method, told.value) == ("s1", "tool", "again", "at 1")
         assert head < told.after <= head + 2  # what it tells comes after the record that wanted it
-        assert host._engine.store.head.position == head + 4
+        assert store_of(host).head.position == head + 4
 
 
 async def test_an_effect_of_one_session_never_settles_anothers(either: World) -> None:
@@ -364,7 +376,7 @@ async def test_an_outcome_that_no_record_takes_breaks_its_promise(world: World, 
             await s.use("wordy", "call")
         await settled(host)
         assert await s.results == ["RecordTooLarge"]
-        assert host._engine.errands._outcomes == {}
+        assert outcomes_of(host) == {}
         assert await s.work("once", 1) == "once 1"
 
 

@@ -11,7 +11,23 @@ import trio.testing
 from dataspace.log.files import DiskFull
 from dataspace.log.store import RecordTooLarge
 from dataspace.records import Kind
-from tests.vat.hosts import ACTORS, Caller, Counter, Worker, World, heap_of, held, let_go, records, settled
+from tests.vat.hosts import (
+    ACTORS,
+    Caller,
+    Counter,
+    Worker,
+    World,
+    carry_no_messages,
+    catalog_of,
+    heap_of,
+    held,
+    let_go,
+    records,
+    resident_of,
+    residents_of,
+    settled,
+    store_of,
+)
 from vat.crank.vat import Step
 from vat.errors import Deleted
 from vat.heap.refs import Ref
@@ -63,7 +79,7 @@ async def test_messages_arrive_once_and_in_order_whatever_dies(either: World, de
 async def test_messages_arrive_once_and_in_order_whatever_batch_fails(world: World, autojump_clock: Any) -> None:
     async with world.host() as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
-        store = host._engine.store
+        store = store_of(host)
         append, sent, calls = store.append, 0, 0
 
         def sometimes(batch: Any) -> None:
@@ -110,7 +126,7 @@ async def test_a_receiver_that_cannot_be_loaded_gets_its_messages_in_order_when_
 
 
 def s_of(host: Any) -> Any:
-    row = host._engine.dataspace.catalog.session("s")
+    row = catalog_of(host).session("s")
     return host._ref(row.uid)
 
 
@@ -129,7 +145,7 @@ async def test_messages_for_what_is_not_there_are_answered(either: World) -> Non
 async def test_a_message_that_was_on_its_way_to_a_deleted_session_is_answered(either: World) -> None:
     async with either.host(dies=True) as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
-        host._engine.mail.carry = lambda *what: None  # it dies before any arrives
+        carry_no_messages(host)  # it dies before any arrives
         await c.burst(s, "add", 2)
         with pytest.raises(Busy, match="messages"):
             await host.delete("c")
@@ -205,7 +221,7 @@ async def test_a_sender_stays_in_memory_until_its_messages_are_recorded(world: W
                 await trio.testing.wait_all_tasks_blocked()
                 host._engine.commits.writer.commit_now()
                 await trio.testing.wait_all_tasks_blocked()
-                assert not host._engine.residents.get(c._uid).idle
+                assert not resident_of(host, c._uid).idle
         await settled(host)
         assert await c.answers == [1, 2, 3]
 
@@ -301,7 +317,7 @@ async def test_a_message_that_is_refused_holds_up_those_behind_it(world: World, 
 async def test_what_is_brought_again_is_only_what_is_durable(world: World) -> None:
     async with world.host() as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
-        mail, residents = host._engine.mail, host._engine.residents
+        mail, residents = host._engine.mail, residents_of(host)
         with held(host):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(c.burst, s, "add", 3)
@@ -332,7 +348,7 @@ async def test_nothing_is_kept_of_sessions_that_talked_once(world: World, autoju
         for number in range(50):
             s = await host.spawn(Counter, str(number))
             await c.send(s, "add")
-        host._engine.store.failing += [DiskFull("log", "no space", True)] * 2
+        store_of(host).failing += [DiskFull("log", "no space", True)] * 2
         with pytest.raises(DiskFull):
             await c.send(s, "add")
         await trio.sleep(3)

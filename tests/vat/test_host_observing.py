@@ -12,7 +12,7 @@ import trio.testing
 from dataspace.errors import KeeveError
 from dataspace.log.files import DiskFull
 from dataspace.observe.dataspace import ObserverFailed
-from tests.vat.hosts import Counter, Watcher, World, settled
+from tests.vat.hosts import Counter, Watcher, World, settled, store_of
 from vat.host.subscriptions import FAR
 
 SAID = '(test.said "s1" _)'
@@ -72,10 +72,10 @@ async def test_each_event_takes_effect_once_whatever_batch_fails(world: World, a
         await w.watch(SAID)
         for word in "abcdef":
             await said(host, word)
-            host._engine.store.failing.append(DiskFull("log", "no space", True))
+            store_of(host).failing.append(DiskFull("log", "no space", True))
             await trio.sleep(3)
             await settled(host)
-            host._engine.store.failing.clear()
+            store_of(host).failing.clear()
         assert [word for _, word in await w.heard] == list("abcdef")
 
 
@@ -216,7 +216,7 @@ async def test_a_subscription_does_not_read_again_what_did_not_concern_it(either
         await settled(host)
     async with either.host() as host:
         reads = 0
-        store = host._engine.store
+        store = store_of(host)
         read = store.read
 
         def count(address: int) -> Any:
@@ -240,7 +240,7 @@ async def test_an_event_that_could_not_be_recorded_is_not_passed_over_at_a_stop(
         await w.watch('(test.said "s1" "z")')
         await said(host, *["a"] * (FAR + 10))
         await settled(host)
-        store = host._engine.store
+        store = store_of(host)
         append = store.append
 
         def fail(batch: Any) -> None:

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from dataspace.log.store import StoreMoved, StoreReadOnly
-from tests.vat.hosts import Caller, Counter, Worker, World, settled
+from tests.vat.hosts import Caller, Counter, Worker, World, carry_no_messages, settled, store_of
 from vat.crank.vat import Vat
 from vat.host.following import Outrun
 from vat.host.host import Host
@@ -84,7 +84,7 @@ async def test_an_observer_of_a_reader_hears_what_the_owner_does(both: Both) -> 
 async def test_a_reader_refuses_whatever_would_write(both: Both) -> None:
     _, reader = both
     s: HostRef[Any] = await reader.get("s")
-    head = reader._engine.store.head
+    head = store_of(reader).head
     for attempt in (
         s.add,
         s.fork,
@@ -97,7 +97,7 @@ async def test_a_reader_refuses_whatever_would_write(both: Both) -> None:
         with pytest.raises(StoreReadOnly):
             await attempt()
         assert await s.count == 5  # and it is as it was
-    assert reader._engine.store.head == head
+    assert store_of(reader).head == head
     assert await reader.restore_latest("s") == s
 
 
@@ -107,7 +107,7 @@ async def test_a_reader_takes_up_no_work(either: World) -> None:
         w, c = await host.spawn(Worker, "w"), await host.spawn(Caller, "c")
         nursery.start_soon(w.work, "again", 1)
         await settled(host)
-        host._engine.mail.carry = lambda *what: None
+        carry_no_messages(host)
         await c.burst(w, "ask", 1)
         post = host._engine.turns.post
         host._engine.turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None
@@ -143,7 +143,7 @@ async def test_a_reader_whose_store_was_replaced_says_so_and_goes_on_reading_wha
     _, reader = both
     s = await reader.get("s")
     assert await s.count == 5
-    store = reader._engine.store
+    store = store_of(reader)
 
     def moved() -> Any:
         raise StoreMoved("store", "another store is there now")

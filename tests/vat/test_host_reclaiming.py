@@ -13,7 +13,7 @@ from dataspace.log.memory import MemoryStore
 from dataspace.log.store import BodyErased, StoreReadOnly
 from dataspace.records import Kind
 from dataspace.values import ERASED
-from tests.vat.hosts import Counter, World, heap_of
+from tests.vat.hosts import Counter, World, catalog_of, heap_of, store_of
 from vat.errors import Deleted
 from vat.heap.messages import Observed
 from vat.host.host import Host, Reclaimed
@@ -23,7 +23,7 @@ from vat.host.sessions import Busy
 
 def bodies(host: Host, id: str) -> list[int]:
     """The seqs of a session's own records, deleted or not, whose body is there."""
-    catalog, store = host._engine.dataspace.catalog, host._engine.store
+    catalog, store = catalog_of(host), store_of(host)
     row = catalog.session(id)
     assert row is not None
     found = []
@@ -60,11 +60,11 @@ async def test_of_a_deleted_session_only_headers_and_the_tombstone_stay(either: 
         await counted(host, "s1", "one", "two")
         await counted(host, "s2", "three")
         await host.delete("s1")
-        hashes = [stored.header.hash for stored in host._engine.store.scan()]
+        hashes = [stored.header.hash for stored in store_of(host).scan()]
         assert await host.reclaim() == Reclaimed(1, 3)
         assert bodies(host, "s1") == [4]
         assert bodies(host, "s2") == [1, 2]
-        assert [stored.header.hash for stored in host._engine.store.scan()][: len(hashes)] == hashes
+        assert [stored.header.hash for stored in store_of(host).scan()][: len(hashes)] == hashes
         assert await host.reclaim() == Reclaimed(0, 0)
         assert (await host.verify()).sound
 
@@ -229,7 +229,7 @@ async def test_what_it_says_is_in_the_chain_of_the_store(either: World) -> None:
         await counted(host, "s1", "one")
         await host.delete("s1")
         await host.reclaim()
-        last = [stored.header for stored in host._engine.store.scan()][-1]
+        last = [stored.header for stored in store_of(host).scan()][-1]
         assert (last.kind, last.uid) == (Kind.RECLAIMED, bytes(16))
 
 

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from dataspace.records import Kind
-from tests.vat.hosts import Caller, Counter, Worker, World, held, records, settled
+from tests.vat.hosts import Caller, Counter, Worker, World, held, records, resident_of, residents_of, settled
 from vat.host.residents import GLANCES, Job, Resident, Residents
 
 # Which ones leave
@@ -61,7 +61,7 @@ def test_no_more_leave_than_there_are_too_many() -> None:
 async def test_memory_is_bounded_by_what_is_active(world: World) -> None:
     """Invariant 39: 10,000 sessions used in turn, a fixed ceiling."""
     async with world.host(vats=50, cache=200_000) as host:
-        residents, cache = host._engine.residents, host._engine.loader.cache
+        residents, cache = residents_of(host), host._engine.loader.cache
         refs = [await host.spawn(Counter, str(number)) for number in range(10_000)]
         most = 0
         for number, ref in enumerate(refs):
@@ -90,7 +90,7 @@ async def test_ten_thousand_at_once_are_served_and_leave(world: World) -> None:
         assert answers == {1: 1000, 2: 1000, 3: 1000}
         for _ in range(10):  # somebody is used, and those that are too many leave
             await refs[0].count
-        assert len(host._engine.residents) <= 51
+        assert len(residents_of(host)) <= 51
 
 
 async def test_a_session_leaves_and_comes_back_as_it_was(either: World) -> None:
@@ -150,7 +150,7 @@ async def test_who_was_cancelled_keeps_no_session_in_memory(
         await settled(host)
         for number in range(5):
             await host.spawn(Counter, str(number))
-        assert host._engine.residents.get(w._uid) is None
+        assert resident_of(host, w._uid) is None
         world.tool.gate.set()
         await settled(host)
         assert await w.results == ["again 1"]
@@ -183,10 +183,10 @@ async def test_what_is_on_its_way_keeps_the_session_in_memory(world: World) -> N
         with held(host):
             nursery.start_soon(s.add)
             await trio.testing.wait_all_tasks_blocked()
-            assert [resident.uid for resident in host._engine.residents] == [s._uid]
+            assert [resident.uid for resident in residents_of(host)] == [s._uid]
             host._engine.turns.post(s._uid, Job(None))
             await trio.testing.wait_all_tasks_blocked()
-            assert host._engine.residents.get(s._uid) is not None
+            assert resident_of(host, s._uid) is not None
         await settled(host)
         assert await s.count == 1
 

@@ -14,7 +14,7 @@ from dataspace.log.files import DiskFull
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.records import Kind
 from dataspace.values import NotAValue
-from tests.vat.hosts import Caller, Counter, World, heap_of, records, settled, started
+from tests.vat.hosts import Caller, Counter, World, heap_of, records, resident_of, settled, started, store_of
 from vat.crank.vat import RequestConflict
 from vat.errors import Deleted, NoSuchMethod
 from vat.heap.checking import fingerprint
@@ -87,11 +87,11 @@ async def test_fields_that_do_not_fit_leave_no_id_behind(world: World) -> None:
 
 async def test_an_id_whose_birth_did_not_become_durable_is_free_again(world: World) -> None:
     async with world.host() as host:
-        host._engine.store.failing.append(DiskFull("log", "no space", True))
+        store_of(host).failing.append(DiskFull("log", "no space", True))
         with pytest.raises(DiskFull):
             await host.spawn(Counter, "s1")
         s = await host.spawn(Counter, "s1")
-        host._engine.store.failing.append(DiskFull("log", "no space", True))
+        store_of(host).failing.append(DiskFull("log", "no space", True))
         with pytest.raises(DiskFull):
             await s.fork(into="t")
         await s.fork(into="t")
@@ -199,9 +199,9 @@ async def test_loading_a_session_writes_nothing(either: World) -> None:
         s = await host.spawn(Counter, "s1")
         await s.add()
     async with either.host() as host:
-        head = host._engine.store.head
+        head = store_of(host).head
         await (await host.get("s1")).count
-        assert host._engine.store.head == head
+        assert store_of(host).head == head
 
 
 # By messages
@@ -252,7 +252,7 @@ async def test_a_restored_heap_is_the_live_one(either: World) -> None:
             if number % 7 == 0:
                 with pytest.raises(ValueError, match="no"):
                     await s.fail()
-        resident = host._engine.residents.get(s._uid)
+        resident = resident_of(host, s._uid)
         assert resident is not None
         assert resident.vat is not None
         assert heap_of(host, "s1") == fingerprint(resident.vat.heap)

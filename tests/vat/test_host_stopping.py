@@ -15,7 +15,19 @@ import trio.testing
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.records import Kind
-from tests.vat.hosts import Caller, Counter, Watcher, Worker, World, heap_of, held, records, settled
+from tests.vat.hosts import (
+    Caller,
+    Counter,
+    Watcher,
+    Worker,
+    World,
+    heap_of,
+    held,
+    records,
+    residents_of,
+    settled,
+    store_of,
+)
 from vat.host.asking import NotRunning
 from vat.objects.actor import Actor, actor
 
@@ -42,7 +54,7 @@ async def test_nothing_is_woken_after_an_orderly_stop(either: World) -> None:
         await w.fork(into="twin")
         await (await host.get("twin")).results
     async with either.host() as host:
-        assert len(host._engine.residents) == 0
+        assert len(residents_of(host)) == 0
         assert [row.id for row in host.sessions() if row.pending] == []
 
 
@@ -54,7 +66,7 @@ async def test_a_store_at_rest_does_not_grow(either: World) -> None:
     for _ in range(4):
         async with either.host() as host:
             await (await host.get("s")).count
-            sizes.append(host._engine.store.head.position)
+            sizes.append(store_of(host).head.position)
     assert sizes == sizes[:1] * 4
 
 

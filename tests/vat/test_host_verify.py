@@ -13,7 +13,7 @@ import trio
 
 from keeve import open_host
 from tests.cli_runner import keeve
-from tests.vat.hosts import Caller, Counter, Worker, World, flip, settled
+from tests.vat.hosts import Caller, Counter, Worker, World, catalog_of, flip, settled, store_of
 from vat.heap.checking import check_snapshots
 from vat.host import verifying
 from vat.host.host import Host
@@ -41,7 +41,7 @@ async def test_a_store_that_was_used_is_sound(either: World) -> None:
         report = await host.verify()
         assert report.troubles == ()
         assert report.sound
-        assert report.counts.records == host._engine.store.head.position
+        assert report.counts.records == store_of(host).head.position
         assert report.sessions == 5
         assert report.snapshots > 5
 
@@ -49,9 +49,9 @@ async def test_a_store_that_was_used_is_sound(either: World) -> None:
 async def test_verifying_changes_nothing_and_works_while_others_write(either: World) -> None:
     await fill(either)
     async with either.host() as host:
-        head = host._engine.store.head
+        head = store_of(host).head
         assert (await host.verify()).sound
-        assert host._engine.store.head == head
+        assert store_of(host).head == head
         s = await host.get("s")
         async with trio.open_nursery() as nursery:
             reports: list[Any] = []
@@ -78,7 +78,7 @@ async def test_a_changed_body_is_named_by_session_and_seq(tmp_path: Path, seq: i
 
 
 def change_catalog(host: Host) -> None:
-    catalog = host._engine.dataspace.catalog
+    catalog = catalog_of(host)
     catalog.flush()
     catalog._tables._reader.execute("UPDATE sessions SET pending = 7")
 
@@ -96,7 +96,7 @@ async def test_a_page_that_is_not_what_was_written_is_named_with_its_snapshot(tm
     world = World(tmp_path / "store")
     await fill(world)
     async with world.host() as host:
-        catalog, store = host._engine.dataspace.catalog, host._engine.store
+        catalog, store = catalog_of(host), store_of(host)
         row = catalog.session("s")
         assert row is not None
         snapshot = catalog.snapshots(row.uid)[0]

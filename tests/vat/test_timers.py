@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dataspace.errors import KeeveError
 from keeve.testing.hosts import FakeClock, memory_host
 from tests.effect_host import Device, Host, running
-from tests.vat.hosts import Counter, World, settled
+from tests.vat.hosts import Counter, World, catalog_of, resident_of, settled
 from vat.devices.devices import Effect, effect
 from vat.devices.outcomes import EffectOutcome
 from vat.devices.timers import LOOK, Timer, deadline_of
@@ -147,8 +147,8 @@ async def test_a_session_with_only_a_timer_leaves_memory_and_is_woken_by_it(worl
         await (await host.spawn(Sleeper, "s1")).doze(60)  # a caller who waits would keep it in memory
         for number in range(3):
             await host.spawn(Counter, str(number))
-        uid = host._engine.dataspace.catalog.session("s1").uid
-        assert host._engine.residents.get(uid) is None
+        uid = catalog_of(host).session("s1").uid
+        assert resident_of(host, uid) is None
         await later(world, 60)
         assert [name for name, _ in await (await host.get("s1")).woken] == ["doze"]
 

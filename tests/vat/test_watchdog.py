@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.vat.hosts import Worker, World, settled
+from tests.vat.hosts import Worker, World, settled, store_of
 from vat.devices.devices import Effect, effect
 from vat.host.watchdog import Watched, name_of, watching
 from vat.objects.actor import Actor, actor
@@ -100,13 +100,13 @@ async def test_a_handler_of_an_observer_that_holds_the_thread_is_reported(world:
 async def test_a_disk_that_is_slow_in_line_is_reported(world: World, notice: Notice) -> None:
     async with world.host(slow=0.05) as host:
         s = await host.spawn(Worker, "s1")
-        append = host._engine.store.append
+        append = store_of(host).append
 
         def slow(batch: Any) -> None:
             until_seen()
             append(batch)
 
-        host._engine.store.append = slow
+        store_of(host).append = slow
         assert await s.keep(1) == 1
     assert notice.texts[0].startswith("the store (a record that is committed in line) has run for more than")
 
@@ -117,13 +117,13 @@ async def test_a_disk_that_is_slow_beside_the_loop_is_reported_and_that_it_goes_
     monkeypatch.setattr("vat.host.commits.LONE", 0)
     async with world.host(slow=0.05) as host:
         s = await host.spawn(Worker, "s1")
-        append = host._engine.store.append
+        append = store_of(host).append
 
         def slow(batch: Any) -> None:
             assert seen.wait(20)
             append(batch)
 
-        host._engine.store.append = slow
+        store_of(host).append = slow
         assert await s.keep(1) == 1
         assert await trio.to_thread.run_sync(notice.gone_on.wait, 20)
     assert notice.texts[0].startswith("the store has written nothing for more than 0.05 s")
