@@ -13,6 +13,7 @@ from vat.crank.vat import RequestConflict
 from vat.errors import NoSuchMethod, Refused, Revoked
 from vat.host.host import Host
 from vat.host.outside import HostRef
+from vat.host.residents import Job
 
 
 async def test_a_method_is_called_and_a_field_is_read(either: World) -> None:
@@ -301,3 +302,19 @@ async def test_a_ref_that_was_narrowed_reaches_no_further_from_outside(world: Wo
             with pytest.raises(Revoked):
                 await attempt()
         assert len(host.sessions()) == 1
+
+
+async def test_ctrl_c_does_not_come_between_a_call_and_its_wait(world: World) -> None:
+    """It would be in the mailbox, and its answer go to a task that waits for something else."""
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s")
+        post, protected = host._engine.turns.post, []
+
+        def noted(uid: bytes, job: Job) -> None:
+            protected.append(trio.lowlevel.currently_ki_protected())
+            post(uid, job)
+
+        host._engine.turns.post = noted
+        await s.add()
+        await s.snapshot()
+        assert protected == [True, True]

@@ -73,10 +73,7 @@ class Calling:
         digest = None if asker.request is None else request_digest(method, kept, named)
         call = Call(actor, method, kept, named, asker, digest)
         try:
-            if method in UNIVERSAL:
-                outcome = await self._engine.ask_vat(uid, call, before_reply)
-            else:
-                outcome = await self._engine.ask(uid, call, before_reply)
+            outcome = await self._engine.ask(uid, call, before_reply)
         except KeeveError as error:
             if not hasattr(error, "__notes__"):
                 error.add_note(f"in session {self._engine.dataspace.catalog.name(uid)!r}")

@@ -38,7 +38,7 @@ from vat.crank.vat import Powers, Step, Vat
 from vat.devices.timers import Timer
 from vat.devices.vault import Vault
 from vat.errors import exception_of, failure_of, gone
-from vat.heap.messages import Call, Outcome
+from vat.heap.messages import UNIVERSAL, Call, Outcome
 from vat.heap.past import NotYet
 from vat.host.asking import NotRunning, Waiter
 from vat.host.births import Births
@@ -223,9 +223,6 @@ class Engine:
     # Asking.
 
     @trio.lowlevel.enable_ki_protection
-    def _begun(self, uid: bytes, effect: int) -> bool:
-        return self.errands.runner.begun((uid, effect))
-
     async def ask(self, uid: bytes, call: Call, before_reply: Callable[[], None] | None = None) -> Outcome:
         """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call.
 
@@ -233,16 +230,12 @@ class Engine:
         """
         waiter = await self._waiter()
         call.reply = waiter.reply if before_reply is None else waiter.reply_after(before_reply)
-        self.turns.post(uid, Job(call, waiter.failed))
+        if call.method in UNIVERSAL:
+            job = Job(None, waiter.failed, lambda vat: self.universal.call(vat, call))
+        else:
+            job = Job(call, waiter.failed)
+        self.turns.post(uid, job)
         return await waiter.wait(lambda: self.residents.abandoned(uid, call))
-
-    @trio.lowlevel.enable_ki_protection
-    async def ask_vat(self, uid: bytes, call: Call, before_reply: Callable[[], None] | None = None) -> Outcome:
-        """The same, for a call that the vat itself carries out."""
-        waiter = await self._waiter()
-        call.reply = waiter.reply if before_reply is None else waiter.reply_after(before_reply)
-        self.turns.post(uid, Job(None, waiter.failed, lambda vat: self.universal.call(vat, call)))
-        return await waiter.wait()
 
     @trio.lowlevel.enable_ki_protection
     async def done(self, uid: bytes, work: Work) -> None:
@@ -292,6 +285,9 @@ class Engine:
         return observer
 
     # What vats need.
+
+    def _begun(self, uid: bytes, effect: int) -> bool:
+        return self.errands.runner.begun((uid, effect))
 
     def _load(self, resident: Resident) -> Vat:
         vat = self.loader.load(resident)
