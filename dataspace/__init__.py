@@ -1,9 +1,9 @@
 """What is said, how it is kept, and how it is found and heard: the lowest package, which knows nothing of vats.
 
 What is said: `values`, `facts` and `patterns`, `records` and their `drafts`. How it is kept: `log`. How it is found:
-`catalog`. How it is heard: `observe`. What is proven: `checkpoints`, in the formats of `proofs`. `errors` has the root
-of every error. Values, patterns, proofs, log, catalog, observe and checkpoints are rooms of their own, and name what of
-theirs is public.
+`catalog`. How it is heard: `observe`. What is proven: `checkpoints`, in the formats of `proofs`. What is hidden:
+`encryption`. `errors` has the root of every error. Values, patterns, proofs, encryption, log, catalog, observe and
+checkpoints are rooms of their own, and name what of theirs is public.
 
 None is imported here, so that who needs values loads neither SQLite nor trio.
 """
@@ -12,6 +12,7 @@ __all__ = [
     "catalog",
     "checkpoints",
     "drafts",
+    "encryption",
     "errors",
     "facts",
     "log",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,27 @@ def damage_from(monkeypatch: pytest.MonkeyPatch, uid: bytes, seq: int, upto: int
         return body(self)
 
     monkeypatch.setattr(MemoryStored, "body", read)
+
+
+# What may become of a file.
+
+
+def other_bytes(path: Path) -> None:
+    path.write_bytes(b"this is no database, and never was\n" * 500)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halved(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
