@@ -19,7 +19,7 @@ from tests.test_architecture import BELOW, imports, modules, texts
 
 PACKAGES = [
     *("dataspace", "dataspace.values", "dataspace.patterns", "dataspace.log", "dataspace.catalog"),
-    *("dataspace.proofs", "dataspace.checkpoints", "dataspace.observe"),
+    *("dataspace.proofs", "dataspace.encryption", "dataspace.checkpoints", "dataspace.observe"),
     *("snapshots", "vat", "vat.heap", "vat.objects", "vat.crank", "vat.devices", "vat.host"),
     *("actors", "actors.models", "keeve", "keeve.testing"),
 ]
