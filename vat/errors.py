@@ -90,15 +90,21 @@ class FiberDiverged(Broken):
 
 
 class OtherShape(KeeveError, TypeError):
-    """An older class, which finishes what it began, used a field that has another shape in the version of the state."""
+    """An older class, which finishes what it began, used a field that has another shape in the version of the state, or
+    read one that is gone and has no default."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, field: str, *, declares: str, older: int, holds: str, newer: int) -> None:
+    def __init__(self, field: str, *, declares: str, older: int, holds: str | None, newer: int) -> None:
+        there = f"has {holds} there" if holds else "has no such field, and the older one has no default for it"
+        remedy = (
+            "Give what gets another shape another name in the new version, and fill that in upgrade()"
+            if holds
+            else "Keep the field in the new version, or give it a default in the older class"
+        )
         super().__init__(
             f"{field}: version {older} of the class declares {declares}, and the session is at version {newer}, which "
-            f"has {holds} there; nothing was read or written. Give what gets another shape another name in the new "
-            "version, and fill that in upgrade()"
+            f"{there}; nothing was read or written. {remedy}"
         )
         self.field = field
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from vatmaker import ROOT
+from vatmaker import ROOT, World
 from waits import Fiberworld, value_of
 
 from vat.errors import OtherShape
@@ -144,3 +144,54 @@ def test_what_another_older_class_left_in_a_field_that_is_gone_is_left_alone(dec
         with pytest.raises(OtherShape):
             value_of(got)
     world.sound()
+
+
+@actor("shapes.named", version=1)
+class Named(Actor):
+    title: str
+
+    async def work(self) -> str:
+        await self.device("tool").use(1)
+        return self.title
+
+    async def write(self) -> str:
+        await self.device("tool").use(1)
+        self.title = "mine"
+        return self.title
+
+
+@actor("shapes.named", version=2)
+class Renamed(Actor):
+    name: str
+
+    @classmethod
+    def upgrade(cls, state: Any, from_version: int) -> None:
+        state["name"] = state.pop("title")
+
+
+def renamed(method: str) -> list[Any]:
+    """What a method of the older class comes to, whose required field has another name now."""
+    world = Fiberworld.__new__(Fiberworld)
+    World.__init__(world, Named)
+    world.agent = world.spawn(Named, "a", title="first")
+    world.tell(world.agent, method)
+    waiters, got = world.agent.vat.waiters, world.agent.answers
+    world.types = Types([Named, Renamed])
+    world.restart()
+    world.agent.keep(world.agent.vat.upgrade())
+    world.agent.vat.waiters.update(waiters)
+    world.give()
+    return got
+
+
+def test_a_required_field_that_is_gone_is_not_read_as_none():
+    with pytest.raises(OtherShape) as caught:
+        value_of(renamed("work"))
+    assert str(caught.value).startswith(
+        "shapes.named.title: version 1 of the class declares a value, and the session is at version 2, which has no "
+        "such field, and the older one has no default for it"
+    )
+
+
+def test_a_required_field_that_is_gone_can_be_written_and_read_then():
+    assert value_of(renamed("write")) == "mine"

@@ -73,6 +73,18 @@ class Acting(Sending):
                 newer=state.version,
             )
 
+    def there(self, actor: int, field: Field) -> None:
+        """Raise `OtherShape` if an older class declares this field, without a default, and the state has none of it."""
+        state = self.heap.state(actor)
+        if field.required and field.name not in state.fields:
+            raise OtherShape(
+                f"{state.type}.{field.name}",
+                declares=f"a {field.shape.name.lower()}",
+                older=self.types.version_with(state.type, field, state.version),
+                holds=None,
+                newer=state.version,
+            )
+
     def assign(self, actor: int, field: str, value: Value) -> None:
         """Set a field."""
         self.do(_SET, actor, field, value)

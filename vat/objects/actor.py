@@ -91,6 +91,7 @@ class _Field:
         held = crank.fields(number).get(field.name, field.default)
         if crank.heap.state(number).version != cls.__keeve_type__.version:  # type: ignore[attr-defined]  # an actor's
             crank.fits(number, field)
+            crank.there(number, field)
         value = crank.heap.read(held)
         if field.kind is None:
             return value
