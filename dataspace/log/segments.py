@@ -34,6 +34,7 @@ from dataspace.log.publishing import Publisher
 from dataspace.log.store import (
     Erasure,
     StoreClosed,
+    StoreDamaged,
     StoreFailed,
     StoreMoved,
     StoreOwned,
@@ -201,7 +202,9 @@ class SegmentStore(StoreFolder):
         if self._closed:
             return StoreClosed(self._path)
         if self.readonly:
-            return StoreReadOnly(self._path, "it was opened so" if self.fault is None else str(self.fault))
+            if self.fault is not None:
+                return StoreDamaged(self._path, self.fault)
+            return StoreReadOnly(self._path, "it was opened so")
         return StoreFailed(self._path, self._failure)
 
     def _prepare(self, records: Sequence[Record]) -> None:

@@ -85,6 +85,18 @@ class StoreReadOnly(KeeveError):
         super().__init__(f"{path} is open for reading only: {why}; use a host that owns the store to write")
 
 
+class StoreDamaged(StoreReadOnly):
+    """An append to a store that is open for reading because its log cannot be trusted: `fault` says what is wrong."""
+
+    usage: ClassVar[bool] = False
+
+    def __init__(self, path: str, fault: KeeveError) -> None:
+        self.path = path
+        self.why = str(fault)
+        self.fault = fault
+        KeeveError.__init__(self, f"{path} is open for reading only, and nothing can be written: {fault}")
+
+
 class StoreClosed(KeeveError):
     """The store was closed here."""
 

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from dataspace.errors import KeeveError
-from dataspace.log.store import Store, StoreReadOnly
+from dataspace.log.store import Store, StoreDamaged, StoreReadOnly
 from dataspace.log.writer import Certifier, Writer
 from dataspace.records import Record
 from vat.crank.vat import Step
@@ -28,6 +28,13 @@ log = logging.getLogger("keeve")
 
 LONE: Final = 2
 """Records that are committed in line when nothing else is to be done: a crank's, or the two of a fork."""
+
+
+def refusal(store: Store) -> StoreReadOnly:
+    """What a host tells who would write into a store that is open for reading only."""
+    if store.fault is not None:
+        return StoreDamaged("this store", store.fault)
+    return StoreReadOnly("this host", "it was opened with readonly=True")
 
 
 class Commits:
@@ -50,7 +57,7 @@ class Commits:
         certifier: Certifier | None = None,
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
-        self._refused = StoreReadOnly("this host", "it was opened with readonly=True") if store.readonly else None
+        self._refused = refusal(store) if store.readonly else None
         self._residents = residents
         self._note = note
         self._release = release

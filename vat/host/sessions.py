@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from dataspace.log.store import StoreReadOnly
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
@@ -22,6 +21,7 @@ from vat.heap.messages import Asker
 from vat.heap.refs import Ref
 from vat.host.asking import NotRunning
 from vat.host.carrying import child_ref
+from vat.host.commits import refusal
 from vat.host.engine import Engine
 from vat.host.outside import Snapshot, unbound
 from vat.host.shredding import Shredding
@@ -177,7 +177,7 @@ class Sessions:
     def must_write(self) -> None:
         """Raise `StoreReadOnly` or `NotRunning` where nothing can be written."""
         if self._engine.store.readonly:
-            raise StoreReadOnly("this host", "it was opened with readonly=True")
+            raise refusal(self._engine.store)
         if not self._engine.running:
             raise NotRunning
 
