@@ -131,6 +131,19 @@ class Revoked(Broken):
     """The ref was revoked by who handed it on."""
 
 
+class NothingTakenUp(KeeveError):
+    """A call that would wait for a device or another session, in a host that carries out nothing; it has not happened."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"session {session!r} would have to wait for a device or another session to answer this, and this host was "
+            'opened with Settings(takes_up="nothing"), which carries out no such work; nothing has happened. Ask in a '
+            'host that does: takes_up="asked" is enough'
+        )
+
+
 class OutsideCrank(KeeveError, RuntimeError):
     """Something that only actors can do was tried outside of a crank."""
 

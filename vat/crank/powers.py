@@ -20,9 +20,10 @@ class Powers:
 
     begun: whether a device may have been given an effect (by its session's uid, and its number) of which no record says
       that it has started. False where such a record would be there, because the device is given it after that only.
+    carries: whether effects and messages are carried out, so that what a caller waits for can come.
     """
 
-    __slots__ = ("begun", "clock", "cursor", "entropy", "log_id")
+    __slots__ = ("begun", "carries", "clock", "cursor", "entropy", "log_id")
 
     def __init__(
         self,
@@ -31,9 +32,11 @@ class Powers:
         entropy: Salts,
         cursor: Callable[[], str],
         begun: Callable[[bytes, int], bool] = perhaps,
+        carries: bool = True,
     ) -> None:
         self.log_id = log_id
         self.clock = clock
         self.entropy = entropy
         self.cursor = cursor
         self.begun = begun
+        self.carries = carries

@@ -19,7 +19,7 @@ from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
 from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
-from vat.errors import Forked, Refused, content_in
+from vat.errors import Forked, NothingTakenUp, Refused, content_in
 from vat.heap.entries import Effect, pending_outside
 from vat.heap.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
@@ -80,6 +80,7 @@ class Vat(Upkeep):
         crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
         if isinstance(answer, Promise):
+            self._may_wait()
             if key is not None:
                 crank.note(Op.ASKED, key, call.digest, answer.id)
                 crank.note(Op.REACTS, answer.id, FrozenList([To.ANSWER, key, call.digest]))
@@ -104,6 +105,7 @@ class Vat(Upkeep):
         answer = self._answer()
         step = Step(None, failure=crank.progress.failure)
         if isinstance(answer, Promise):
+            self._may_wait()
             self._let_wait(call, answer)
         else:
             outcome = self._outside(crank.leaving(answer))
@@ -128,6 +130,11 @@ class Vat(Upkeep):
             return self.crank.outcome(answer) or answer
         return answer
 
+    def _may_wait(self) -> None:
+        """Raise `NothingTakenUp` where what a caller would wait for never comes."""
+        if not self.powers.carries:
+            raise NothingTakenUp(self.id)
+
     def _let_wait(self, call: Call, promise: Promise) -> None:
         if call.reply is not None:
             self.waiters.setdefault(promise.id, []).append(call.reply)
@@ -147,6 +154,7 @@ class Vat(Upkeep):
             raise RequestConflict(str(call.asker.request), self.id)
         step = Step(None)
         if promise is not None:
+            self._may_wait()
             self._let_wait(call, Promise(promise))
         elif call.reply is not None:
             step.replies.append((call.reply, self._outside(Outcome(succeeded, payload))))
