@@ -36,6 +36,8 @@ from dataspace.log.publishing import unpack
 from dataspace.log.recovery import judge
 from dataspace.log.verdicts import SegmentBytes
 from dataspace.observe.cursor import BadCursor, Cursor
+from dataspace.observe.events import NotProven, Opened
+from dataspace.observe.words import Words
 from dataspace.patterns import BadPattern
 from dataspace.patterns import parse as parse_pattern
 from dataspace.proofs.merkle import leaf_hash
@@ -43,7 +45,7 @@ from dataspace.proofs.notes import BadNote, Checkpoint, Note
 from dataspace.proofs.proofs import BadReceipt, LogProof, Receipt
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import BadKey, Verifier
-from dataspace.records import Kind, split_body, split_cell
+from dataspace.records import SALT, Kind, part_digest, split_body, split_cell
 from dataspace.values import Ref
 from dataspace.values.encoding import BadEncoding, decode, decode_strict, encode
 from snapshots import BadPage, ListTree, MapTree, MemoryPages, SetTree, decode_node, decode_tree, write
@@ -142,6 +144,12 @@ def a_receipt() -> Receipt:
     return Receipt.of(record_head(frame.head)[0], [], note, checkpoint)
 
 
+def words(record: Any, receipt: Receipt) -> Words:
+    """What that record says, with its first longer text."""
+    deeds = part_digest(record.salts[:SALT], record.deeds)
+    return Words(receipt, deeds, Opened(record.salts[SALT:], record.facts, {1: record.cells[1]}))
+
+
 def _decoders() -> Sequence[Decoder]:
     record, receipt, segment = a_record(), a_receipt(), a_segment()
     said = encode({"turn": [1, "hello", {"by": "ada"}, 2.5, b"bytes", Ref(None, 1)]})
@@ -171,6 +179,12 @@ def _decoders() -> Sequence[Decoder]:
         Decoder("note", Note.parse, (BadNote,), [str(receipt.proof.note).encode()]),
         Decoder("checkpoint", of_text(Checkpoint.parse), (BadNote,), [receipt.checkpoint.text.encode()]),
         Decoder("proof", LogProof.parse, (BadReceipt, BadNote), [str(receipt).encode()]),
+        Decoder(
+            "words",
+            lambda data: Words.parse(data).statements,
+            (BadReceipt, NotProven),
+            [str(words(record, receipt)).encode()],
+        ),
         Decoder("receipt", Receipt.parse, (BadReceipt,), [str(receipt).encode()]),
         Decoder(
             "public key",

@@ -4,7 +4,9 @@
 has read. Behind them: `search` (where in the log to look), `waiting` over the index in `interest` (who wants to hear
 what), `narrow` (what a reader may see) and `places` (how a place in the log is named).
 
-`cursor`, `dataspace`, `events`, `observation` and `places` are public, the others are private to the package.
+`words` is what a record says, as a text for others.
+
+`cursor`, `dataspace`, `events`, `observation`, `places` and `words` are public, the others are private to the package.
 """
 
 __all__ = [
@@ -13,4 +15,5 @@ __all__ = [
     "events",
     "observation",
     "places",
+    "words",
 ]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import attrs
 
-from dataspace.drafts import Assertion, Handle, read_statements, read_used
+from dataspace.drafts import Assertion, Handle, Statement, read_statements, read_used
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from dataspace.observe.cursor import Cursor
@@ -23,7 +23,7 @@ from dataspace.records import Header, body_digest, content_digest, part_digest, 
 from dataspace.values import ERASED, CellRef, Erased
 from dataspace.values.encoding import decode_strict
 
-_NO_PROOF: Final = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+NO_PROOF: Final = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What is raised where a proof from outside has something else in it than a proof has."""
 
 
@@ -134,7 +134,7 @@ class Proof:
             raise
         except (BadReceipt, BadSignature, NotSigned) as error:
             raise NotProven(event.position, str(error)) from error
-        except (*_NO_PROOF, KeeveError) as error:
+        except (*NO_PROOF, KeeveError) as error:
             raise NotProven(event.position, f"the proof is malformed ({error})") from error
 
     def _verify(self, event: Event) -> None:
@@ -149,11 +149,7 @@ class Proof:
     def _verify_words(self, event: Event, opened: Opened) -> None:
         if part_digest(opened.salt, opened.facts) != self.facts:
             raise NotProven(event.position, "the facts are not those that the header names")
-        if opened.facts:
-            decode_strict(opened.facts, cells=True)
-        digests = dict(zip(*read_used(opened.facts), strict=False))
-        statements = read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
-        for statement in statements:
+        for statement in statements_of(opened):
             if statement.at == event.operation:
                 if isinstance(statement, Assertion) and statement.fact != event.value:
                     break
@@ -161,6 +157,14 @@ class Proof:
                     break
                 return
         raise NotProven(event.position, "its record says something else")
+
+
+def statements_of(opened: Opened) -> list[Statement]:
+    """What facts from outside say. Raises `BadEncoding`, or one of `NO_PROOF`."""
+    if opened.facts:
+        decode_strict(opened.facts, cells=True)
+    digests = dict(zip(*read_used(opened.facts), strict=False))
+    return read_statements(opened.facts, lambda cell: _content(cell, opened.cells, digests))
 
 
 def _content(cell: CellRef, cells: Mapping[int, bytes], digests: Mapping[int, bytes]) -> str | bytes | Erased:

@@ -12,21 +12,25 @@ from typing import Any, ClassVar
 
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import WrongKey
+from dataspace.drafts import Assertion, Statement
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
+from dataspace.observe.events import NotProven
+from dataspace.observe.words import FIRST, Words
 from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
 from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.verifiers import Algorithm, Verifier, witness_time
 from keeve.api import open_host
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
-from keeve.cli.text import local_time, utc_time
+from keeve.cli.text import local_time, utc_time, visible
 from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint
 from vat.host.settings import Settings
 
-_LARGEST = 1 << 20
+_LARGEST = 1 << 26
+"""Bytes that are read of a file."""
 
 
 class NotAKey(KeeveError, ValueError):
@@ -94,8 +98,11 @@ def _tell_checkpoint(output: Output, note: str, extension: str | None) -> None:
         output.piece(note if extension is None else extension)
 
 
-def prove(folder: Path, output: Output, session: str, seq: int, checkpoint: str | None) -> None:
-    """Give the receipt of a session's record, by the newest checkpoint in the store or by the one in a file."""
+def prove(folder: Path, output: Output, session: str, seq: int, checkpoint: str | None, *, words: bool = False) -> None:
+    """Give the receipt of a session's record, by the newest checkpoint in the store or by the one in a file.
+
+    With `words`, what the record has stated as well. Raises `NotProven` when it has stated nothing.
+    """
     with reading(folder) as store:
         row = store.session(session)
         position = store.catalog.position(row.uid, seq) if seq > 0 else None
@@ -103,10 +110,20 @@ def prove(folder: Path, output: Output, session: str, seq: int, checkpoint: str 
             raise NoSuchPoint(session, seq, 1, row.seq)
         note = None if checkpoint is None else Note.parse(read(checkpoint))
         receipt = _checkpoints(store).receipt(position, note)
+        said = _words(store, receipt) if words else None
     if output.as_json:
-        output.document({"receipt": str(receipt), **_said(receipt)})
+        more = {} if said is None else {"words": str(said)}
+        output.document({"receipt": str(receipt), **_said(receipt), **more})
     else:
-        output.piece(str(receipt))
+        output.piece(str(receipt if said is None else said))
+
+
+def _words(store: Reading, receipt: Receipt) -> Words:
+    position = receipt.header.position
+    event = next(iter(store.space.query("(_ . _)", after=position - 1, upto=position)), None)
+    if event is None:
+        raise NotProven(position, "its record has stated nothing")
+    return Words.of(store.space.proof(event), receipt)
 
 
 def tell_keys(folder: Path, output: Output) -> int:
@@ -123,12 +140,16 @@ def tell_keys(folder: Path, output: Output) -> int:
 
 
 def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> int:
-    """Check a receipt or a checkpoint: with keys, or else against the log in the store.
+    """Check a receipt (with words or without) or a checkpoint: with keys, or else against the log in the store.
 
-    Raises what says that it proves nothing: `BadReceipt`, `BadNote`, `BadSignature`, `NotSigned`, or with the store
-    `LogTruncated` or `LogTampered`.
+    Raises what says that it proves nothing: `BadReceipt`, `BadNote`, `BadSignature`, `NotSigned`, `NotProven`, or with
+    the store `LogTruncated` or `LogTampered`.
     """
     data = read(file)
+    words = Words.parse(data) if data.startswith(f"{FIRST}\n".encode()) else None
+    states = [] if words is None else list(map(_stated, words.statements))
+    if words is not None:
+        data = str(words.receipt).encode()
     if keys:
         seen, known = Seen.of(data), _keys(keys)
         where = "keys"
@@ -152,7 +173,8 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
     if output.as_json:
         said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
         said |= {"signed_by": names, "witnesses": times, "held_against": where}
-        output.document({"proven": True, **said, **({} if receipt is None else _said(receipt))})
+        more = {} if receipt is None else _said(receipt) | ({"states": states} if words is not None else {})
+        output.document({"proven": True, **said, **more})
         return 0
     if receipt is not None:
         header = receipt.header
@@ -160,11 +182,19 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
             f"proven: record {header.position} of {checkpoint.origin} is seq {header.seq} of session "
             f"{header.uid.hex()}, made {local_time(header.time)}, hash {header.hash.hex()}"
         )
+    for each in states:
+        output.say(f"proven: that record states {each}")
     output.say(f"proven: {checkpoint.origin} had {checkpoint.size} records, root {checkpoint.root.hex()}")
     output.say(f"signed by {', '.join(names)}" + (f"; witnessed by {', '.join(times)}" if times else ""))
     if where == "log":
         output.say("the log in the store has all of them")
     return 0
+
+
+def _stated(statement: Statement) -> str:
+    if isinstance(statement, Assertion):
+        return f"+ {visible(str(statement.fact))}"
+    return f"- what operation {statement.handle.operation} of seq {statement.handle.seq} had stated"
 
 
 def _said(receipt: Receipt) -> dict[str, Any]:

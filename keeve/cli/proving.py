@@ -60,12 +60,14 @@ def prove_record(
     /,
     *,
     checkpoint: str | None = None,
+    words: Annotated[bool, Flag] = False,
     common: Options = OPTIONS,
 ) -> int:
-    """Give a receipt: what proves to anybody that a record is in the log.
+    """Give a receipt: what proves to anybody that a record is in the log; with --words, what it has stated as well.
 
     ```
     keeve prove s1 2 > s1-2.tlog-proof
+    keeve prove s1 2 --words > s1-2.words
     ```
 
     Parameters
@@ -76,8 +78,10 @@ def prove_record(
         The seq of the record; `keeve show` and `keeve log --json` tell them.
     checkpoint
         The file of the checkpoint that it is to lead to; else the newest one in the store.
+    words
+        Add all that the record has stated, so that who checks it reads that.
     """
-    prove(common.store, common.output, session, seq, checkpoint)
+    prove(common.store, common.output, session, seq, checkpoint, words=words)
     return 0
 
 
@@ -89,7 +93,7 @@ def check(
     key: Annotated[list[str] | None, Parameter(negative="")] = None,
     common: Options = OPTIONS,
 ) -> int:
-    """Check a receipt or a checkpoint: with a key, anywhere; without one, against the log in the store.
+    """Check a receipt (also with words) or a checkpoint: with a key, anywhere; else against the log in the store.
 
     ```
     keeve check s1-2.tlog-proof --key keys.txt

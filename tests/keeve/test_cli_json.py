@@ -41,7 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert keeve(*words, "--store", path, input="hello\n").code == 0
     assert keeve("fork", "s1", "--into", "s2", "--store", path).code == 0
     assert keeve("checkpoint", "--signer", path.parent / "log.pem", "--make", "--store", path).code == 0
-    (path.parent / "receipt").write_text(keeve("prove", "s1", "2", "--store", path).out)
+    (path.parent / "receipt").write_text(keeve("prove", "s1", "2", "--words", "--store", path).out)
     return path
 
 
@@ -59,7 +59,7 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "approve": ("approve", "buyer", "call_1"),
         "refuse": ("refuse", "lender", "call_1", "too much"),
         "checkpoint": ("checkpoint", "--since", "3"),
-        "prove": ("prove", "s1", "2"),
+        "prove": ("prove", "s1", "2", "--words"),
         "check": ("check", store.parent / "receipt"),
         "keys": ("keys",),
         "new-key": ("new-key", store.parent / "host.key"),

@@ -169,3 +169,19 @@ def test_a_key_that_was_made_and_is_refused_is_not_left_behind(store: Path, sign
     assert keeve("checkpoint", "--store", store, "--signer", tmp_path / "new.pem", "--make").code != 0
     assert not (tmp_path / "new.pem").exists()
     assert keeve("checkpoint", "--store", store, "--signer", signer).code == 0
+
+
+def test_what_a_record_has_stated_is_proven_with_its_receipt(store: Path, signer: Path, tmp_path: Path) -> None:
+    assert keeve("checkpoint", "--store", store, "--signer", signer).code == 0
+    keys = saved(tmp_path / "keys.txt", keeve("keys", "--store", store).out)
+    given = keeve("prove", "s1", "2", "--words", "--store", store).out
+    file = saved(tmp_path / "words", given)
+    for held in (("--key", keys), ("--store", store)):
+        said = keeve("check", file, *held)
+        assert said.code == 0, said.err
+        assert 'proven: that record states + (turn 1 "s1" #:input "hello"' in said.out
+    changed = saved(tmp_path / "changed", given.replace("facts k", "facts l"))
+    assert changed.read_text() != given
+    said = keeve("check", changed, "--key", keys)
+    assert (said.code, said.out) == (1, "")
+    assert "its record says something else" in said.err
