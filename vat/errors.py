@@ -132,7 +132,7 @@ class Revoked(Broken):
 
 
 class NothingTakenUp(KeeveError):
-    """A call that would wait for a device or another session, in a host that carries out nothing; it has not happened."""
+    """A call that would wait for a device or a session, in a host that carries out nothing; it has not happened."""
 
     usage: ClassVar[bool] = True
 

@@ -83,7 +83,7 @@ class Shown:
     parent: str | None
     turns: list[Turn]
     facts: list[Event]
-    """The newest that its type has stated, the newest last."""
+    """The newest that its type has stated, or that say that a fiber failed; the newest last."""
     fields: dict[str, Any]
     """By name: in JSON, or for people as texts."""
     forks: list[tuple[str, int]]
@@ -220,9 +220,9 @@ def _readable(events: Iterable[Event], damages: list[KeeveError]) -> Iterator[Ev
 
 
 def _keeping(events: Iterable[Event], facts: deque[Event]) -> Iterator[Event]:
-    """The same events; those of users' own facts are kept in `facts`."""
+    """The same events; those of users' own facts, and of fibers that failed unheard, are kept in `facts`."""
     for event in events:
-        if "." in event.value.label:
+        if "." in event.value.label or event.value.label == "fiber-failed":
             facts.append(event)
         yield event
 

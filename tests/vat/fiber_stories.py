@@ -151,7 +151,7 @@ class Told(World):
         now, chance, vat = self.now, next(self.chance), session.vat
         waiters = {promise: list(waiting) for promise, waiting in vat.waiters.items()}
 
-        def lost(self: Any) -> Any:
+        def lost(*_: Any) -> Any:
             raise Abandoned
 
         seal, Upkeep._seal = Upkeep._seal, lost

@@ -53,6 +53,8 @@ class Step:
     """A fork's first record, by which a session is born: both are one commit."""
     failure: BaseException | None = None
     """What the user's code raised, with its traceback, for the host's log."""
+    unheard: Sequence[str] = ()
+    """What failed and nobody waits for, in words, for the host's log as well."""
 
 
 class Chain:

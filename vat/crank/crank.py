@@ -40,7 +40,7 @@ from vat.crank.powers import Powers
 from vat.errors import CrankOverrun, exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
-from vat.heap.opcodes import Op
+from vat.heap.opcodes import Op, To
 from vat.heap.past import Past
 from vat.heap.refs import Promise, Ref, running
 from vat.heap.stored import listed, mapped
@@ -125,7 +125,7 @@ class Crank(Finding):
         """Deliver until nothing is left. What does not end is undone; those who waited for it learn of that."""
         queue = self.progress.queue
         while queue:
-            base, first = self.savepoint(), tuple(queue)
+            base, first, told = self.savepoint(), tuple(queue), len(self.progress.unheard)
             count = 0
             while count < DELIVERIES:
                 item = queue.popleft()
@@ -143,6 +143,7 @@ class Crank(Finding):
             )
             queue.clear()
             self.rollback(base)
+            del self.progress.unheard[told:]
             outcome = self.fail(overrun)
             # These outcomes settle promises from before the crank, of which there is an end.
             for item in first:
@@ -168,6 +169,8 @@ class Crank(Finding):
                 raise progress.torn
         except BaseException as error:  # noqa: BLE001  # whatever user code raises fails its delivery, `sys.exit()` as well
             outcome = self.failed_at(savepoint, error)
+            if delivery.result[0] == To.FOLLOW and not self.heard(delivery.result[1]):
+                self.unheard(delivery.actor, delivery.method, outcome)
         self.resolve(outcome, delivery.result)
 
     def call(

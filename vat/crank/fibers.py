@@ -19,7 +19,7 @@ from contextvars import copy_context
 from typing import Any, Final
 from weakref import ref
 
-from dataspace.values import Value
+from dataspace.values import Text, Value
 from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.awaiting import drive, promises_of
@@ -126,6 +126,8 @@ class Fibers:
             let_go = owned_by(heap, number)
         self._missing.pop(number, None)
         crank.note(Op.RETURNED, number, listed(let_go))
+        if isinstance(outcome, Outcome) and not outcome.succeeded:
+            self._tell(number, entry, outcome, item.failure)
         crank.resolve(outcome, (To.FOLLOW, result))
 
     def advance(
@@ -253,10 +255,25 @@ class Fibers:
     def end(self, number: int, outcome: Outcome) -> None:
         """A fiber is over without having come to its end."""
         crank = self._crank
-        result = crank.heap.find("fibers", number)[RESULT]
+        entry = crank.heap.find("fibers", number)
         self.undone([number])
         crank.note(Op.RETURNED, number, listed(owned_by(crank.heap, number)))
-        crank.settle(result, outcome)
+        self._tell(number, entry, outcome)
+        crank.settle(entry[RESULT], outcome)
+
+    def _tell(self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None) -> None:
+        """A fiber has failed: if nobody waits for it, a fact says so. One that was told to give up has just done so."""
+        crank = self._crank
+        if crank.heard(entry[RESULT]):
+            return
+        read = crank.heap.read
+        if thrown is not None and read(thrown)["error"] == read(outcome.payload)["error"]:
+            return
+        actor, method = entry[ACTOR], entry[METHOD]
+        error = crank.unheard(actor, method, outcome)
+        told = {**error, "message": Text(error["message"])}  # it may say what a person has said, and can be erased
+        said = {"type": crank.heap.state(actor).type, "actor": actor, "method": method, "error": told}
+        crank.state_fact(0, "fiber-failed", [number, crank.id], said)
 
     # Coroutines that go.
 

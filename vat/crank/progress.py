@@ -68,6 +68,7 @@ class Progress:
         "subscriptions",
         "thread",
         "torn",
+        "unheard",
         "wanted",
         "watched",
     )
@@ -113,6 +114,9 @@ class Progress:
         """What the caller outside gets: an outcome, or the promise that will have it."""
         self.failure: BaseException | None = None
         """The last exception that a delivery was undone for, with its traceback."""
+
+        self.unheard: list[str] = []
+        """What failed and nobody waits for, in words."""
 
         self.at: tuple[int, str] | None = None
         """The actor and the method that run now."""

@@ -22,7 +22,7 @@ from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone, failure_of
 from vat.heap.cycles import cycle
-from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE
+from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE, Then
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import NearMethod, Promise
@@ -114,6 +114,40 @@ class Promises(Keeping):
             or any(reaction[0] in _HOLDING for reaction in entry[REACTIONS])
             or self.heap.find("owned", promise) is not None
         )
+
+    def heard(self, promise: int) -> bool:
+        """Whether anybody would learn of it if a promise broke: who waits, reacts to that, or may still look at it."""
+        progress, find = self.progress, self.heap.find
+        todo = [promise]
+        while todo:
+            number = todo.pop()
+            entry = find("promises", number)
+            if entry is None:
+                continue
+            answer = progress.answer
+            if entry[HELD] or number in progress.watched or find("owned", number) is not None:
+                return True
+            if isinstance(answer, Promise) and answer.id == number:
+                return True
+            for reaction in entry[REACTIONS]:
+                if reaction[0] == To.FOLLOW:
+                    todo.append(reaction[1])
+                elif reaction[0] == To.THEN and reaction[Then.BROKEN] is None:
+                    todo.append(reaction[Then.RESULT])
+                else:
+                    return True
+        return False
+
+    def unheard(self, actor: int, method: str, outcome: Outcome) -> Mapping[str, str]:
+        """Note for the host's log that a method has failed and nobody waits for it; gives the error in words."""
+        failure = self.heap.read(outcome.payload)
+        error = {name: str(failure[name]) for name in ("error", "message")}
+        try:
+            type = self.heap.state(actor).type
+        except LookupError:
+            type = "what is gone"
+        self.progress.unheard.append(f"{type}.{method} (actor {actor}): {error['error']}: {error['message']}")
+        return error
 
     def settle(self, promise: int, outcome: Outcome) -> None:
         """Give a promise its outcome, and pass it on to all that waits for it. Settled ones stay as they are."""

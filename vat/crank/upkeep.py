@@ -194,6 +194,7 @@ class Upkeep(Chain):
             acknowledged,
             progress.subscriptions,
             failure=progress.failure,
+            unheard=progress.unheard,
         )
 
     def _outside(self, outcome: Outcome) -> Outcome:

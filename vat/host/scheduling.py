@@ -175,6 +175,8 @@ class Turns:
             self._unreadable(resident, jobs, job, resident.memory.trouble)
             return
         for step in steps:
+            for said in step.unheard:
+                log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
             if step.failure is not None:
                 log.info("session %s: a delivery failed: %r", vat.id, step.failure)
             if not self._commits.add(resident, step, job):
