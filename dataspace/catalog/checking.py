@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.catalog.recall import noted
+from dataspace.catalog.recall import UNREADABLE, noted
 from dataspace.catalog.tree import HASH, STEP, WIDTH
 from dataspace.log.store import Store
 
@@ -57,7 +57,8 @@ def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:
     for label in right.labels:
         _level(catalog, truth)
         found = set(truth.positions(None, label)) <= set(catalog.positions(None, label))
-        yield [] if found else [f"the catalog does not find all facts with the label {label!r}"]
+        what = "records whose facts cannot be read" if label == UNREADABLE else f"facts with the label {label!r}"
+        yield [] if found else [f"the catalog does not find all {what}"]
 
 
 def _tree(catalog: Catalog, truth: Catalog) -> list[str]:
