@@ -16,9 +16,10 @@ from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
-from actors.models import ChosenModel, model_from_environment
+from actors.models import ChosenModel, EchoModel, model_from_environment
 from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
@@ -53,6 +54,17 @@ RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
 
 
+LOOK: Final = 0.5
+"""Seconds between two looks at what a session waits for."""
+
+
+class WaitsOutside(KeeveError):
+    """A turn waits for what nothing here gives, and nobody is there to see to it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the turn is not over, and stays as it is: {what}")
+
+
 def chat(
     folder: Path,
     output: Output,
@@ -76,7 +88,8 @@ def chat(
         blocking.open_host(
             folder,
             actors=own,
-            devices={"model": model.device},
+            # The echo stands in for a model, and must not answer what another one was asked.
+            devices={} if isinstance(model.device, EchoModel) else {"model": model.device},
             vault=Vault(model.credentials),
             unknown="hold",
             settings=Settings(takes_up="asked"),
@@ -123,6 +136,8 @@ class Conversation:
         """Turns that were under way when this began."""
         self._head = 0
         """The position of the session's newest record then."""
+        self._after = 0
+        """From where in the log it is looked for what the session waits for."""
         self._shown = 0
         """The number of the earlier turn whose input was shown last."""
         self.id: str | None = None
@@ -209,10 +224,10 @@ class Conversation:
         """Show what an input comes to, as it comes where a terminal is."""
         output = self._output
         if output.as_json:
-            output.document({"session": self.id, "input": face(input), "output": face(ask())})
+            output.document({"session": self.id, "input": face(input), "output": face(self._answered(ask))})
             return
         if self._stream is None:
-            output.say(in_words(ask()))
+            output.say(in_words(self._answered(ask)))
             return
         answer = None
         try:
@@ -220,20 +235,69 @@ class Conversation:
         finally:
             self._stream.end(answer)
 
+    def _answered(self, ask: Callable[[], Any]) -> Any:
+        """What comes of something that is waited for, where nobody is there. Raises `WaitsOutside`."""
+        asked, before = Asked(ask, self._bell.ring), ""
+        while not asked.future.done():
+            self._bell.wait(keys=False, seconds=LOOK)
+            waits = self._waits_outside()
+            if waits and waits == before and not asked.future.done():  # twice, since it may just be about to go on
+                raise WaitsOutside(waits)
+            before = waits
+        return asked.future.result()
+
+    def _waits_outside(self) -> str:
+        """What the session waits for that nothing here gives, in words; empty while anything of it goes on."""
+        if self.id is None:
+            return ""
+        effects = [effect for effect in self._host.effects(self.id) if effect.device != "timer"]
+        if any(effect.state == "running" for effect in effects):
+            return ""
+        said = []
+        for id, name in self._approvals().items():
+            ask = f"keeve approve {quote(self.id)} {quote(id)}"
+            said.append(f"a person has to approve of {name}: leave, then {ask} (or keeve refuse, with a reason)")
+        for effect in effects:
+            if effect.state == "wanted":
+                said.append(
+                    f"{effect.device}.{effect.method} waits for the device {effect.device}, which is not here: "
+                    + ("set KEEVE_MODEL" if effect.device == "model" else "open the store with the program that has it")
+                    + f", or settle it with keeve resolve {effect.id}"
+                )
+        return "; ".join(said)
+
+    def _approvals(self) -> dict[str, str]:
+        """The calls that wait for a person: their names by id."""
+        waiting: dict[str, tuple[int, str]] = {}
+        for event in self._host.observe("(_ ?n _ . _)", after=self._after, session=self.id, lineage=True):
+            fact, turn = event.value, event.captures["n"]
+            if fact.label == "approval-wanted":
+                waiting[str(fact.fields[2])] = turn, str(fact.keywords.get("name", ""))
+            elif fact.label in ("approval-given", "approval-refused"):
+                waiting.pop(str(fact.fields[2]), None)
+            elif fact.label in ENDS:
+                waiting = {id: wanted for id, wanted in waiting.items() if wanted[0] != turn}
+        return {id: name for id, (_, name) in waiting.items()}
+
     def _as_it_comes(self, ask: Callable[[], Any], stream: Stream) -> Any:
         """What comes of something that is waited for, and what is streamed until then is shown.
 
         Whoever begins to type has the answer wait until the line is entered.
         """
-        asked = Asked(ask, self._bell.ring)
+        asked, told = Asked(ask, self._bell.ring), ""
         while True:
             over = asked.future.done()
             stream.show(self._span)
             if over:
                 return asked.future.result()
-            if self._bell.wait(keys=self._keys is not None and not self._left):
+            if self._bell.wait(keys=self._keys is not None and not self._left, seconds=LOOK):
                 stream.rest()
                 self._hear(asked)
+            elif (waits := self._waits_outside()) != told:
+                told = waits
+                if waits and not asked.future.done():
+                    stream.rest()
+                    self._output.note(f"({waits}. Ctrl-C ends this turn)")
 
     def _hear(self, asked: Asked) -> None:
         """Somebody types while a turn runs: the line joins it at its next step."""
@@ -360,7 +424,7 @@ class Conversation:
         row = next((row for row in self._host.sessions(self.id or "", limit=1) if row.id == self.id), None)
         if row is None:
             return []
-        after = max(0, row.position - RECENT)
+        after = self._after = max(0, row.position - RECENT)
         events = self._host.observe("(_ . _)", after=after, session=row.id, lineage=True)
         turns = turns_of(events)
         self._open = [turn for turn in turns if turn.state == "open"]

@@ -109,9 +109,9 @@ class Bell:
         with suppress(OSError):
             self._there.send(b".")
 
-    def wait(self, keys: bool) -> bool:
-        """Return when it has rung (`False`), or, with `keys`, when a key was pressed (`True`)."""
-        ready, _, _ = select.select([self._here, *([sys.stdin] if keys else [])], [], [])
+    def wait(self, keys: bool, seconds: float | None = None) -> bool:
+        """Return when it has rung, or `seconds` are over (`False`), or, with `keys`, a key was pressed (`True`)."""
+        ready, _, _ = select.select([self._here, *([sys.stdin] if keys else [])], [], [], seconds)
         with suppress(OSError):
             while self._here.recv(1 << 12):
                 pass

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from keeve import open_host
 from tests.cli_runner import keeve
@@ -70,3 +71,11 @@ async def test_a_store_that_is_owned_is_left_to_its_owner(store: Path) -> None:
         said = keeve("approve", "s1", "call_1", "--store", store)
     assert said.code == 2
     assert "is owned by process" in said.err
+
+
+async def test_chat_says_what_a_person_has_to_approve_of_and_ends(store: Path) -> None:
+    await leave_asking(store)
+    said = await trio.to_thread.run_sync(lambda: keeve("chat", "s1", "--store", store, input="and?\n"))
+    assert said.code == 1
+    assert "a person has to approve of send: leave, then keeve approve s1 call_1" in said.err
+    assert len(keeve("effects", "--store", store, "--json").json["approvals"]) == 1

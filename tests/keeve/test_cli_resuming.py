@@ -12,6 +12,7 @@ from actors.session import Session
 from keeve import Effect, effect, open_host
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_a_turn_waiting
+from tests.model_server import model_server, whole
 
 
 @pytest.fixture
@@ -44,28 +45,41 @@ async def leave_turns_open(store: Path, *inputs: str) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def chat(store: Path, *words: str, input: str = "") -> Any:
-    return await trio.to_thread.run_sync(lambda: keeve("chat", "s1", "--store", store, *words, input=input))
+async def chat(store: Path, *words: str, input: str = "", answers: tuple[str, ...] = (), session: str = "s1") -> Any:
+    """Chat with a model that gives these answers, or with the echo if there are none."""
+    async with model_server(*(whole({"role": "assistant", "content": answer}) for answer in answers)) as server:
+        env = {"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": server.url} if answers else {}
+        return await trio.to_thread.run_sync(
+            lambda: keeve("chat", session, "--store", store, *words, input=input, env=env)
+        )
 
 
 async def test_the_answers_to_earlier_inputs_come_first_each_on_its_line(store: Path) -> None:
     await leave_turns_open(store, "first", "second")
-    said = await chat(store, input="third\n")
-    assert said[:2] == (0, "first\nsecond\nthird\n")
+    said = await chat(store, input="third\n", answers=("one", "two", "three"))
+    assert said[:2] == (0, "one\ntwo\nthree\n")
     assert "> first\n> second\n" in said.err
 
 
 async def test_a_turn_goes_on_although_nothing_is_said(store: Path) -> None:
     await leave_turns_open(store, "first")
-    assert (await chat(store))[:2] == (0, "first\n")
+    assert (await chat(store, answers=("one",)))[:2] == (0, "one\n")
     assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["state"] == "done"
     assert (await chat(store))[:2] == (0, "")
 
 
 async def test_with_json_an_earlier_turn_is_a_line_like_any_other(store: Path) -> None:
     await leave_turns_open(store, "first")
-    said = await chat(store, "--json", input="second\n")
-    assert [line["output"] for line in said.lines] == ["first", "second"]
+    said = await chat(store, "--json", input="second\n", answers=("one", "two"))
+    assert [line["output"] for line in said.lines] == ["one", "two"]
+
+
+async def test_the_echo_leaves_a_question_that_was_put_to_a_model_and_says_so(store: Path) -> None:
+    await leave_turns_open(store, "first")
+    said = await chat(store, input="second\n")
+    assert said[:2] == (1, "")
+    assert "model.complete waits for the device model, which is not here: set KEEVE_MODEL" in said.err
+    assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["state"] == "open"
 
 
 async def test_an_earlier_turn_that_fails_is_told_of_and_what_is_said_is_answered(store: Path) -> None:
@@ -83,9 +97,9 @@ async def test_a_call_of_unknown_outcome_waits_until_something_is_said(store: Pa
     assert "1 call of unknown outcome (tools.run): see `keeve effects`" in said.err
     (effect,) = keeve("effects", "--store", store, "--json").json["effects"]
     assert keeve("resolve", effect["id"], "--value", '"it was sent"', "--store", store).code == 0
-    said = await chat(store)
+    said = await chat(store, answers=("so it was",))
     assert "of unknown outcome" not in said.err
-    assert said.out == "it was sent\n"
+    assert said.out == "so it was\n"
 
 
 async def test_what_is_said_breaks_a_call_of_unknown_outcome_and_the_model_is_told(store: Path) -> None:
