@@ -96,8 +96,14 @@ def _refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
 
 
 def open_plain(path: Path) -> int:
-    """A descriptor to read the file at `path`. Raises `OSError` when it is no plain file: never waits for a pipe."""
-    fd = _open_quietly(os.open, str(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    """A descriptor to read the file at `path`. Raises `OSError` when it is no plain file: never waits for a pipe.
+
+    Where a file stands in the place of a folder above it, nothing is at `path`.
+    """
+    try:
+        fd = _open_quietly(os.open, str(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except NotADirectoryError as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     try:
         _check_plain(path, fd)
     except OSError:
