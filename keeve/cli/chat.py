@@ -16,7 +16,6 @@ from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 from actors.models import ChosenModel, EchoModel, model_from_environment
@@ -29,6 +28,7 @@ from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
 from keeve.cli.faces import face
 from keeve.cli.output import Output
+from keeve.cli.outside import LOOK, answer, answered, waits_outside
 from keeve.cli.own import named_types
 from keeve.cli.prompt import PROMPT, Asked, Bell, Keyboard, at_a_terminal, piped
 from keeve.cli.sessions import in_words
@@ -52,17 +52,6 @@ KEYS: Final = "Ctrl-C interrupts, Ctrl-D ends, \\ at the end of a line goes on w
 
 RECENT = 2000
 """Positions of the log before a session's head that are looked at for what was said last."""
-
-
-LOOK: Final = 0.5
-"""Seconds between two looks at what a session waits for."""
-
-
-class WaitsOutside(KeeveError):
-    """A turn waits for what nothing here gives, and nobody is there to see to it."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the turn is not over, and stays as it is: {what}")
 
 
 def chat(
@@ -210,7 +199,7 @@ class Conversation:
         """Have a line answered, and show the answer; with --json as one line for each turn."""
         session = self._there()
         self._request, self._before = None, session.status()["accepted"]
-        self._show_answer(line, lambda: _answer(session.turn, line))
+        self._show_answer(line, lambda: answer(session.turn, line))
 
     def _show_steered(self) -> None:
         """What was typed while a turn ran, and was too late for it, is a turn of its own: show its answer."""
@@ -224,10 +213,12 @@ class Conversation:
         """Show what an input comes to, as it comes where a terminal is."""
         output = self._output
         if output.as_json:
-            output.document({"session": self.id, "input": face(input), "output": face(self._answered(ask))})
+            output.document(
+                {"session": self.id, "input": face(input), "output": face(answered(ask, self._bell, self._waits))}
+            )
             return
         if self._stream is None:
-            output.say(in_words(self._answered(ask)))
+            output.say(in_words(answered(ask, self._bell, self._waits)))
             return
         answer = None
         try:
@@ -235,49 +226,9 @@ class Conversation:
         finally:
             self._stream.end(answer)
 
-    def _answered(self, ask: Callable[[], Any]) -> Any:
-        """What comes of something that is waited for, where nobody is there. Raises `WaitsOutside`."""
-        asked, before = Asked(ask, self._bell.ring), ""
-        while not asked.future.done():
-            self._bell.wait(keys=False, seconds=LOOK)
-            waits = self._waits_outside()
-            if waits and waits == before and not asked.future.done():  # twice, since it may just be about to go on
-                raise WaitsOutside(waits)
-            before = waits
-        return asked.future.result()
-
-    def _waits_outside(self) -> str:
-        """What the session waits for that nothing here gives, in words; empty while anything of it goes on."""
-        if self.id is None:
-            return ""
-        effects = [effect for effect in self._host.effects(self.id) if effect.device != "timer"]
-        if any(effect.state == "running" for effect in effects):
-            return ""
-        said = []
-        for id, name in self._approvals().items():
-            ask = f"keeve approve {quote(self.id)} {quote(id)}"
-            said.append(f"a person has to approve of {name}: leave, then {ask} (or keeve refuse, with a reason)")
-        for effect in effects:
-            if effect.state == "wanted":
-                said.append(
-                    f"{effect.device}.{effect.method} waits for the device {effect.device}, which is not here: "
-                    + ("set KEEVE_MODEL" if effect.device == "model" else "open the store with the program that has it")
-                    + f", or settle it with keeve resolve {effect.id}"
-                )
-        return "; ".join(said)
-
-    def _approvals(self) -> dict[str, str]:
-        """The calls that wait for a person: their names by id."""
-        waiting: dict[str, tuple[int, str]] = {}
-        for event in self._host.observe("(_ ?n _ . _)", after=self._after, session=self.id, lineage=True):
-            fact, turn = event.value, event.captures["n"]
-            if fact.label == "approval-wanted":
-                waiting[str(fact.fields[2])] = turn, str(fact.keywords.get("name", ""))
-            elif fact.label in ("approval-given", "approval-refused"):
-                waiting.pop(str(fact.fields[2]), None)
-            elif fact.label in ENDS:
-                waiting = {id: wanted for id, wanted in waiting.items() if wanted[0] != turn}
-        return {id: name for id, (_, name) in waiting.items()}
+    def _waits(self) -> str:
+        """What the session waits for that nothing here gives, in words."""
+        return "" if self.id is None else waits_outside(self._host, self.id, self._after)
 
     def _as_it_comes(self, ask: Callable[[], Any], stream: Stream) -> Any:
         """What comes of something that is waited for, and what is streamed until then is shown.
@@ -293,7 +244,7 @@ class Conversation:
             if self._bell.wait(keys=self._keys is not None and not self._left, seconds=LOOK):
                 stream.rest()
                 self._hear(asked)
-            elif (waits := self._waits_outside()) != told:
+            elif (waits := self._waits()) != told:
                 told = waits
                 if waits and not asked.future.done():
                     stream.rest()
@@ -315,7 +266,7 @@ class Conversation:
             self._output.note("")
         if line:
             request, self._before = secrets.token_hex(8), max(self._before, 0)
-            steer = partial(_answer, self._session.steer, line, request)
+            steer = partial(answer, self._session.steer, line, request)
             self._steers.append((line, request, Asked(steer, self._bell.ring)))
             self._output.note("(this joins at the next step)")
 
@@ -444,13 +395,3 @@ class Conversation:
             self._output.note("(this turn is under way)")
         else:
             self._output.note(f"({last.state})")
-
-
-def _answer(take: Callable[..., Any], line: str, request: str | None = None) -> Any:
-    """What a turn comes to. Raises a `KeeveError`, whatever a device has raised."""
-    try:
-        return take(line, request=request)
-    except KeeveError:
-        raise
-    except Exception as error:
-        raise Failed(type(error).__name__, str(error)) from error
