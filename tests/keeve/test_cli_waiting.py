@@ -149,3 +149,13 @@ def test_what_nobody_carries_out_is_said_to_wait_for_its_device() -> None:
     assert state_in_words(effect, None) == "waits for a host with the device tools"
     assert state_in_words(effect, 17) == "wanted"
     assert state_in_words(attrs.evolve(effect, started=True), None) == "unknown"
+
+
+async def test_show_lists_a_fiber_that_failed_while_nobody_waited_for_it(store: Path) -> None:
+    await leave_fibers(store, w1=("for_tomorrow",))
+    [timer] = effects(store)["effects"]
+    actors = ("--actors", "tests.cli_worlds:Waiter")
+    assert keeve("resolve", timer["id"], "--error", "no day", "--store", store, *actors).code == 0
+    said = keeve("show", "w1", "--store", store).out
+    assert "fiber-failed" in said
+    assert "no day" in said
