@@ -44,7 +44,11 @@ class Said(NamedTuple):
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without what would choose a model or a store."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KEEVE_K", "KEEVE_M", "KEEVE_ST", "OPENAI"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("KEEVE_K", "KEEVE_M", "KEEVE_ST", "OPENAI"))
+    }
     return kept | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "TERM": "dumb"} | dict(more or {})
 
 

@@ -44,9 +44,9 @@ class CannotBeFound(KeeveError, TypeError):
 def fibers_run_again(folder: str | os.PathLike[str], *actors: type, seeds: Sequence[int] = (0, 1, 2)) -> int:
     """Run all fibers that wait in the store at `folder` again, in a process for each hash seed; gives how many wait.
 
-    `actors` are the types that its host was given. No host may have the store open; the key of an encrypted one is named
-    by the environment, as for the commands. Raises `AssertionError` if any does
-    otherwise than it did, with what was recorded and what it does now, or `CannotBeFound`. Costs a process for each
+    `actors` are the types that its host was given. No host may have the store open; the key of an encrypted one is
+    named by the environment, as for the commands. Raises `AssertionError` if any does otherwise than it did, with what
+    was recorded and what it does now, or `CannotBeFound`. Costs a process for each
     seed, and all parts of all fibers.
     """
     path = Path(folder)
