@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from actors.models import EchoModel
 from actors.session import Session
 from keeve.blocking import Host, open_host
 from keeve.testing.crashes import CrashFiles, SimulatedCrash
@@ -28,11 +29,14 @@ from vat.host.asking import NotRunning
 
 
 class Lives:
-    """Opens a host on `folder` when one is needed, with `options` for `open_host`."""
+    """Opens a host on `folder` when one is needed, with `options` for `open_host`.
+
+    Its model is an echo, unless another one is given: of its own, so that it goes on with what a dead process asked.
+    """
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
-        self.options = options
+        self.options = {**options, "devices": {"model": EchoModel(), **options.get("devices", {})}}
         self.files = CrashFiles()
         self.crashed = False
         """Whether the last simulated crash has happened (it does not when its operation never comes)."""

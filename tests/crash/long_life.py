@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import trio
 
+from actors.models import EchoModel
 from actors.session import Session
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
@@ -45,7 +46,11 @@ async def lead(life: Life) -> None:
     """Take turns until all are taken."""
     async with (
         open_host(
-            life.folder, files=crash_files_from({CRASH_AT: life.at}), settings=SETTINGS, segment_bytes=SEGMENT_BYTES
+            life.folder,
+            devices={"model": EchoModel()},
+            files=crash_files_from({CRASH_AT: life.at}),
+            settings=SETTINGS,
+            segment_bytes=SEGMENT_BYTES,
         ) as host,
         trio.open_nursery() as nursery,
     ):

@@ -16,6 +16,7 @@ from typing import Any
 
 import trio
 
+from actors.models import EchoModel
 from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve.api import open_host
@@ -28,7 +29,8 @@ FORKED_AFTER = 3
 async def main(folder: str) -> None:
     """All steps, each one tried even when the one before was refused."""
     try:
-        async with open_host(folder, settings=Settings(first_snapshot=2, snapshot_records=4)) as host:
+        settings = Settings(first_snapshot=2, snapshot_records=4)
+        async with open_host(folder, devices={"model": EchoModel()}, settings=settings) as host:
             s = await _acknowledged("spawned", lambda: host.spawn(Session, "s", request="s"))
             if s is None:
                 return

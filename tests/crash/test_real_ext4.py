@@ -21,6 +21,7 @@ import attrs
 import pytest
 import trio
 
+from actors.models import EchoModel
 from actors.session import Session
 from dataspace.log.files import Files
 from keeve.api import open_host
@@ -36,6 +37,8 @@ SEED = int(os.environ.get("KEEVE_SEED", random.randrange(1 << 32)))
 SIZE = 16 << 20
 STATES = 300 if FULL else 12
 TURNS = 12
+ECHO = {"model": EchoModel()}
+"""A model of its own, and no stand-in: it goes on with what a dead host has left."""
 
 
 def missing() -> str:
@@ -113,7 +116,7 @@ async def converse(folder: Path, record: Path, files: Files) -> list[Told]:
         told.append(Told(what, record.stat().st_size))
 
     settings = Settings(first_snapshot=2, snapshot_records=6)
-    async with open_host(folder, files=files, settings=settings, segment_bytes=30_000) as host:
+    async with open_host(folder, devices=ECHO, files=files, settings=settings, segment_bytes=30_000) as host:
         s = await host.spawn(Session, "s")
         for n in range(TURNS):
             await s.turn(f"{n} " + "x" * 700)
@@ -153,7 +156,7 @@ async def check(folder: Path, told: set[str]) -> None:
     """All that was acknowledged is there, once, in order, and it goes on."""
     if not told and not (folder / "format").exists():
         return
-    async with open_host(folder) as host:
+    async with open_host(folder, devices=ECHO) as host:
         assert (await host.verify()).sound
         there = {row.id for row in host.sessions()}
         assert "f" in there or "fork" not in told

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors.models import EchoModel
 from keeve.api import open_host
 from tests.crash.crash_suites import FULL
 from tests.crash.real_program import FORKED_AFTER, TURNS
@@ -70,7 +71,7 @@ def calls(folder: Path) -> Counter[str]:
 
 async def kept(folder: Path) -> None:
     """All is there, once, in order, and sound."""
-    async with open_host(folder) as host:
+    async with open_host(folder, devices={"model": EchoModel()}) as host:
         assert (await host.verify()).sound
         s, f = await host.get("s"), await host.get("f")
         before = [f"turn {n}" for n in range(FORKED_AFTER)]
@@ -84,7 +85,7 @@ async def kept(folder: Path) -> None:
 
 async def holds(folder: Path, said: list[str]) -> None:
     """What was acknowledged is there, and nothing that was never asked for."""
-    async with open_host(folder) as host:
+    async with open_host(folder, devices={"model": EchoModel()}) as host:
         assert (await host.verify()).sound
         there = {row.id for row in host.sessions()}
         assert ("s" in there) or "spawned" not in said

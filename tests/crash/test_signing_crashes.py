@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors.models import EchoModel
 from dataspace.log.verdicts import LogError
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import Verifier
@@ -22,6 +23,8 @@ from tests.crash.crash_suites import FULL
 
 pytestmark = pytest.mark.crash
 
+ECHO = {"model": EchoModel()}
+"""A model of its own, and no stand-in: it goes on with what a dead host has left."""
 KEYS = [SigningKey.of_seed(bytes([number]) * 32) for number in range(2)]
 OWNERS: list[tuple[SigningKey, SigningKey | None]] = [(KEYS[0], None), (KEYS[0], None), (KEYS[1], KEYS[0])]
 
@@ -30,7 +33,7 @@ async def live(folder: Path, files: CrashFiles, given: list[str]) -> None:
     """Three owners, one after another; what they give out is put down as it is given."""
     for life, (key, former) in enumerate(OWNERS):
         settings = Settings(closing_records=1)
-        async with open_host(folder, signer=key, former=former, files=files, settings=settings) as host:
+        async with open_host(folder, devices=ECHO, signer=key, former=former, files=files, settings=settings) as host:
             s = await (host.spawn(Session, "s1") if life == 0 else host.get("s1"))
             _, receipt = await s.turn(f"life {life}", receipt=True)
             given.append(str(receipt))
@@ -49,7 +52,7 @@ def lives(folder: Path, files: CrashFiles) -> list[str]:
 
 
 async def _expects(folder: Path, given: list[str]) -> None:
-    async with open_host(folder, signer=KEYS[1], former=KEYS[0]) as host:
+    async with open_host(folder, devices=ECHO, signer=KEYS[1], former=KEYS[0]) as host:
         for seen in given:
             host.expect(seen)
         newest = host.checkpoint()
