@@ -11,7 +11,7 @@
 
 PYTHON ?= python3
 STORE ?= ./data
-WORKERS ?= auto
+WORKERS ?= 4
 SECONDS ?= 60
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
