@@ -43,12 +43,9 @@ class Said(NamedTuple):
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without what would choose a model or a store."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("KEEVE_K", "KEEVE_M", "KEEVE_ST", "OPENAI"))
-    }
+    """The environment without what would choose a model or a store, or how the streams of Python are buffered."""
+    others = ("KEEVE_K", "KEEVE_M", "KEEVE_ST", "OPENAI", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return kept | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "TERM": "dumb"} | dict(more or {})
 
 

@@ -24,7 +24,7 @@ from keeve.cli import keys, mending, proving, removing
 from keeve.cli.advice import advised
 from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
-from keeve.cli.streams import plug, unplug_output
+from keeve.cli.streams import plug, unplug
 from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
 from vat.devices.outcomes import alone
@@ -46,9 +46,13 @@ def main() -> None:
     except BrokenPipeError:
         code = UNHEARD
     except OSError as error:
-        code = _failed(error)
+        code = code if code == FAILED else _failed(error)  # who has failed by now has said so
     if code in (UNHEARD, FAILED):
-        unplug_output()
+        unplug(1)
+    try:
+        sys.stderr.flush()
+    except OSError:  # what stands in its buffer can be told to nobody
+        unplug(2)
     sys.exit(code)
 
 

@@ -27,9 +27,9 @@ def plug() -> bool:
     return heard
 
 
-def unplug_output() -> None:
-    """Have nothing more written to the standard output: Python flushes once more at its end, and would complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def unplug(number: int) -> None:
+    """Have nothing more written to a standard stream: Python flushes once more at its end, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def _there(number: int) -> bool:
