@@ -36,7 +36,7 @@ from vat.errors import Forked, failure_of
 from vat.heap.refs import Promise, begun, cancel
 from vat.objects.actor import Device, state_own
 from vat.objects.collections import List, Map
-from vat.objects.views import Stored, stored
+from vat.objects.views import Unread, unread
 
 AT_ONCE: Final = 100
 """Calls of one answer that are under way at once, those that wait for a person included."""
@@ -59,10 +59,10 @@ class Calls(Forking):
     _open: Map[int, int]
     """Those without an outcome, by their place in the answer: the promise of what is made of it, by number."""
 
-    def _calls(self) -> Stored:
+    def _calls(self) -> Unread:
         """The calls of the last answer, which stands before the messages of those that are over."""
         over = self._started - len(self._open)
-        return stored(self.messages, -1 - over)["tool_calls"]
+        return unread(self.messages, -1 - over)["tool_calls"]
 
     def _start(self, n: int, step: int) -> Promise | None:
         """Start the calls that can be started now; gives a promise for what comes of one, None if all are over."""

@@ -76,8 +76,8 @@ class Listed(Sequence[T]):
         return repr(list(self))
 
 
-class Mapped(Mapping[K, V]):
-    """What a map and a view of one have in common: reading, in key order."""
+class _Keyed:
+    """What all of them have in common that find what they hold by a key."""
 
     __slots__ = ()
 
@@ -95,6 +95,15 @@ class Mapped(Mapping[K, V]):
     def __len__(self) -> int:
         return int(self._tree.count)
 
+    def __contains__(self, key: object) -> bool:
+        return bool(self._tree.contains(self._key(key), self._heap.page))
+
+
+class Mapped(_Keyed, Mapping[K, V]):
+    """What a map and a view of one have in common: reading, in key order."""
+
+    __slots__ = ()
+
     def __getitem__(self, key: K) -> V:
         heap = self._heap
         stored = self._tree.get(self._key(key), _NOTHING, heap.page)
@@ -102,9 +111,6 @@ class Mapped(Mapping[K, V]):
             raise KeyError(key)
         found: V = heap.read(stored)
         return found
-
-    def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.page))
 
     def __iter__(self) -> Iterator[K]:
         for key, _ in self._tree.items(loader=self._heap.page):
@@ -120,27 +126,10 @@ class Mapped(Mapping[K, V]):
         return repr(dict(self))
 
 
-class Membered(AbstractSet[T]):
+class Membered(_Keyed, AbstractSet[T]):
     """What a set and a view of one have in common: reading, in key order."""
 
     __slots__ = ()
-
-    @property
-    def _heap(self) -> Heap:
-        raise NotImplementedError
-
-    @property
-    def _tree(self) -> Any:
-        raise NotImplementedError
-
-    def _key(self, key: Any) -> Value:
-        return key
-
-    def __len__(self) -> int:
-        return int(self._tree.count)
-
-    def __contains__(self, key: object) -> bool:
-        return bool(self._tree.contains(self._key(key), self._heap.page))
 
     def __iter__(self) -> Iterator[T]:
         members: Iterator[T] = self._tree.iterate(loader=self._heap.page)
@@ -154,8 +143,8 @@ class Membered(AbstractSet[T]):
         return f"{{{', '.join(map(repr, self))}}}"
 
 
-class Stored:
-    """A value in a list, of which nothing is read before it is asked for: `stored(messages, 3)["calls"][0].read()`."""
+class Unread:
+    """A value in a list, of which nothing is read before it is asked for: `unread(messages, 3)["calls"][0].read()`."""
 
     __slots__ = ("_heap", "_value")
 
@@ -163,8 +152,8 @@ class Stored:
         self._heap = heap
         self._value = value
 
-    def __getitem__(self, key: int | str) -> Stored:
-        return Stored(self._heap, self._value[key])
+    def __getitem__(self, key: int | str) -> Unread:
+        return Unread(self._heap, self._value[key])
 
     def __len__(self) -> int:
         return len(self._value)
@@ -174,10 +163,10 @@ class Stored:
         return self._heap.read(self._value)
 
 
-def stored(source: Listed[Any], index: int) -> Stored:
+def unread(source: Listed[Any], index: int) -> Unread:
     """What stands in a list. Raises `IndexError`."""
     tree, heap = source._tree, source._heap
-    return Stored(heap, tree.get(place(index, tree.count), heap.page))
+    return Unread(heap, tree.get(place(index, tree.count), heap.page))
 
 
 class View:
