@@ -242,9 +242,9 @@ class Keyring:
 
     def follow(self) -> None:
         """Take up what another process has written into the key file since. Costs a look at its times."""
-        if _stamp(self._path) == self._stamp:
-            return
         stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return
         data = _read(self._path)
         if data is None:
             raise KeyFileMissing(str(self._path))

@@ -295,10 +295,9 @@ class SegmentStore(StoreFolder):
             try:
                 if frames:
                     write_anew(self._layout, self._files, self._reader, segment, frames)
-            except Exception:
-                raise
-            except BaseException as error:  # what dies here dies for good
-                self._failed(error)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # what dies here dies for good
+                    self._failed(error)
                 raise
             with self._locked():
                 self._ready(())
