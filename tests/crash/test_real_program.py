@@ -56,7 +56,7 @@ def run(folder: Path, *harm: str) -> tuple[list[str], int]:
     """Run the program, with what strace is told besides: gives what it printed, and its exit code."""
     traced = [str(STRACE), "-f", "--seccomp-bpf", "-qq", "-o", str(folder.with_name("trace")), *harm] if harm else []
     command = [*traced, sys.executable, "-m", "tests.crash.real_program", str(folder)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in ended.stderr, ended.stderr
     return ended.stdout.splitlines(), ended.returncode
 

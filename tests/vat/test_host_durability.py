@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.errors import KeeveError
 from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
 from dataspace.log.store import StoreFailed
@@ -28,7 +29,8 @@ from tests.vat.hosts import (
     settled,
     store_of,
 )
-from vat.crank.vat import Step
+from vat.crank.vat import Step, Vat
+from vat.host.care import Care
 from vat.host.commits import Commits
 from vat.host.host import Host
 from vat.host.residents import Job, Resident
@@ -78,14 +80,14 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let each step go when it is queued."""
     add = Commits.add
 
-    def at_once(self: Commits, resident: Resident, step: Step, job: Job) -> bool:
-        taken = add(self, resident, step, job)
-        if taken and step.record is not None:
+    def at_once(self: Commits, resident: Resident, step: Step, job: Job) -> KeeveError | None:
+        refusal = add(self, resident, step, job)
+        if refusal is None and step.record is not None:
             early = attrs.evolve(step, settle=None, replies=list(step.replies))
             step.replies.clear()
             step.sent, step.wanted, step.acknowledged = (), (), None
             self._release(resident, early)
-        return taken
+        return refusal
 
     with monkeypatch.context() as patch:
         patch.setattr(Commits, "add", at_once)
@@ -303,6 +305,54 @@ async def test_a_host_whose_store_has_stopped_takes_nothing_up(world: World) -> 
             await c.burst(s, "add", 1)
         assert await c.answers == []  # loaded again, to be read
         assert taken_up == []
+
+
+async def undetached(world: World, host: Host) -> Any:
+    """A fork whose first crank, which breaks what its parent waits for, was not made yet."""
+    world.tool.open = False
+    w = await host.spawn(Worker, "w")
+    turns = host._engine.turns
+    post = turns.post
+    turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(w.work, "once", 1)
+        await trio.testing.wait_all_tasks_blocked()
+        twin = await w.fork(into="twin")
+        nursery.cancel_scope.cancel()
+    turns.post = post
+    world.tool.gate.set()
+    return twin
+
+
+async def test_a_fork_is_not_detached_where_that_cannot_be_recorded(world: World) -> None:
+    """It can be read, as the others can, and its callers are told."""
+    async with world.host() as host:
+        twin, s = await undetached(world, host), await host.spawn(Counter, "s")
+        store_of(host).failing.append(SyncFailed("log", "I/O error"))
+        with pytest.raises(StoreFailed):
+            await s.add()
+        with trio.fail_after(5):
+            assert await twin.results == []
+            with pytest.raises(StoreFailed):
+                await twin.work("once", 2)
+
+
+async def test_what_waits_behind_something_that_cannot_be_done_first_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would fail at each load, and so nobody would ever have a turn."""
+
+    def fail(vat: Vat) -> Any:
+        raise ZeroDivisionError("a mistake of the runtime")
+
+    async with world.host() as host:
+        twin = await undetached(world, host)
+        with monkeypatch.context() as patch:
+            patch.setattr(Care, "first", lambda *_: [Job(None, None, fail)])
+            with trio.fail_after(5), pytest.raises(ZeroDivisionError, match="a mistake of the runtime"):
+                await twin.results
+        assert caplog.text.count("Traceback") == 1
+        assert await twin.results == ["Forked"]
 
 
 async def test_a_record_that_no_store_takes_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

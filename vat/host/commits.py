@@ -71,8 +71,8 @@ class Commits:
         """Whether anything is on its way."""
         return bool(self._steps) or self.writer.busy
 
-    def add(self, resident: Resident, step: Step, job: Job) -> bool:
-        """Take a step on its way. False when its record cannot be taken: then the vat is of no use any more."""
+    def add(self, resident: Resident, step: Step, job: Job) -> KeeveError | None:
+        """Take a step on its way. Gives why its record cannot be taken, if so: the vat is of no use any more."""
         record, born = step.record, step.born
         if record is None and born is None:
             vat = resident.vat
@@ -80,7 +80,7 @@ class Commits:
                 self._let_go(resident, step)
             else:
                 resident.waiting.append((vat.seq, step))
-            return True
+            return None
         group = [each for each in (record, born) if each is not None]
         try:
             # The fork of a damaged session leaves no record in its parent's chain, which takes none.
@@ -90,10 +90,10 @@ class Commits:
             self.writer.enqueue(*group, wake=False)
         except KeeveError as error:
             self._fail(step, job, error)
-            return False
+            return error
         self._steps[group[0].uid, group[0].seq] = (resident, step, job)
         resident.flying += 1
-        return True
+        return None
 
     async def put(self, record: Record) -> None:
         """Append a record that is no vat's: durable when this returns. Raises why it is not."""

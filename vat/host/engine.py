@@ -292,7 +292,7 @@ class Engine:
 
     def _load(self, resident: Resident) -> Vat:
         vat = self.loader.load(resident)
-        resident.first = deque(self.care.first(resident, vat))
+        resident.first = deque() if self.store.fault is not None else deque(self.care.first(resident, vat))
         if resident.damage is not None:
             failure = Outcome(False, failure_of(resident.damage))
             for reply in [reply for replies in vat.waiters.values() for reply in replies]:

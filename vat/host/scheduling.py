@@ -179,8 +179,9 @@ class Turns:
                 log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
             if step.failure is not None:
                 log.info("session %s: a delivery failed: %r", vat.id, step.failure)
-            if not self._commits.add(resident, step, job):
-                self._spoil(resident)
+            refusal = self._commits.add(resident, step, job)
+            if refusal is not None:
+                self._undone(resident, jobs, refusal)
                 return
         if vat.deleted:
             resident.paused = True
@@ -194,7 +195,7 @@ class Turns:
         except Exception:
             log.exception("session %s: what follows a job failed; the session is loaded again", vat.id)
             return False
-        return all(self._commits.add(resident, step, Job(None)) for step in steps)
+        return all(self._commits.add(resident, step, Job(None)) is None for step in steps)
 
     def _loaded(self, resident: Resident) -> Vat | None:
         """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""
@@ -218,7 +219,7 @@ class Turns:
         if not known:
             log.exception("session %s: a job failed in the runtime; the session is loaded again", vat.id)
         if not known or vat.heap.mark():
-            self._spoil(resident)
+            self._undone(resident, jobs, error)
         if job.failed is not None:
             job.failed(error)
 
@@ -231,6 +232,13 @@ class Turns:
         self._spoil(resident)
         if lost is not None and job.failed is not None:
             job.failed(lost)
+
+    def _undone(self, resident: Resident, jobs: deque[Job], error: Exception) -> None:
+        """The vat could not do a job, and holds what must not be recorded."""
+        if jobs is resident.mailbox or resident.flying:
+            self._spoil(resident)
+        else:  # it would fail again after each load, and what waits for it would never have its turn
+            self._commits.drop(resident, error)
 
     def _spoil(self, resident: Resident) -> None:
         """The vat holds what must not be recorded: it is loaded again, as soon as what it did record is durable."""
