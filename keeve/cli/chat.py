@@ -26,7 +26,6 @@ from keeve import blocking
 from keeve.cli.advice import advised
 from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
-from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.outside import LOOK, answer, answered, waits_outside
 from keeve.cli.own import named_types
@@ -34,7 +33,7 @@ from keeve.cli.prompt import PROMPT, Asked, Bell, Keyboard, at_a_terminal, piped
 from keeve.cli.sessions import in_words
 from keeve.cli.talkable import must_talk
 from keeve.cli.text import counted
-from keeve.cli.turns import ENDS, Turn, tell, turns_of
+from keeve.faces import ENDS, Turn, face, tell, turns_of
 from keeve.host_keys import host_key_from
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault

@@ -27,7 +27,7 @@ from dataspace.proofs.proofs import Receipt
 from dataspace.records import SALT, STORE_UID, Kind, split_body, split_cell, split_digests
 from dataspace.values import render
 from dataspace.values.encoding import decode
-from keeve.cli.text import utc_time
+from keeve.faces import utc_time
 from vat.heap.opcodes import Op
 
 Told: TypeAlias = dict[str, Any]

@@ -15,7 +15,6 @@ from typing import Any
 
 from actors import WaitingCall
 from dataspace.errors import KeeveError
-from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.reading import Reading
@@ -31,6 +30,7 @@ from keeve.cli.waiting import (
     state_in_words,
     waits_for,
 )
+from keeve.faces import face
 from vat.errors import Failed
 from vat.heap.pending import OpenEffect, Unread
 from vat.host.resolving import EffectStatus, NoSuchEffect

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from keeve.cli.faces import face
 from keeve.cli.text import counted, shortened
+from keeve.faces import face
 from snapshots.keyed import MapTree
 from snapshots.lists import ListTree
 from snapshots.tree import Tree

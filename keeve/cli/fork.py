@@ -13,7 +13,7 @@ from keeve.cli.again import chat_with
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.reading import Reading, must_be_there, reading
-from keeve.cli.turns import turns_of
+from keeve.faces import turns_of
 from vat.host.host import IdInUse
 from vat.host.outside import place
 

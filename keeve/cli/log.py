@@ -18,10 +18,10 @@ from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Unreadable
 from dataspace.patterns import parse
-from keeve.cli.faces import event_face
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
 from keeve.cli.text import local_time, visible
+from keeve.faces import event_face
 
 LOOK_AGAIN = 0.1
 """Seconds between two looks at what a store's owner has published."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dataspace.errors import KeeveError
 from keeve import blocking
 from keeve.cli.prompt import Asked, Bell
-from keeve.cli.turns import ENDS
+from keeve.faces import ENDS
 from vat.errors import Failed
 
 LOOK: Final = 0.5

@@ -23,7 +23,8 @@ from dataspace.proofs.verifiers import Algorithm, Verifier, witness_time
 from keeve.api import open_host
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, must_be_there, reading
-from keeve.cli.text import local_time, utc_time, visible
+from keeve.cli.text import local_time, visible
+from keeve.faces import utc_time
 from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
 from vat.heap.restore import NoSuchPoint

@@ -18,13 +18,11 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.cli.faces import event_face, session_face
 from keeve.cli.fields import fields_face, fields_in_words
 from keeve.cli.log import stated
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
 from keeve.cli.text import counted, local_time, shortened
-from keeve.cli.turns import Turn, turns_of
 from keeve.cli.waiting import (
     CACHE,
     Waits,
@@ -38,6 +36,7 @@ from keeve.cli.waiting import (
     waits_for,
     waits_in,
 )
+from keeve.faces import Turn, event_face, session_face, turns_of
 from snapshots.cache import PageCache
 from vat.objects.types import type_of
 

@@ -67,16 +67,6 @@ def local_time(time: int) -> str:
     return datetime.fromtimestamp(time // 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
 
 
-def utc_time(time: int) -> str:
-    """A time (µs since 1970) for machines.
-
-    >>> utc_time(1_700_000_000_000_001)
-    '2023-11-14T22:13:20.000001Z'
-    """
-    seconds, micros = divmod(time, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06}Z"
-
-
 def size(count: int) -> str:
     """A number of bytes for people.
 

@@ -14,9 +14,9 @@ import attrs
 from actors import WaitingCall, approvals_in
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from keeve.cli.faces import face
 from keeve.cli.reading import Reading
-from keeve.cli.text import local_time, utc_time
+from keeve.cli.text import local_time
+from keeve.faces import face, utc_time
 from snapshots.cache import PageCache
 from vat.devices.timers import deadline_of
 from vat.heap.heap import Heap

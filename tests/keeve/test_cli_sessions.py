@@ -10,7 +10,7 @@ import pytest
 from actors.session import Session
 from keeve import open_host
 from keeve.cli.sessions import in_words
-from keeve.cli.turns import turns_of
+from keeve.faces import turns_of
 from tests.cli_runner import keeve
 from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting
 

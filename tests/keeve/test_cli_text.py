@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataspace.values import ERASED, Blob, Promise, Ref, Symbol
-from keeve.cli.faces import face
 from keeve.cli.output import Output
 from keeve.cli.text import Cleaner, plain, shortened, visible
+from keeve.faces import face
 from tests.dataspace.value_strategies import containers, scalars
 
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 
 from dataspace.observe.events import Event
-from keeve.cli.faces import face
-from keeve.cli.text import utc_time
+from keeve.faces.values import face, utc_time
 
 TELLING = frozenset(
     ("turn", "model-output", "tool-call", "tool-result", "tool-unknown", "turn-done", "turn-failed", "turn-interrupted")

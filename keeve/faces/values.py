@@ -21,12 +21,12 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from dataspace.values import Blob, Erased, Promise, Ref, Symbol, render
-from keeve.cli.text import utc_time
 
 
 def face(value: Any) -> Any:
@@ -55,6 +55,16 @@ def face(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [face(item) for item in value]
     raise TypeError(f"{kind.__name__} has no face in JSON")
+
+
+def utc_time(time: int) -> str:
+    """A time (µs since 1970) for machines.
+
+    >>> utc_time(1_700_000_000_000_001)
+    '2023-11-14T22:13:20.000001Z'
+    """
+    seconds, micros = divmod(time, 1_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06}Z"
 
 
 def event_face(event: Event) -> dict[str, Any]:

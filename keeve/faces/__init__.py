@@ -1,0 +1,19 @@
+"""What the command line and the server give of a store in JSON: `face` of any value, `event_face`, `session_face`,
+`utc_time`; and the turns of a session, put together from what it has stated (`turns_of`, which gives `Turn`s; `tell`,
+`TELLING`, `ENDS`). `docs/json.md` has the fields.
+"""
+
+from keeve.faces.turns import ENDS, TELLING, Turn, tell, turns_of
+from keeve.faces.values import event_face, face, session_face, utc_time
+
+__all__ = [
+    "ENDS",
+    "TELLING",
+    "Turn",
+    "event_face",
+    "face",
+    "session_face",
+    "tell",
+    "turns_of",
+    "utc_time",
+]
