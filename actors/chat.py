@@ -150,7 +150,7 @@ def message_in(answer: Any) -> Mapping[str, Any]:
     if not isinstance(message, Mapping):
         raise BadAnswer("it has no 'message'")
     if message.get("role") != "assistant":
-        raise BadAnswer(f"the message has the role {message.get('role')!r} instead of 'assistant'")
+        raise BadAnswer(f"the message has the role {render(message.get('role')):.100} instead of 'assistant'")
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise BadAnswer("its 'tool_calls' is no list")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from actors.chat import BadAnswer
+from actors.chat import BadAnswer, message_in
 from actors.messages import user
 from actors.talking import Model
 from actors.toolbox import Toolbox
@@ -291,6 +291,16 @@ async def test_an_answer_that_is_none_breaks_the_promise_of_the_message() -> Non
         agent = await host.spawn(Agent, "agent", model="other")
         with pytest.raises(BadAnswer, match="it has no 'message'"):
             await agent.turn("go")
+
+
+@pytest.mark.parametrize(
+    ("role", "says"),
+    [("user", '"user"'), (None, "#nil"), (10**9000, r'#int\("28dde05')],
+    ids=["another", "none", "a huge number"],
+)
+def test_an_answer_of_another_role_is_told_whatever_that_is(role: object, says: str) -> None:
+    with pytest.raises(BadAnswer, match=f"the message has the role {says}"):
+        message_in({"message": {"role": role, "content": "hello"}})
 
 
 def test_a_user_says_a_text_or_parts() -> None:

@@ -318,3 +318,12 @@ async def test_ctrl_c_does_not_come_between_a_call_and_its_wait(world: World) ->
         await s.add()
         await s.snapshot()
         assert protected == [True, True]
+
+
+async def test_a_ref_shows_which_session_it_leads_to(world: World) -> None:
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s1")
+        assert repr(s) == "<ref to actor 1 of session 's1'>"
+        assert repr(s.add) == "<ref to actor 1 of session 's1'>.add"
+        assert repr(host.directory) == "<ref to the directory>"
+    assert repr(s) == f"<ref to actor 1 of session {s._uid.hex()!r}>"

@@ -76,12 +76,19 @@ class Calling:
             outcome = await self._engine.ask(uid, call, before_reply)
         except KeeveError as error:
             if not hasattr(error, "__notes__"):
-                error.add_note(f"in session {self._engine.dataspace.catalog.name(uid)!r}")
+                error.add_note(f"in session {self._session(uid)!r}")
             raise
         if not outcome.succeeded:
-            raise exception_of(outcome.payload, f"in session {self._engine.dataspace.catalog.name(uid)!r}")
+            raise exception_of(outcome.payload, f"in session {self._session(uid)!r}")
         value = bound(outcome.payload, self, after)
         return given(method, value) if method in UNIVERSAL else value
+
+    def name(self, uid: bytes, actor: int) -> str:
+        """An actor in words, for people; once the host is closed, the uid of its session has to do."""
+        return "the directory" if uid == DIRECTORY else f"actor {actor} of session {self._session(uid)!r}"
+
+    def _session(self, uid: bytes) -> str:
+        return self._engine.dataspace.catalog.name(uid) if self._engine.running else uid.hex()
 
     def described(self, uid: bytes, actor: int) -> ActorType | None:
         """The type of an actor, for those who present it; None for the directory."""

@@ -61,6 +61,8 @@ class Calls(Protocol):
         receipt: bool,
     ) -> Any: ...
 
+    def name(self, uid: bytes, actor: int) -> str: ...
+
 
 class HostRef(Generic[A]):
     """A ref to an actor of type `A`, bound to a host. Equal when it is to the same actor of the same host.
@@ -99,7 +101,7 @@ class HostRef(Generic[A]):
         return hash((self._uid, self._actor))
 
     def __repr__(self) -> str:
-        return f"<ref to actor {self._actor} of session {self._uid.hex()[:8]}…>"
+        return f"<ref to {self._host.name(self._uid, self._actor)}>"
 
 
 def beside(ref: HostRef[Any], actor: int) -> HostRef[Any]:
