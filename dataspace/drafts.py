@@ -113,6 +113,11 @@ class Draft:
             self._contents.append(content)
         return found
 
+    @property
+    def cells(self) -> int:
+        """How many cells it has so far."""
+        return len(self._contents)
+
     def reference(self, value: Ref | Promise) -> Value:
         """How a ref or a promise is kept: as it is."""
         return value

@@ -31,6 +31,8 @@ from snapshots.nodes import (
 from snapshots.shape import extended, grown, shrunk
 from snapshots.tree import Tree
 
+_OF_INT: Final = scalar_key(0)[0]
+
 OPEN: Final[Any] = object()
 """No bound: None is a key."""
 
@@ -188,8 +190,8 @@ class MapTree(_KeyedTree):
         if type(node) is not MapLeaf:
             entry = self._entry(scalar_key(key), loader)
             return default if entry is OPEN else entry[1]
-        # The common case by hand: a small map that is in memory.
-        sort = scalar_key(key)
+        # The common case by hand: a small map that is in memory, by number.
+        sort = (_OF_INT, key) if type(key) is int else scalar_key(key)
         order = node.order
         at = bisect_left(order, sort)
         return node.entries[at][1] if at < len(order) and order[at] == sort else default

@@ -26,6 +26,7 @@ from dataspace.drafts import Statement, read_statements
 from dataspace.errors import is_interrupt
 from dataspace.log.store import BodyErased
 from dataspace.records import Kind
+from dataspace.values.encoding import encode
 from vat.crank.acting import Acting
 from vat.crank.comparing import alike, facts_told, same, told
 from vat.crank.deliveries import Parts
@@ -217,7 +218,9 @@ class Rerun:
         """Raise `FiberDiverged` unless the part did what was recorded."""
         did, said = draft.operations, recorded.operations
         load = self._crank.heap.memory.cell
-        for place in range(at + 1, len(did)):
+        # Without content of its own it says the same if its bytes are the same, and mostly they are.
+        at_once = not draft.cells and encode(did[at + 1 :]) == encode(said[at + 1 : len(did)])
+        for place in () if at_once else range(at + 1, len(did)):
             if place >= len(said):
                 raise self._diverged("did no more", told(did[place]))
             if not same(did[place], said[place], load):

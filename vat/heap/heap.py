@@ -157,7 +157,7 @@ class Heap:
     def find(self, name: str, key: Value) -> Any:
         """What a system map holds under a key, or None."""
         tree = self.system[name]
-        return tree.get(key, loader=self.page) if tree.count else None
+        return tree.get(key, None, self.page) if tree.count else None
 
     def entries(self, name: str) -> list[tuple[Any, Any]]:
         """All that a system map holds, in key order. Costs all of it."""
