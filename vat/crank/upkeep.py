@@ -19,7 +19,7 @@ from vat.crank.progress import CrankDraft
 from vat.crank.upgrading import NotUpgraded, break_fibers, outdated, upgrade_all
 from vat.errors import Reentered, Unpaid, gone
 from vat.heap.heap import Heap
-from vat.heap.messages import Asker, Outcome, Reply
+from vat.heap.messages import RUNTIME, Asker, Outcome, Reply
 from vat.heap.opcodes import Op
 from vat.heap.past import NotYet, Past
 from vat.objects.types import Types, type_of
@@ -108,7 +108,7 @@ class Upkeep(Chain):
             return None
         crank = self.crank
         try:
-            self._begin(Asker("runtime", "collect")).message = FrozenDict({"collect": True})
+            self._begin(RUNTIME["collect"]).message = FrozenDict({"collect": True})
             crank.note(Op.COLLECTED, FrozenList(actors), FrozenList(promises))
             owed = owed_by(self.heap, actors)
             if owed:
@@ -133,7 +133,7 @@ class Upkeep(Chain):
             old = outdated(self.heap, self.types)
             if not old:
                 return None
-            draft = self._begin(Asker("runtime", "upgrade"))
+            draft = self._begin(RUNTIME["upgrade"])
             steps = {name: FrozenList([version, self.types[name].version]) for name, version in old.items()}
             draft.message = FrozenDict({"upgrade": FrozenDict(steps)})
             upgrade_all(crank, old)

@@ -21,7 +21,7 @@ from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, NothingTakenUp, Refused, content_in
 from vat.heap.entries import Effect, pending_outside
-from vat.heap.messages import Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
+from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
 from vat.heap.stored import listed, mapped
@@ -288,7 +288,7 @@ class Vat(Upkeep):
         heap, crank = self.heap, self.crank
         if not heap.forking:
             return Step(None)
-        self._begin(Asker("runtime", "fork")).message = FrozenDict({"detach": True})
+        self._begin(RUNTIME["detach"]).message = FrozenDict({"detach": True})
         # Between cranks a promise that is pending waits for an effect, or for another vat. What reacts to one or
         # follows one comes to its end through it.
         waiting = [promise for promise, entry in heap.entries("promises") if pending_outside(entry)]

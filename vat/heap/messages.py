@@ -60,6 +60,14 @@ class Outcome(NamedTuple):
     payload: Value
 
 
+RUNTIME: Final[Mapping[str, Asker]] = {
+    "detach": Asker("runtime", "fork"),
+    "upgrade": Asker("runtime", "upgrade"),
+    "collect": Asker("runtime", "collect"),
+}
+"""Who sends what the runtime itself has a vat do, by what such a message says."""
+
+
 def asker_of(message: Mapping[str, Any], heap: Heap) -> Asker:
     """Who sent the message of a record, from what that says; `heap` is the one before it."""
     if "effect" in message:
@@ -67,10 +75,9 @@ def asker_of(message: Mapping[str, Any], heap: Heap) -> Asker:
         return Asker("device", f"device:{'' if effect is None else effect[Effect.DEVICE]}")
     if "subscription" in message:
         return Asker("dataspace", "observe")
-    if "detach" in message:
-        return Asker("runtime", "fork")
-    if "upgrade" in message:
-        return Asker("runtime", "upgrade")
+    for name, asker in RUNTIME.items():
+        if name in message:
+            return asker
     if "from" in message:
         return Asker("vat", message.get("via", f"vat:{message['from'].hex()}"))
     return Asker(message["by"], message["via"], message.get("request"))
