@@ -46,6 +46,7 @@ class Parts(Protocol):
     """What runs the parts of fibers (`vat.crank.fibers.Fibers`), as far as those know it that a crank is made of."""
 
     live: dict[int, Any]
+    runs: int
 
     def start(self, found: Method, actor: int, coroutine: Any) -> Outcome | Promise: ...
     def advance(

@@ -56,8 +56,9 @@ class Fibers:
         """The coroutines in memory, by the fiber's number."""
         self.gone: list[Coroutine[Any, Any, Any]] = []
         """Coroutines to be closed when the crank is over."""
-        self._runs = 0
-        """The fiber whose part runs now; its entry in the heap stands for a wait that is over."""
+        self.runs = 0
+        """The fiber whose part runs now; its entry in the heap stands for a wait that is over. 0 for none, or a new
+        one."""
         self.diverged: dict[int, FiberDiverged] = {}
         """Fibers that were run again beside others, and cannot come: they break when it is their turn."""
         self._missing: dict[int, int] = {}
@@ -137,7 +138,7 @@ class Fibers:
         crank = self._crank
         progress = crank.progress
         self.live.pop(number, None)
-        before, progress.making, self._runs = self._runs, [], number
+        before, progress.making, self.runs = self.runs, [], number
         try:
             # By number, and weakly: only the fiber's own locals are to keep a promise.
             fiber.awaited = {promise.id: ref(promise) for promise in promises_of(fiber.wait)}
@@ -162,7 +163,7 @@ class Fibers:
             self.gone.append(fiber.coroutine)
             raise
         finally:
-            progress.making, self._runs = None, before
+            progress.making, self.runs = None, before
 
     def _read(self, entry: Sequence[Any] | None) -> tuple[bool, Any] | None:
         """An outcome as it is sent to who waits for it."""
@@ -240,7 +241,7 @@ class Fibers:
         """Have a failure raised where a fiber waits. Gives what it waits for, or None when it does not wait."""
         crank = self._crank
         entry = crank.heap.find("fibers", number)
-        if entry is None or number == self._runs:
+        if entry is None or number == self.runs:
             return None
         crank.progress.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD], failure.payload))
         waits: Sequence[int] = entry[WAITING][1:]
@@ -301,7 +302,7 @@ class Fibers:
         return list(found)
 
     def _bring(self, numbers: Sequence[int]) -> None:
-        """Run fibers again that are not in memory: each is `live` then, or `_diverged`. Raises what reading raises."""
+        """Run fibers again that are not in memory: each is `live` then, or `diverged`. Raises what reading raises."""
         assert self.past is not None, "a vat whose fibers are to go on after a restart must be given its past"
         crank = self._crank
         bring_back(crank, self.past, numbers, lambda: Fibers(crank), self)

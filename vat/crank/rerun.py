@@ -113,15 +113,17 @@ class Rerun:
             self.diverged = self._diverged("did what was erased since", "cannot be told of it")
         return []
 
-    def run(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None) -> int:
+    def run(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None, runs: int) -> int:
         """Run the part that begins at an operation. Gives up to where the record is done then.
 
-        One that does something else is `diverged`, and has done nothing.
+        `runs` is the fiber in whose part that was, 0 for none. One that does something else is `diverged`, and has done
+        nothing.
         """
         self._part += 1
         undo, views = heap.mark(), len(heap.views)
         crank = self._crank
         crank.fibers = self._scratch
+        crank.fibers.runs = runs
         draft = self._scene(heap, recorded, at, asker, seed)
         try:
             self._run(heap, recorded, at)
@@ -292,6 +294,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
     here: Recorded | None = None
     done, asker, seeds = 0, crank.progress.asker, deque[tuple[int, bytes]]()
     seed: bytes | None = None
+    runs = 0
     with crank.aside(), room():
         for seq, at, rerun, recorded in todo:
             if rerun.diverged is not None or rerun in left:
@@ -300,7 +303,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 if heap is not None and here is not None:
                     follow(heap, here.kind, here.operations[done:], here.time)
                 heap = past.before(seq, heap, 0 if here is None else here.seq)
-                here, done, seed = recorded, 0, None
+                here, done, seed, runs = recorded, 0, None, 0
                 asker = asker_of(recorded.message, heap)
                 seeds = deque([(place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == _SEEDED])
             if at < done:
@@ -308,10 +311,20 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 continue
             for operation in recorded.operations[done:at]:
                 APPLY[operation[0]](heap, *operation[1:])
+                runs = _running(operation, runs)
             while seeds and seeds[0][0] < at:
                 seed = seeds.popleft()[1]
-            done = rerun.run(heap, recorded, at, asker, seed)
+            done = rerun.run(heap, recorded, at, asker, seed, runs)
     return list(left)
+
+
+def _running(operation: Sequence[Any], runs: int) -> int:
+    """The fiber whose part runs after an operation, when `runs` did before it."""
+    kind = operation[0]
+    if kind == Op.RESUMED:
+        return int(operation[1])
+    # Its part ends with its next wait, or its end. That of another one was begun in it.
+    return 0 if kind in (Op.SUSPENDED, Op.RETURNED) and operation[1] == runs else runs
 
 
 def _plain(statement: Statement) -> list[Any]:
