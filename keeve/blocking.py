@@ -43,20 +43,35 @@ A = TypeVar("A", bound=Actor)
 class BlockingRef(Generic[A]):
     """A ref whose methods return their results, and whose public fields are attributes."""
 
-    __slots__ = ("_host", "_ref", "_type")
+    __slots__ = ("_found", "_host", "_ref")
     _host: Host
     _ref: HostRef[A]
-    _type: ActorType | None
+    _found: tuple[ActorType | None] | None
 
-    def __init__(self, host: Host, ref: HostRef[A], described: ActorType | None) -> None:
+    def __init__(self, host: Host, ref: HostRef[A]) -> None:
         put = object.__setattr__
         put(self, "_host", host)
         put(self, "_ref", ref)
-        put(self, "_type", described)
+        put(self, "_found", None)
+
+    def _type(self) -> ActorType | None:
+        """What is known of the actor. It is asked for when it is needed, since a ref may lead to what is not there."""
+        found = self._found
+        if found is None:
+            found = (self._host.described(self),)
+            object.__setattr__(self, "_found", found)
+        return found[0]
+
+    def _public(self) -> Sequence[str]:
+        try:
+            described = self._type()
+        except KeeveError:  # it cannot be said of what is gone
+            return ()
+        return () if described is None else described.public
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ref, name)
-        described = self._type
+        described = self._type()
         if described is not None:
             if name in described.fields:
                 return self._host._do(member)
@@ -70,10 +85,10 @@ class BlockingRef(Generic[A]):
         return method
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise NotAssignable(name, () if self._type is None else self._type.methods)
+        raise NotAssignable(name, self._methods())
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *EVERY_REF, *(() if self._type is None else self._type.public)})
+        return sorted({*super().__dir__(), *EVERY_REF, *self._public()})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BlockingRef) and other._ref == self._ref
@@ -104,7 +119,7 @@ class Host:
         return self._thread.do(do)
 
     def _bound(self, item: Any) -> Any:
-        return BlockingRef(self, item, self._host.described(item)) if isinstance(item, HostRef) else item
+        return BlockingRef(self, item) if isinstance(item, HostRef) else item
 
     def asking(self, by: str, via: str = "python") -> Host:
         """The same host, asked by another principal. Closing either closes both."""
@@ -115,7 +130,7 @@ class Host:
     @property
     def directory(self) -> BlockingRef[Any]:
         """The directory."""
-        return BlockingRef(self, self._host.directory, None)
+        return BlockingRef(self, self._host.directory)
 
     def spawn(
         self, cls: type[A], id: str | None = None, /, *, request: str | None = None, **fields: Any
@@ -161,6 +176,14 @@ class Host:
     ) -> list[SessionRow]:
         """A page of the list of sessions."""
         return self._thread.now(self._host.sessions, prefix, after=after, limit=limit, deleted=deleted)
+
+    def row(self, id: str) -> SessionRow:
+        """What is known of one session."""
+        return self._thread.now(self._host.row, id)
+
+    def made_by(self, id: str) -> tuple[str, str]:
+        """Who had a session spawned or forked, and in which way."""
+        return self._thread.now(self._host.made_by, id)
 
     def described(self, ref: BlockingRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref."""

@@ -20,7 +20,7 @@ from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
 from keeve import starting
-from keeve.cli import keys, mending, proving, removing
+from keeve.cli import keys, mending, proving, removing, serve
 from keeve.cli.advice import advised
 from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
@@ -29,7 +29,7 @@ from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
 from vat.devices.outcomes import alone
 
-__all__ = ["keys", "main", "mending", "proving", "removing", "run"]
+__all__ = ["keys", "main", "mending", "proving", "removing", "run", "serve"]
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, starting.INTERRUPTED, 141
 DEBUG = "--debug"

@@ -107,6 +107,17 @@ class Host:
         """At most `limit` sessions in the order of their ids, from after `after` on: a page of the list."""
         return self._sessions.page(prefix, after, limit, deleted)
 
+    def row(self, id: str) -> SessionRow:
+        """What is known of one session: its row in that list. Raises `NoSuchSession` or `Deleted`."""
+        return self._sessions.row(id)
+
+    def made_by(self, id: str) -> tuple[str, str]:
+        """Who had a session spawned or forked, and in which way: what its first record says of `by` and `via`.
+
+        Raises `NoSuchSession`, `Deleted`, or what tells that the record cannot be read. Costs the reading of one record.
+        """
+        return self._sessions.made_by(id)
+
     async def restore(
         self, snapshot: Snapshot | Mapping[str, Any], *, expect: str | bytes | Receipt | None = None
     ) -> HostRef[Any]:

@@ -108,6 +108,11 @@ class Sessions:
             raise gone(id)
         return row
 
+    def made_by(self, id: str) -> tuple[str, str]:
+        """Who had a session spawned or forked, and in which way. Costs the reading of one record."""
+        said = self._engine.loader.first_message(self.row(id))
+        return str(said.get("by", "")), str(said.get("via", ""))
+
     def find(self, id: str) -> Ref:
         """The ref to a session. Raises `NoSuchSession` or `Deleted`."""
         return child_ref(self.row(id).uid)

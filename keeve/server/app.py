@@ -1,0 +1,53 @@
+"""`application`: the ASGI application, of the middleware that every request passes and the routes of all parts.
+
+A part is a module with `routes(serving)`, and `OPEN`: the paths of it that need no token (one that ends in `*` stands
+for all that begin so). It is one line in `PARTS`.
+
+    Headers    what every answer says to browsers
+    Bounds     a request id; whatever goes wrong inside is answered in the one shape, and logged
+    Origins    which Host and which Origin may ask
+    Asking     who asks
+
+The one rule: the order above. What refuses everybody comes before what costs something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from keeve.server import health
+from keeve.server.bounds import Bounds, http_exception
+from keeve.server.doors import Asking, Headers, Origins
+from keeve.server.serving import Serving
+
+
+class Part(NamedTuple):
+    """A part of the server."""
+
+    routes: Callable[[Serving], list[BaseRoute]]
+    open: tuple[str, ...] = ()
+
+
+PARTS: Final = (Part(health.routes, health.OPEN),)
+"""All parts, in the order in which their routes are looked through."""
+
+
+def application(serving: Serving) -> Starlette:
+    """The application of a server."""
+    free = tuple(path for part in PARTS for path in part.open)
+    return Starlette(
+        routes=[route for part in PARTS for route in part.routes(serving)],
+        middleware=[
+            Middleware(Headers),
+            Middleware(Bounds, serving=serving),
+            Middleware(Origins, serving=serving),
+            Middleware(Asking, serving=serving, free=free),
+        ],
+        exception_handlers={HTTPException: http_exception},
+    )

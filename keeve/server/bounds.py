@@ -1,0 +1,109 @@
+"""The outermost bound of a request: it gets an id, is logged and counted, and whatever goes wrong in it is answered.
+
+The one rule: no error leaves this file. What is ours is answered as `keeve.server.errors` says; anything else is logged
+whole under the id of the request, and answered with that id alone.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any, Final
+
+import trio
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keeve.server.errors import Refusal, internal, refusal_of
+from keeve.server.serving import Serving
+from vat.devices.outcomes import alone
+
+_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+
+ROUTED: Final = {
+    400: ("bad_request", "look at the message: the request could not be read"),
+    404: ("no_such_path", "GET /api/v1/openapi.json has all paths"),
+    405: ("no_such_method", "the header Allow has the methods of this path"),
+}
+"""What the router refuses: the code, and what to do."""
+
+
+class Bounds:
+    """Middleware: see the file."""
+
+    def __init__(self, app: ASGIApp, serving: Serving) -> None:
+        self._app = app
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        began = trio.current_time()
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            elif message["type"] == "websocket.accept":
+                status = 101
+            await send(message)
+
+        serving = self._serving
+        try:
+            with serving.metrics.under_way(scope["type"]):
+                await self._app(scope, receive, sending)
+        except Exception as raised:  # whatever it is, it is answered here
+            error = alone(raised)
+            refusal = refusal_of(error)
+            if refusal is None:
+                serving.log.error("failed", request=request_id, exc_info=error)
+                refusal = internal()
+            if not status:
+                await refuse(scope, receive, sending, refusal, request_id)
+        finally:
+            self._told(scope, request_id, status, trio.current_time() - began)
+
+    def _told(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        principal = scope["state"].get("principal")
+        endpoint = scope.get("endpoint")
+        route = getattr(endpoint, "__name__", "none")
+        self._serving.metrics.answered(route, scope.get("method", "WEBSOCKET"), status, seconds)
+        self._serving.log.info(
+            "request",
+            request=request_id,
+            method=scope.get("method", "WEBSOCKET"),
+            path=scope["path"],
+            status=status,
+            ms=round(seconds * 1000, 1),
+            by=None if principal is None else principal.name,
+        )
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, request_id: str | None) -> None:
+    """Answer with a refusal, where nothing was answered yet."""
+    response = refusal.response(request_id)
+    if scope["type"] == "http":
+        await response(scope, receive, send)
+    elif "websocket.http.response" in scope.get("extensions", {}):
+        headers = response.raw_headers
+        await send({"type": "websocket.http.response.start", "status": refusal.status, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": bytes(response.body)})
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": refusal.code})
+
+
+async def http_exception(request: Request, error: Exception) -> Response:
+    """What the router and Starlette itself refuse, in our shape."""
+    assert isinstance(error, HTTPException)
+    code, remedy = ROUTED.get(error.status_code, ("refused", ""))
+    headers: dict[str, Any] = dict(error.headers or {})
+    refusal = Refusal(error.status_code, code, f"{request.url.path}: {error.detail}", remedy, headers=headers)
+    return refusal.response(request.state.request_id)

@@ -1,0 +1,143 @@
+"""What is refused, in one shape: a status, a stable code, what was wrong, and what to do.
+
+    {"error": {"code": "no_such_session", "message": "...", "remedy": "...", "type": "invalid_request_error",
+               "param": null, "request_id": "..."}}
+
+The code of an error of Keeve's is the name of its class in small letters (`NoSuchSession`: `no_such_session`), so that
+a new error has one as well. `ANSWERS` says which status each has, and what to do about it over HTTP.
+
+The one rule: who gets an answer learns what they asked wrongly, and nothing of the inside. What is not ours is
+`internal`, and its message is a request id under which the log has the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+from starlette.responses import JSONResponse
+
+from dataspace.errors import KeeveError
+from keeve import errors as known
+
+
+@attrs.define(eq=False)
+class Refusal(Exception):
+    """An answer that is an error. `param` names what of the request is meant, where that is one thing."""
+
+    status: int
+    code: str
+    message: str
+    remedy: str = ""
+    param: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def type(self) -> str:
+        """The kind of error, in the words that clients of OpenAI's API know."""
+        kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+        return kinds.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
+
+    def document(self, request_id: str | None = None) -> dict[str, Any]:
+        """The JSON document."""
+        said = {"code": self.code, "message": self.message, "remedy": self.remedy}
+        return {"error": {**said, "type": self.type, "param": self.param, "request_id": request_id}}
+
+    def response(self, request_id: str | None = None) -> JSONResponse:
+        """The answer."""
+        return JSONResponse(self.document(request_id), self.status, headers=dict(self.headers))
+
+
+@attrs.frozen
+class Answer:
+    """How an error is answered: the status, what to do, and what is said instead of its own message."""
+
+    status: int
+    remedy: str = ""
+    message: Callable[[Any], str] | None = None
+
+
+LIST: Final = "GET /api/v1/sessions lists those that you can reach"
+LATER: Final = "ask again later, with the same Idempotency-Key"
+
+ANSWERS: Final[Mapping[type[Exception], Answer]] = {
+    # What was asked cannot be.
+    known.NoSuchSession: Answer(404, LIST, lambda error: f"there is no session {error.session!r}"),
+    known.Deleted: Answer(410, "its id does not come back: choose another one"),
+    known.IdInUse: Answer(409, "choose another id, or none", lambda error: f"the id {error.id!r} is in use"),
+    known.BadSessionId: Answer(422, "an id is 1 to 200 characters, none of them control characters"),
+    known.RequestConflict: Answer(409, "repeat exactly what was sent first, or use a new Idempotency-Key"),
+    known.BadRequestId: Answer(422, "an Idempotency-Key is 1 to 1,000 characters of text"),
+    known.Busy: Answer(409, "wait until its work is done, or give force=true"),
+    known.NoSuchPoint: Answer(422, "GET the session: its turns have their seqs"),
+    known.NoSuchEffect: Answer(404, "GET the session: it lists its effects that have no outcome"),
+    known.NothingWaits: Answer(404, "GET its approvals: they are the calls that wait"),
+    known.BadOutcome: Answer(422, "give exactly one of value, error and again"),
+    known.BadCursor: Answer(422, 'a cursor is "start", "head", a position, or what an event carried'),
+    known.WrongCursor: Answer(409, "begin again from start, or find the store that the cursor is of"),
+    known.SnapshotMismatch: Answer(409),
+    known.NotSigning: Answer(409, "start the server with a signer"),
+    known.NotCovered: Answer(409, "ask for a receipt without naming a checkpoint"),
+    known.NoSuchMethod: Answer(422, "this session is of a type that does not do that"),
+    known.NothingToErase: Answer(404),
+    known.Forked: Answer(409),
+    known.TurnInterrupted: Answer(409),
+    known.TurnOver: Answer(409),
+    known.RecordTooLarge: Answer(413),
+    known.ReadOnly: Answer(403),
+    known.Refused: Answer(403),
+    known.Revoked: Answer(403),
+    # What was asked is fine, and failed.
+    known.NotRunning: Answer(503, LATER, lambda _: "the server is stopping"),
+    known.NothingTakenUp: Answer(503, LATER),
+    known.StoreReadOnly: Answer(503, "the store can only be read now: whoever keeps the server has to see to it"),
+    known.StoreFailed: Answer(503, "the store writes no more: whoever keeps the server has to open it again"),
+    known.StoreDamaged: Answer(503, "the store can only be read now: whoever keeps the server has to see to it"),
+    known.SessionDamaged: Answer(500, "fork the session at a seq before the damage"),
+    known.DiskFull: Answer(507, LATER, lambda _: "the disk of the server is full"),
+    known.WriteFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
+    known.SyncFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
+    known.ModelBusy: Answer(503, LATER),
+    known.ModelUnreachable: Answer(502, LATER),
+    known.ModelError: Answer(502),
+    known.OutcomeUnknown: Answer(502, "find out what came of it: whether it may be asked again nobody here knows"),
+    known.EffectError: Answer(502),
+    known.UnknownDevice: Answer(502, "name a model or a tool that the server has"),
+    known.UnknownActorType: Answer(422, "start the server with the module that has this type"),
+    known.Failed: Answer(502),
+}
+"""How errors are answered; one that is not here as its nearest base is, and else by its `usage`: 422, or 500."""
+
+
+def refusal_of(error: BaseException) -> Refusal | None:
+    """How an error is answered; None for one that is not ours, which nobody is to be told of."""
+    if isinstance(error, Refusal):
+        return error
+    if not isinstance(error, KeeveError):
+        return None
+    known_as = next((base for base in type(error).__mro__ if base in ANSWERS), None)
+    answer = Answer(422 if error.usage else 500) if known_as is None else ANSWERS[known_as]
+    message = str(error) if answer.message is None else answer.message(error)
+    return Refusal(answer.status, code_of(error), message, answer.remedy)
+
+
+def code_of(error: BaseException) -> str:
+    """The stable code of an error.
+
+    >>> code_of(known.NoSuchSession("s1"))
+    'no_such_session'
+    """
+    name = error.kind if isinstance(error, known.Failed) else type(error).__name__
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def internal() -> Refusal:
+    """What is said of a mistake of ours."""
+    return Refusal(
+        500, "internal", "the server has made a mistake", "tell whoever keeps it the request id: its log says more"
+    )

@@ -1,0 +1,170 @@
+"""The gate: who asks, and what they may do.
+
+A request brings a bearer token, or the cookie of the page, which has one. Each of the gate's `ways` is asked in turn
+which principal a token stands for; the first that knows it counts. So another kind of token is one function more.
+
+Sessions belong to who had them made. A principal that is not `admin` reaches its own, and for any other gets the answer
+that it would get if there were no such session.
+
+The one rule: a token is compared by its digest, is in no log and in no answer, and stands for one principal.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import attrs
+from starlette.requests import HTTPConnection
+
+from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
+from dataspace.observe.dataspace import NoSuchSession
+from keeve.server.errors import Refusal
+from keeve.server.settings import VERBS
+from vat.errors import Deleted
+from vat.host.host import Host
+from vat.host.outside import HostRef
+
+COOKIE: Final = "keeve_token"
+"""The cookie of the page: HttpOnly, SameSite=Strict."""
+
+OWNER: Final = "owner"
+"""The principal of PATH/token: whoever keeps the server."""
+
+KNOWN: Final = 100_000
+"""Sessions whose owner is kept in memory."""
+
+
+@attrs.frozen
+class Principal:
+    """Who asks.
+
+    name: what the records and facts of its requests say (`#:by`).
+    verbs: what it may do at all.
+    sessions: the ids of the only sessions that it may reach; None: it is not limited so.
+    until: when it ends (µs since 1970); None: never.
+    """
+
+    name: str
+    verbs: frozenset[str] = frozenset(VERBS) - {"admin"}
+    sessions: frozenset[str] | None = None
+    until: int | None = None
+
+    def may(self, verb: str, session: str | None = None) -> bool:
+        """Whether it may do that at all, and with the session of that id as far as its limits go."""
+        return verb in self.verbs and (session is None or self.sessions is None or session in self.sessions)
+
+    def must(self, verb: str) -> None:
+        """Raise a `Refusal` (403) unless it may do that."""
+        if verb not in self.verbs:
+            raise Refusal(403, "not_allowed", f"{self.name} may not {verb}", f"use a token that may {verb}")
+
+
+Way = Callable[[str], "Principal | None"]
+"""What a token stands for, if it is of this kind. A token of this kind that is refused raises a `Refusal`."""
+
+
+class Tokens:
+    """Tokens that are known one by one: a way."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Principal] = {}
+
+    def add(self, token: str, principal: Principal) -> None:
+        """From now on `token` stands for `principal`."""
+        self._known[_digest(token)] = principal
+
+    def __call__(self, token: str) -> Principal | None:
+        return self._known.get(_digest(token))
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+class Gate:
+    """Turns requests into principals, and ids into the sessions that these may reach."""
+
+    def __init__(self, host: Host, clock: Callable[[], int], ways: list[Way]) -> None:
+        self.ways = ways
+        """Asked in this order."""
+        self._host = host
+        self._clock = clock
+        self._owners: OrderedDict[bytes, str] = OrderedDict()
+
+    # Who asks.
+
+    def asking(self, request: HTTPConnection) -> Principal:
+        """Who asks. Raises a `Refusal` (401) for nobody who is known."""
+        token = token_of(request.headers, request.cookies)
+        if token is None:
+            raise unknown("no token was given", "send the header Authorization: Bearer TOKEN")
+        return self.principal(token)
+
+    def principal(self, token: str) -> Principal:
+        """What a token stands for. Raises a `Refusal` (401)."""
+        for way in self.ways:
+            found = way(token)
+            if found is not None:
+                if found.until is not None and found.until <= self._clock():
+                    raise unknown("the token has ended", "ask for a new one")
+                return found
+        raise unknown("the token is not known here", "use the one in the file named token, in the folder of the store")
+
+    # Which sessions.
+
+    def owner(self, row: SessionRow) -> str:
+        """Who had a session made, that is there; "" if that cannot be read. About 50 µs the first time."""
+        owner = self._owners.get(row.uid)
+        if owner is None:
+            try:
+                owner = self._host.made_by(row.id)[0]
+            except KeeveError:
+                return ""
+            self._owners[row.uid] = owner
+            if len(self._owners) > KNOWN:
+                self._owners.popitem(last=False)
+        return owner
+
+    def reaches(self, principal: Principal, row: SessionRow) -> bool:
+        """Whether a session is there, for this principal. A deleted one is for `admin` alone."""
+        if principal.sessions is not None:
+            return row.id in principal.sessions and not row.deleted
+        return "admin" in principal.verbs or (not row.deleted and self.owner(row) == principal.name)
+
+    def row(self, principal: Principal, id: str, verb: str) -> SessionRow:
+        """What the catalog knows of a session with which this principal may do that.
+
+        Raises a `Refusal` (403) for what it may do with none, `NoSuchSession`, and `Deleted` to `admin` alone.
+        """
+        principal.must(verb)
+        try:
+            row = self._host.row(id)
+        except Deleted:
+            if "admin" in principal.verbs and principal.sessions is None:
+                raise
+            raise NoSuchSession(id) from None
+        if not self.reaches(principal, row):
+            raise NoSuchSession(id)
+        return row
+
+    async def session(self, principal: Principal, id: str, verb: str, via: str = "http") -> HostRef[Any]:
+        """A ref to a session for this principal, who does that with it. Raises what `row` does."""
+        self.row(principal, id, verb)
+        return await self._host.asking(principal.name, via).get(id)
+
+
+def token_of(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str | None:
+    """The token of a request: that of its header, or else that of its cookie."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme:
+        return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+    return cookies.get(COOKIE) or None
+
+
+def unknown(what: str, remedy: str) -> Refusal:
+    """Nobody who is known."""
+    return Refusal(401, "not_authenticated", what, remedy, headers={"www-authenticate": 'Bearer realm="keeve"'})

@@ -1,0 +1,135 @@
+"""`serve`: a server from its start to its end.
+
+    the store is opened, its token is there; connections are accepted
+    SIGTERM, or Ctrl-C: none is accepted any more, /readyz says so, streams are told; what is under way has the grace
+    the host ends: what still runs is left to the next start, which goes on with it
+
+The one rule: nothing is lost by an end of any kind. To end in order is a courtesy.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import trio
+
+from actors.models import ChatModel, EchoModel, model_from_environment
+from keeve.api import now, open_host
+from keeve.host_keys import host_key_from
+from keeve.server.app import application
+from keeve.server.gate import OWNER, Gate, Principal, Tokens
+from keeve.server.listening import Listening
+from keeve.server.logs import Secrets, listens, make_log
+from keeve.server.owner import FILE, token_in
+from keeve.server.serving import Serving
+from keeve.server.settings import VERBS, BadSetting, ServerSettings
+from vat.devices.vault import Environment, Vault
+
+Started = Callable[[str, str | None], None]
+"""Is told the address when connections are accepted, and the token if it was made now."""
+
+
+async def serve(
+    settings: ServerSettings, environ: Mapping[str, str], started: Started, *, actors: list[type] | None = None
+) -> int:
+    """Serve a store until SIGTERM or Ctrl-C; gives the number of the signal that ended it.
+
+    actors: the actor types that may run, besides `Session`. Raises what `open_host` does, `BadSetting`, `BadTokenFile`,
+    and `OSError` where the address cannot be had.
+    """
+    secrets = Secrets()
+    log = make_log(secrets, form=settings.log, level=settings.log_level)
+    listens(log, settings.log_level)
+    devices, vault = models_of(settings, environ)
+    async with (
+        open_host(
+            settings.store,
+            actors=actors or [],
+            devices=devices,
+            vault=vault,
+            signer=settings.signer,
+            key=host_key_from(environ),
+            by=OWNER,
+            via="server",
+        ) as host,
+        trio.open_nursery() as nursery,
+    ):
+        tokens, made = tokens_of(settings, secrets)
+        gate = Gate(host, now, [tokens])
+        serving = Serving(host, settings, gate, now, nursery, log, models=tuple(devices) or ("model",))
+        listening = Listening(application(serving), settings)
+        serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            ended = [signal.SIGTERM]
+
+            async def listen(*, task_status: trio.TaskStatus[int]) -> None:
+                await listening.run(serving.stopping, task_status=task_status)
+                nursery.cancel_scope.cancel()
+
+            port = await nursery.start(listen)
+            address = address_of(settings, port)
+            log.info("serving", address=address, store=str(settings.store))
+            started(address, made)
+            await _until_told(signals, serving, ended, nursery)
+    log.info("ended")
+    return int(ended[0])
+
+
+async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals], nursery: trio.Nursery) -> None:
+    """The first signal begins the end; the second one does not wait for the grace."""
+    async for number in signals:
+        if serving.stopping.is_set():
+            nursery.cancel_scope.cancel()
+        else:
+            ended[0] = signal.Signals(number)
+            serving.log.info("stopping", signal=ended[0].name, grace=serving.settings.grace)
+            serving.stopping.set()
+
+
+def tokens_of(settings: ServerSettings, secrets: Secrets) -> tuple[Tokens, str | None]:
+    """The tokens of the owner and of all principals; and the owner's, if it was made now."""
+    tokens = Tokens()
+    token, made = token_in(settings.store / FILE, make=True)
+    tokens.add(token, Principal(OWNER, frozenset(VERBS)))
+    secrets.add(token)
+    for each in settings.principals.values():
+        other, _ = token_in(each.token_file)
+        tokens.add(other, Principal(each.name, frozenset(each.verbs)))
+        secrets.add(other)
+    return tokens, token if made else None
+
+
+def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dict[str, Any], Vault]:
+    """The models as devices, and the vault with their keys: those of the settings, and the environment's as `model`.
+
+    Without any of them there is the host's own stand-in, an echo. Raises `BadSetting`, `BadModelSetting`.
+    """
+    chosen = model_from_environment(environ)
+    devices: dict[str, Any] = {} if isinstance(chosen.device, EchoModel) else {"model": chosen.device}
+    credentials = dict(chosen.credentials)
+    for model in settings.models.values():
+        if model.name in devices:
+            raise BadSetting(f"models.{model.name}", "file", "the environment has a model of that name")
+        if model.key is not None:
+            if not environ.get(model.key):
+                raise BadSetting(f"models.{model.name}", "file", "key names a variable that is not set")
+            credentials[f"model.{model.name}"] = Environment(model.key, environ)
+        devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
+    if devices and "model" not in devices:
+        devices["model"] = devices[next(iter(devices))]
+    return devices, Vault(credentials)
+
+
+def address_of(settings: ServerSettings, port: int) -> str:
+    """Where a browser on this machine finds the server."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    return f"{'http' if settings.tls_cert is None else 'https'}://{name}:{port}/"
+
+
+def link(address: str, token: str) -> str:
+    """The address with the token: what is behind the # is sent to nobody, and so stands in no log."""
+    return f"{address}#token={token}"

@@ -1,0 +1,54 @@
+"""`Serving`: what every part of the server is handed.
+
+The one rule: nothing is global. Two servers in one process, as tests have them, know nothing of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import trio
+from starlette.requests import HTTPConnection
+
+from keeve.server.gate import Gate, Principal
+from keeve.server.logs import Log
+from keeve.server.metrics import Metrics
+from keeve.server.settings import ServerSettings
+from vat.host.host import Host
+from vat.host.outside import HostRef
+
+
+@attrs.frozen(eq=False)
+class Serving:
+    """What all parts share.
+
+    host: the host of the store. gate: who may. clock: µs since 1970. nursery: for what goes on beside requests; it is
+    cancelled at the end. stopping: set when the server begins to stop: whoever streams ends then.
+    log: structured, and without secrets. metrics: what is counted.
+    models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
+    """
+
+    host: Host
+    settings: ServerSettings
+    gate: Gate
+    clock: Callable[[], int]
+    nursery: trio.Nursery
+    log: Log
+    metrics: Metrics = attrs.field(factory=Metrics)
+    stopping: trio.Event = attrs.field(factory=trio.Event)
+    models: tuple[str, ...] = ("model",)
+
+    def principal(self, request: HTTPConnection) -> Principal:
+        """Who makes a request. Raises a `Refusal` (401) where a part lets in who has no token."""
+        found: Principal | None = getattr(request.state, "principal", None)
+        return self.gate.asking(request) if found is None else found
+
+    def asked(self, request: HTTPConnection, via: str = "http") -> Host:
+        """The host, asked by who makes this request."""
+        return self.host.asking(self.principal(request).name, via)
+
+    async def session(self, request: HTTPConnection, id: str, verb: str, via: str = "http") -> HostRef[Any]:
+        """A ref to a session, for who makes this request and does that with it: see `Gate.row` for what is raised."""
+        return await self.gate.session(self.principal(request), id, verb, via)

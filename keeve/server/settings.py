@@ -1,0 +1,258 @@
+"""What a server is told: every setting, where its value comes from, and what it may be.
+
+A value comes from a flag, or else from the environment (`KEEVE_SERVER_PORT`), or else from a TOML file (`port = 8420`),
+or else is the default; `Settled` says which it was. `[principals.NAME]` and `[models.NAME]` are tables of the file.
+
+The one rule: no secret is a setting. Tokens are in files, keys of models in variables of the environment, and what
+stands here is their names; so all of it can be shown.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from dataspace.errors import KeeveError
+
+PREFIX: Final = "KEEVE_SERVER_"
+VERBS: Final = ("read", "turn", "manage", "admin")
+"""What a principal may do: look; say something; make, fork, approve of and delete; all that with all sessions."""
+
+
+class BadSetting(KeeveError, ValueError):
+    """A setting that cannot be followed; `source` says where it came from."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, name: str, source: str, reason: str) -> None:
+        self.name = name
+        self.source = source
+        super().__init__(f"{name} ({source}): {reason}; keeve config shows all settings, keeve serve --help says more")
+
+
+@attrs.frozen
+class PrincipalFile:
+    """Somebody else than the owner who may ask: the file of their token, and what they may do."""
+
+    name: str
+    token_file: Path
+    verbs: tuple[str, ...] = ("read", "turn", "manage")
+
+
+@attrs.frozen
+class ModelSource:
+    """A model: its device has this name. `key` names the variable that holds its key."""
+
+    name: str
+    url: str
+    model: str
+    key: str | None = None
+
+
+def _count(least: int, most: int) -> Callable[[Any], int]:
+    def read(given: Any) -> int:
+        number = int(given) if isinstance(given, str) and re.fullmatch(r"\d{1,18}", given, re.ASCII) else given
+        if type(number) is not int or not least <= number <= most:
+            raise ValueError(f"{given!r} is not a number from {least} to {most}")
+        return number
+
+    return read
+
+
+def _seconds(given: Any) -> float:
+    number = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
+    if number is None or not 0 < number <= 86400:
+        raise ValueError(f"{given!r} is not a number of seconds, more than 0 and at most 86400")
+    return number
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str) or not given or not given.isprintable():
+        raise ValueError(f"{given!r} is not a text on one line")
+    return given
+
+
+def _path(given: Any) -> Path:
+    return given if isinstance(given, Path) else Path(_text(given))
+
+
+def _list(given: Any) -> tuple[str, ...]:
+    items = given.split() if isinstance(given, str) else given
+    if not isinstance(items, list | tuple):
+        raise ValueError(f"{given!r} is not a list of texts")  # noqa: TRY004  # one error for what cannot be read
+    return tuple(map(_text, items))
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(given: Any) -> str:
+        if given not in words:
+            raise ValueError(f"{given!r} is none of {', '.join(words)}")
+        return str(given)
+
+    return read
+
+
+@attrs.frozen(kw_only=True)
+class ServerSettings:
+    """All settings of a server; `HOW` says what each is."""
+
+    store: Path = Path("data")
+    host: str = "127.0.0.1"
+    port: int = 8420
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    signer: Path | None = None
+    body_bytes: int = 4 << 20
+    body_seconds: float = 30.0
+    idle_seconds: float = 15.0
+    connections: int = 1000
+    streams: int = 100
+    requests: int = 6000
+    sessions: int = 100_000
+    grace: float = 10.0
+    log: str = "text"
+    log_level: str = "info"
+    principals: Mapping[str, PrincipalFile] = attrs.field(factory=dict)
+    models: Mapping[str, ModelSource] = attrs.field(factory=dict)
+
+
+HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
+    "store": (_path, "the folder of the store"),
+    "host": (_text, "the address that is listened at"),
+    "port": (_count(0, 65535), "the port there; 0 takes one that is free"),
+    "tls_cert": (_path, "the file of a certificate chain (PEM): TLS is spoken, and only that"),
+    "tls_key": (_path, "the file of its key"),
+    "hosts": (_list, "names under which it is reached, beside localhost and addresses"),
+    "origins": (_list, "other origins whose pages may ask (https://app.example)"),
+    "actors": (_list, "actor types of your own, as module or module:Class"),
+    "signer": (_path, "the file of an Ed25519 key that signs checkpoints and receipts"),
+    "body_bytes": (_count(1, 1 << 30), "bytes that the body of a request may have"),
+    "body_seconds": (_seconds, "seconds that a body may take to come"),
+    "idle_seconds": (_seconds, "seconds that a connection may be idle, or take to say what it wants"),
+    "connections": (_count(1, 1_000_000), "connections at once; further ones wait"),
+    "streams": (_count(1, 1_000_000), "requests of a principal under way at once"),
+    "requests": (_count(1, 10_000_000), "requests of a principal in a minute"),
+    "sessions": (_count(1, 1_000_000_000), "sessions that a principal may have, unless it is admin"),
+    "grace": (_seconds, "seconds that requests and turns have to end when the server stops"),
+    "log": (_one_of("text", "json"), "how the log is written"),
+    "log_level": (_one_of("debug", "info", "warning", "error"), "the least that it has"),
+}
+"""Of each setting that is one value: how it is read, and what it is."""
+
+
+@attrs.frozen
+class Settled:
+    """Settings, and by name of each where its value came from."""
+
+    settings: ServerSettings
+    sources: Mapping[str, str]
+
+
+def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> Settled:
+    """The settings of these flags (those that are None were not given), this environment and this file.
+
+    Raises `BadSetting`, also for a name that is none.
+    """
+    file = _file(config)
+    where = f"file {config}"
+    given = {name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
+    given.pop("config", None)
+    for source, names in (("environment", given), (where, file)):
+        for name in names:
+            if name not in HOW and not (source == where and name in ("principals", "models")):
+                shown = f"{PREFIX}{name.upper()}" if source == "environment" else name
+                raise BadSetting(shown, source, "there is no such setting")
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for field in attrs.fields(ServerSettings):
+        name, sources[field.name] = field.name, "default"
+        if name not in HOW:
+            continue
+        for source, found in (("flag", flags.get(name)), ("environment", given.get(name)), (where, file.get(name))):
+            if found is not None:
+                sources[name] = source
+                try:
+                    values[name] = HOW[name][0](found)
+                except (ValueError, OverflowError) as error:
+                    raise BadSetting(name, source, str(error)) from error
+                break
+    for name, read in (("principals", _principal), ("models", _model)):
+        if name in file:
+            values[name] = _table(name, where, file[name], read)
+            sources[name] = where
+    settings = ServerSettings(**values)
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise BadSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
+    return Settled(settings, sources)
+
+
+def shown(settled: Settled) -> list[tuple[str, Any, str]]:
+    """Name, value in JSON and source of every setting, in order. A password in a URL is not shown."""
+    return [(name, _face(getattr(settled.settings, name)), source) for name, source in settled.sources.items()]
+
+
+def _face(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {
+            name: _face(attrs.asdict(each, recurse=False)) if attrs.has(type(each)) else _face(each)
+            for name, each in value.items()
+        }
+    if isinstance(value, tuple):
+        return [_face(item) for item in value]
+    return re.sub(r"(?<=://)[^/@\s]+@", "", value) if isinstance(value, str) else value
+
+
+def _file(config: Path | None) -> Mapping[str, Any]:
+    if config is None:
+        return {}
+    try:
+        return tomllib.loads(config.read_text())
+    except OSError as error:
+        raise BadSetting("config", str(config), str(error.strerror)) from error
+    except ValueError as error:
+        raise BadSetting("config", str(config), f"it is not TOML ({error})") from error
+
+
+def _table(name: str, where: str, given: Any, read: Callable[[str, Mapping[str, Any]], Any]) -> dict[str, Any]:
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        raise BadSetting(name, where, f"write a table for each: [{name}.NAME]")
+    found = {}
+    for key, each in given.items():
+        try:
+            found[_text(key)] = read(key, each)
+        except (ValueError, TypeError) as error:
+            raise BadSetting(f"{name}.{key}", where, str(error)) from error
+    return found
+
+
+def _principal(name: str, given: Mapping[str, Any]) -> PrincipalFile:
+    _only(given, "token_file", "verbs")
+    verbs = _list(given.get("verbs", ["read", "turn", "manage"]))
+    for verb in verbs:
+        if verb not in VERBS:
+            raise ValueError(f"{verb!r} is none of {', '.join(VERBS)}")
+    return PrincipalFile(name, _path(given.get("token_file")), verbs)
+
+
+def _model(name: str, given: Mapping[str, Any]) -> ModelSource:
+    _only(given, "url", "model", "key")
+    key = given.get("key")
+    if key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(key)):
+        raise ValueError("key is the name of the variable that holds the key, not the key itself")  # and is not shown
+    return ModelSource(name, _text(given.get("url")), _text(given.get("model", name)), key)
+
+
+def _only(given: Mapping[str, Any], *names: str) -> None:
+    for name in given:
+        if name not in names:
+            raise ValueError(f"it has no {name}; it has {', '.join(names)}")

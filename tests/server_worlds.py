@@ -1,0 +1,86 @@
+"""A server in this process, for tests: the whole application on a host in memory, asked through its ASGI interface."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import httpx2
+import trio
+
+from keeve.server import Gate, Principal, ServerSettings, Serving, application
+from keeve.server.gate import OWNER, Tokens
+from keeve.server.logs import Secrets, make_log
+from keeve.server.settings import VERBS
+from keeve.testing import FakeClock, memory_host
+from vat.host.host import Host
+
+TOKENS = {"owner": "owner-token-0123456789", "ann": "ann-token-0123456789", "bob": "bob-token-0123456789"}
+"""The owner may everything; the others what a principal may."""
+
+
+@attrs.define
+class World:
+    """A server, and who asks it."""
+
+    serving: Serving
+    app: Any
+    log: io.StringIO
+    clients: dict[str, httpx2.AsyncClient]
+
+    @property
+    def host(self) -> Host:
+        """Its host."""
+        return self.serving.host
+
+    @property
+    def owner(self) -> httpx2.AsyncClient:
+        """A client with the owner's token."""
+        return self.clients["owner"]
+
+    @property
+    def ann(self) -> httpx2.AsyncClient:
+        """A client with the token of somebody else."""
+        return self.clients["ann"]
+
+    @property
+    def bob(self) -> httpx2.AsyncClient:
+        """And of another one."""
+        return self.clients["bob"]
+
+    @property
+    def nobody(self) -> httpx2.AsyncClient:
+        """A client without a token."""
+        return self.clients["nobody"]
+
+
+@asynccontextmanager
+async def world(settings: ServerSettings | None = None, **options: Any) -> AsyncIterator[World]:
+    """A server on a host in memory; `options` are those of `keeve.api.run_host`."""
+    settings = settings or ServerSettings()
+    clock = options.setdefault("clock", FakeClock())
+    out = io.StringIO()
+    secrets, tokens = Secrets(), Tokens()
+    for name, token in TOKENS.items():
+        tokens.add(token, Principal(OWNER, frozenset(VERBS)) if name == OWNER else Principal(name))
+        secrets.add(token)
+    async with memory_host(**options) as host, trio.open_nursery() as nursery:
+        log = make_log(secrets, form="json", level="debug", out=out)
+        devices = tuple(options.get("devices", ()))
+        serving = Serving(
+            host, settings, Gate(host, clock, [tokens]), clock, nursery, log, models=devices or ("model",)
+        )
+        app = application(serving)
+        clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}
+        yield World(serving, app, out, clients)
+        serving.stopping.set()
+        nursery.cancel_scope.cancel()
+
+
+def _client(app: Any, token: str | None) -> httpx2.AsyncClient:
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=True)
+    return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420", headers=headers)
