@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
@@ -62,12 +63,11 @@ class BlockingRef(Generic[A]):
             object.__setattr__(self, "_found", found)
         return found[0]
 
-    def _public(self) -> Sequence[str]:
+    def _known(self) -> ActorType | None:
         try:
-            described = self._type()
-        except KeeveError:  # it cannot be said of what is gone
-            return ()
-        return () if described is None else described.public
+            return self._type()
+        except KeeveError:  # nothing can be said of what is gone
+            return None
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ref, name)
@@ -85,10 +85,12 @@ class BlockingRef(Generic[A]):
         return method
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise NotAssignable(name, self._methods())
+        known = self._known()
+        raise NotAssignable(name, () if known is None else known.methods)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *EVERY_REF, *self._public()})
+        known = self._known()
+        return sorted({*super().__dir__(), *EVERY_REF, *(() if known is None else known.public)})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BlockingRef) and other._ref == self._ref
@@ -177,7 +179,7 @@ class Host:
         """A page of the list of sessions."""
         return self._thread.now(self._host.sessions, prefix, after=after, limit=limit, deleted=deleted)
 
-    def row(self, id: str) -> SessionRow:
+    def row(self, id: str | bytes) -> SessionRow:
         """What is known of one session."""
         return self._thread.now(self._host.row, id)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from keeve import Actor, Ref, Session, actor, blocking, open_host
-from keeve.errors import NoSuchMethod, NotAssignable
+from keeve import Actor, List, Ref, Session, actor, blocking, open_host
+from keeve.errors import Deleted, NoSuchMethod, NotAssignable, Refused, Revoked, UnknownActorType
 
 
 @actor("test.box", version=1)
@@ -65,3 +65,42 @@ async def test_an_assignment_through_a_ref_of_trio_is_refused(store_folder: Path
         with pytest.raises(NotAssignable, match="changed by its methods"):
             s.max_steps = 4
         await trio.lowlevel.checkpoint()
+
+
+@actor("test.shelf", version=1)
+class Shelf(Actor):
+    """Holds refs to others."""
+
+    kept: List[Ref]
+
+    def put(self, ref: Ref) -> None:
+        self.kept.append(ref)
+
+
+def test_a_ref_to_what_is_gone_or_unknown_can_be_had_and_says_so_when_it_is_used(store_folder: Path) -> None:
+    with blocking.open_host(store_folder / "s", actors=[Box, Shelf]) as host:
+        shelf, box = host.spawn(Shelf, "shelf"), host.spawn(Box, "box")
+        shelf.put(box)
+        host.delete("box")
+        [gone] = shelf.kept
+        assert gone == box
+        assert "put" not in dir(gone)
+        with pytest.raises(NotAssignable):
+            gone.held = "x"
+        with pytest.raises(Deleted):
+            gone.put("x")
+    with blocking.open_host(store_folder / "s", actors=[Box]) as host:
+        [listed] = host.directory.list()
+        with pytest.raises(UnknownActorType, match=r"test\.shelf"):
+            listed["ref"].put(listed["ref"])
+
+
+def test_a_ref_can_be_narrowed_again(host: Any) -> None:
+    once = host.spawn(Session, "s1").narrow("turn", "history", "narrow")
+    twice = once.narrow("history")
+    assert twice.history == []
+    with pytest.raises(Refused, match="does not reach 'turn'"):
+        twice.turn("hello")
+    once.revoke(twice)
+    with pytest.raises(Revoked):
+        twice.history  # noqa: B018  # a field is read

@@ -140,13 +140,10 @@ class Acting(Sending):
     def revoke(self, target: int, facet: Any) -> None:
         """Take back a ref that was narrowed from `target`, or from one that was. Raises `Refused` for another."""
         self.changes()
-        found = None
+        found = False
         if isinstance(facet, values.Ref) and facet.session in (None, self.uid):
-            here = found = self.heap.find("facets", facet.actor)
-            while here is not None and here[Facet.TARGET] != target:
-                here = self.heap.find("facets", here[Facet.TARGET])
-            found = None if here is None else found
-        if found is None:
+            found = any(each[Facet.TARGET] == target for each in self.heap.narrowed(facet.actor))
+        if not found:
             raise Refused("only a ref that was narrowed from this one can be revoked: keep what narrow() gave you")
         self.do(Op.REVOKED, facet.actor)
 

@@ -63,7 +63,7 @@ class Finding(Acting):
         """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""
         read_only = False
         if self.heap.system["facets"].count:
-            while (facet := self.heap.find("facets", actor)) is not None:
+            for facet in self.heap.narrowed(actor):
                 target, methods, only_read, revoked = facet
                 if revoked:
                     raise Revoked(f"the ref to {self.id!r} was revoked by who handed it on: ask them for another")

@@ -10,6 +10,7 @@ The one rule: a heap changes only by operations (`vat.heap.operations`), live an
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from dataspace.values import CellRef, Erased, FrozenDict, FrozenList, Value, thaw
@@ -19,7 +20,7 @@ from snapshots.nodes import Node, PageRef
 from snapshots.pages import BadPage, decode_tree
 from snapshots.tree import Tree
 from vat.errors import NoSuchActor
-from vat.heap.entries import HELD, KEPT, STATE
+from vat.heap.entries import HELD, KEPT, STATE, Facet
 from vat.heap.refs import Promise, Ref
 
 ROOT_ACTOR: Final = 1
@@ -162,6 +163,18 @@ class Heap:
     def entries(self, name: str) -> list[tuple[Any, Any]]:
         """All that a system map holds, in key order. Costs all of it."""
         return list(self.system[name].items(loader=self.page))
+
+    def narrowed(self, actor: int) -> Iterator[Sequence[Any]]:
+        """The narrowed refs by which an id leads to its actor, the last one narrowed first; none for an actor's own."""
+        while (facet := self.find("facets", actor)) is not None:
+            yield facet
+            actor = facet[Facet.TARGET]
+
+    def behind(self, actor: int) -> int:
+        """The actor that an id leads to, narrowed and revoked as it may be."""
+        for facet in self.narrowed(actor):
+            actor = facet[Facet.TARGET]
+        return actor
 
     def read(self, stored: Value) -> Value:
         """The read form of a stored value; loads the cells that are not in memory."""

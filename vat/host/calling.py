@@ -12,7 +12,6 @@ from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.crank.vat import request_digest
 from vat.errors import exception_of
-from vat.heap.entries import Facet
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine
@@ -100,5 +99,4 @@ class Calling:
         else:
             row = self._engine.loader.row(uid)
             heap = self._engine.loader.restored(uid, row.seq).heap
-        facet = heap.find("facets", actor)
-        return self._engine.types[heap.state(actor if facet is None else facet[Facet.TARGET]).type]
+        return self._engine.types[heap.state(heap.behind(actor)).type]
