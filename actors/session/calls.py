@@ -64,11 +64,15 @@ class Calls(Forking):
         over = self._started - len(self._open)
         return unread(self.messages, -1 - over)["tool_calls"]
 
+    def _own_calls(self) -> int:
+        """How many calls of the last answer, from its first one on, are carried out here."""
+        return len(self._calls())
+
     def _start(self, n: int, step: int) -> Promise | None:
         """Start the calls that can be started now; gives a promise for what comes of one, None if all are over."""
-        calls = self._calls()
+        calls, own = self._calls(), self._own_calls()
         most = AT_ONCE if self.parallel else 1
-        while self._started < len(calls) and len(self._open) < most:
+        while self._started < own and len(self._open) < most:
             at = self._started
             call = marked_call(calls[at].read())
             function = call["function"]
@@ -82,7 +86,7 @@ class Calls(Forking):
 
     def _start_another(self, n: int, step: int) -> None:
         """One that ran beside others is over. The turn waits for another one, and would start the next only then."""
-        if self.parallel and self._started < len(self._calls()):
+        if self.parallel and self._started < self._own_calls():
             self._part()
             self._start(n, step)
 
@@ -142,9 +146,10 @@ class Calls(Forking):
                 name = f"{self.tool_device}.{calls[at]['function']['name'].read()}"
                 self._has_failed(n, at, EffectCancelled(name, started=False), NOT_RUN)
             cancel(heard, error)
-        for at in range(self._started, len(calls)):
+        own = self._own_calls()
+        for at in range(self._started, own):
             self._tell_of_none(calls[at]["id"].read())
-        self._started = len(calls)
+        self._started = own
 
     def _tell_of_none(self, id: str) -> None:
         self.messages.append(tool_message(id, NOT_RUN))

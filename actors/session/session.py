@@ -171,6 +171,17 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             del self._queue[n]
         if self._over < n - 1:
             self._over = n - 1
+        self._say(n)
+        if self.max_seconds:
+            self._until = self._crank.deadline(self.max_seconds)
+            self._measure(n)
+        output = self._ask(n, 1)
+        ending = output.then(None, n, broken=self._failed)
+        self._ending = ending.id
+        return output
+
+    def _say(self, n: int) -> None:
+        """What the model is told first in a turn: its input, after what is owed to it of the turn before."""
         if not self.messages and self.system:
             self.messages.append(self._system_message())
         if self._limit:
@@ -179,13 +190,6 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
                 self._tell_of_none(call["id"])
             self._limit = ""
         append_kept(self.messages, {"role": "user", "content": kept(self.history, n - 1)})
-        if self.max_seconds:
-            self._until = self._crank.deadline(self.max_seconds)
-            self._measure(n)
-        output = self._ask(n, 1)
-        ending = output.then(None, n, broken=self._failed)
-        self._ending = ending.id
-        return output
 
     def _ask(self, n: int, step: int) -> Promise:
         if step > 1:

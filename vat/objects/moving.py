@@ -19,10 +19,15 @@ from vat.objects.views import place
 
 
 class Kept(NamedTuple):
-    """A value in stored form; for `append_kept`, and nothing else."""
+    """A value in stored form; for `append_kept` and `append_item`, and nothing else."""
 
     stored: Value
     crank: Any
+
+    def items(self) -> list[Kept]:
+        """Those of a list, each as it is stored."""
+        assert isinstance(self.stored, list)
+        return [Kept(item, self.crank) for item in self.stored]
 
 
 def kept(source: List[Any], index: int) -> Kept:
@@ -42,3 +47,9 @@ def append_kept(target: List[Any], item: Mapping[str, Any]) -> None:
         else:
             stored[name] = crank.keep(value, f"{what}.{name}")
     target._change(Verb.APPEND, mapped(stored))
+
+
+def append_item(target: List[Any], item: Kept) -> None:
+    """Append what stands elsewhere, as it is stored."""
+    assert item.crank is target._crank, "what moves stays in its vat"
+    target._change(Verb.APPEND, item.stored)
