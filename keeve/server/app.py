@@ -6,7 +6,10 @@ for all that begin so). It is one line in `PARTS`.
     Headers    what every answer says to browsers
     Bounds     a request id; whatever goes wrong inside is answered in the one shape, and logged
     Origins    which Host and which Origin may ask
+    Bodies     how large a body may be, and how slow
     Asking     who asks
+    Paces      how often they may, and how much at once
+    Stopping   a server that stops begins nothing new
 
 The one rule: the order above. What refuses everybody comes before what costs something.
 """
@@ -24,6 +27,7 @@ from starlette.routing import BaseRoute
 from keeve.server import health
 from keeve.server.bounds import Bounds, http_exception
 from keeve.server.doors import Asking, Headers, Origins
+from keeve.server.limits import Bodies, Paces, Stopping
 from keeve.server.serving import Serving
 
 
@@ -47,7 +51,10 @@ def application(serving: Serving) -> Starlette:
             Middleware(Headers),
             Middleware(Bounds, serving=serving),
             Middleware(Origins, serving=serving),
+            Middleware(Bodies, serving=serving),
             Middleware(Asking, serving=serving, free=free),
+            Middleware(Paces, serving=serving),
+            Middleware(Stopping, serving=serving),
         ],
         exception_handlers={HTTPException: http_exception},
     )

@@ -1,6 +1,6 @@
-"""Whether the process lives, and whether it takes requests.
+"""Whether the process lives, whether it takes requests, and what it counts.
 
-The one rule: these are for who has no token, and so they say nothing else.
+The one rule: the first two are for who has no token, and so they say nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from keeve.server.metrics import TYPE
 from keeve.server.serving import Serving
 
 OPEN: Final = ("/healthz", "/readyz")
@@ -18,7 +19,7 @@ OPEN: Final = ("/healthz", "/readyz")
 
 
 def routes(serving: Serving) -> list[BaseRoute]:
-    """`/healthz` and `/readyz`."""
+    """`/healthz`, `/readyz`, and for `admin` `/metrics`."""
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "alive"})
@@ -28,4 +29,8 @@ def routes(serving: Serving) -> list[BaseRoute]:
             return JSONResponse({"status": "stopping"}, 503)
         return JSONResponse({"status": "ready"})
 
-    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+    async def metrics(request: Request) -> Response:
+        serving.principal(request).must("admin")
+        return Response(serving.metrics.text(), media_type=TYPE)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]

@@ -5,7 +5,7 @@ The one rule: nothing is global. Two servers in one process, as tests have them,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -15,6 +15,7 @@ from starlette.requests import HTTPConnection
 from keeve.server.gate import Gate, Principal
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
+from keeve.server.quota import Quota
 from keeve.server.settings import ServerSettings
 from vat.host.host import Host
 from vat.host.outside import HostRef
@@ -28,6 +29,8 @@ class Serving:
     cancelled at the end. stopping: set when the server begins to stop: whoever streams ends then.
     log: structured, and without secrets. metrics: what is counted.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
+    tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
+    `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
     """
 
     host: Host
@@ -39,6 +42,11 @@ class Serving:
     metrics: Metrics = attrs.field(factory=Metrics)
     stopping: trio.Event = attrs.field(factory=trio.Event)
     models: tuple[str, ...] = ("model",)
+    tools: Any = None
+    types: Mapping[str, type] = attrs.field(factory=dict)
+    quota: Quota = attrs.field(
+        default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
+    )
 
     def principal(self, request: HTTPConnection) -> Principal:
         """Who makes a request. Raises a `Refusal` (401) where a part lets in who has no token."""
