@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.log.files import DiskFull
+from dataspace.log.files import DiskFull, ReadFailed
 from dataspace.log.store import RecordTooLarge
 from dataspace.records import Kind
 from tests.vat.hosts import (
@@ -31,6 +31,7 @@ from tests.vat.hosts import (
 from vat.crank.vat import Step
 from vat.errors import Deleted
 from vat.heap.refs import Ref
+from vat.host import mail
 from vat.host.commits import Commits
 from vat.host.residents import Job, Resident
 from vat.host.sessions import Busy
@@ -355,3 +356,30 @@ async def test_nothing_is_kept_of_sessions_that_talked_once(world: World, autoju
         await settled(host)
         mail = host._engine.mail
         assert (len(mail._rounds), len(mail._stuck)) == (0, 0)
+
+
+@pytest.mark.parametrize("part", ["acknowledge", "arriving"])
+async def test_what_could_not_be_read_once_is_done_when_it_can(
+    world: World, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """What a step lets go is let go later, whatever of it fails, and a message is brought when it can be read."""
+    failed: list[str] = []
+
+    def unreadable(real: Any) -> Any:
+        def once(*args: Any) -> Any:
+            if not failed:
+                failed.append(part)
+                raise ReadFailed("log", "I/O error")
+            return real(*args)
+
+        return once
+
+    async with world.host(retry=0.01) as host:
+        c, w = await host.spawn(Caller, "c"), await host.spawn(Worker, "w")
+        where = mail if part == "arriving" else host._engine.mail
+        monkeypatch.setattr(where, part, unreadable(getattr(where, part)))
+        with trio.fail_after(20):
+            assert await c.send(w, "work", "once", 1) == "once 1"
+        assert failed == [part]
+        assert world.tool.calls == [("once", 1)]
+        await settled(host)

@@ -41,8 +41,8 @@ class Commits:
     """The steps on their way to the log.
 
     note: takes in a batch that is durable.
-    release: lets go of a step. resumed: a paused resident may go on. dropped: a session's batch has failed, and its vat
-    was dropped. certifier: signs what is durable.
+    release: lets go of a step. resumed: a paused resident may go on. later: has a session taken up again, since its
+    batch has failed, or what was durable could not be let go. certifier: signs what is durable.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Commits:
         note: Callable[[Sequence[Record]], None],
         release: Callable[[Resident, Step], None],
         resumed: Callable[[Resident], None],
-        dropped: Callable[[bytes], None],
+        later: Callable[[bytes], None],
         certifier: Certifier | None = None,
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
@@ -62,7 +62,7 @@ class Commits:
         self._note = note
         self._release = release
         self._resumed = resumed
-        self._dropped = dropped
+        self._later = later
         self._steps: dict[tuple[bytes, int], tuple[Resident, Step, Job]] = {}
         self._alone: dict[int, tuple[trio.Event, list[KeeveError]]] = {}
 
@@ -147,6 +147,7 @@ class Commits:
         except Exception:
             # Nothing may come out of here: the others in the batch are durable too, and have their callers.
             log.exception("session %s: something that became durable could not be passed on", resident.uid.hex())
+            self._later(resident.uid)
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:
         for record in records:
@@ -158,7 +159,7 @@ class Commits:
                 resident.flying -= 1
                 self._fail(step, job, error)
                 self.drop(resident, error)
-                self._dropped(resident.uid)
+                self._later(resident.uid)
         if self.writer.stopped is not None:
             for resident in self._residents:  # whatever their callers wait for, it does not come any more
                 self.drop(resident, error)

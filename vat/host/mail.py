@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
+from dataspace.log.files import ReadFailed
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
 from vat.crank.vat import Step, Vat
@@ -85,8 +86,10 @@ class Mail:
             this = self._rounds[uid, sender] = _Round()
         try:
             said = arriving(vat, number, message)
-        except KeeveError as error:
+        except KeeveError as error:  # of the sender's own records one cannot be read
             self._failed(this, sender, number, uid, message, error)
+            if isinstance(error, ReadFailed):
+                self._later(sender)
             return
         universal = said if isinstance(said, Call) and said.method in UNIVERSAL else None
 
