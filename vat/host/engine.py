@@ -102,7 +102,7 @@ class Engine:
             note=self._note,
             release=self._release,
             resumed=lambda resident: self.turns.resume(resident),
-            dropped=self._later,
+            later=self._later,
             certifier=self.checkpoints,
         )
         self.turns = Turns(
