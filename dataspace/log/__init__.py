@@ -22,6 +22,7 @@ __all__ = [
     "notices",
     "opening",
     "ownership",
+    "packed",
     "patience",
     "publishing",
     "rekeying",

@@ -5,8 +5,8 @@
 2. It is renamed to the segment's name, and the folder is synced. From then on the old bytes have no name.
 
 A header in place could be torn by a crash, and a body that is gone under a header that is not yet changed would be
-damage: so nothing is overwritten. Every frame stays where it was, so no address, commit or hash changes; what is
-nothing but zeros is left out, and most file systems keep no blocks for that.
+damage: so nothing is overwritten. Every frame stays where it was in the segment, so no address, commit or hash changes;
+the zeros in place of what went are not stored (`packed`).
 
 The one rule: whatever dies and when, the segment's name leads to a file that is whole, the old one or the new one.
 """
@@ -22,14 +22,13 @@ from typing import Final
 from dataspace.log.files import Files, ReadFailed, WriteFailed
 from dataspace.log.frames import Frame, erased, place
 from dataspace.log.layout import Layout
+from dataspace.log.packed import write_packed
 from dataspace.log.reading import SegmentReader
 from dataspace.log.store import Erasure
 
 _SAVED: Final = re.compile(r"\d{1,10}-\d{1,12}\.(pending|bin)(\.new)?", re.ASCII)
 
-BLOCK: Final = 4096
-"""Bytes that a file system keeps or leaves out as one."""
-CHUNK: Final = 64 * BLOCK
+CHUNK: Final = 1 << 18
 """Bytes that are copied at a time."""
 
 
@@ -81,10 +80,8 @@ def write_anew(layout: Layout, files: Files, reader: SegmentReader, segment: int
     fd = files.open(path, create=True)
     try:
         files.truncate(fd, 0)
-        for offset, data in _without(lambda at, size: reader.pread(segment, at, size), length, segment, gone):
-            for start, end in _runs(data):
-                files.write(fd, offset + start, data[start:end])
-        files.truncate(fd, length)
+        chunks = _without(lambda at, size: reader.pread(segment, at, size), length, segment, gone)
+        write_packed(files, fd, segment, length, chunks)
         files.sync(fd)
     except Exception:
         with suppress(WriteFailed):
@@ -118,17 +115,3 @@ def _put(data: bytearray, at: int, size: int, head: bytes) -> None:
     """Put `head`, and zeros up to `size`, at `at` of a chunk, as far as they lie in it."""
     first, last = max(at, 0), min(at + size, len(data))
     data[first:last] = head[first - at : last - at].ljust(last - first, b"\0")
-
-
-def _runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """The runs of blocks in a chunk that are not nothing but zeros."""
-    start = None
-    for at in range(0, len(data), BLOCK):
-        if data.count(0, at, at + BLOCK) == min(BLOCK, len(data) - at):
-            if start is not None:
-                yield start, at
-            start = None
-        elif start is None:
-            start = at
-    if start is not None:
-        yield start, len(data)

@@ -30,6 +30,7 @@ from dataspace.encryption.keys import Beginning, HostKey, Keys, Name, Random, co
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import SEGMENT_SIZE, Frame, Seal, parse
 from dataspace.log.layout import Layout
+from dataspace.log.packed import SegmentFile
 from dataspace.log.verdicts import Found, SessionDamaged, Visit
 from dataspace.records import STORE_UID, Header, Kind, Record
 
@@ -319,15 +320,15 @@ class Newest:
 def _is_sealed(layout: Layout) -> bool | None:
     """Whether the first record of a log is sealed, and so all of them; None when it cannot be read."""
     try:
-        fd = open_plain(layout.segment(1))
+        file = SegmentFile(layout.segment(1), 1)
+        try:
+            found = parse(file.read(SEGMENT_SIZE, _HEAD), 0, 1, SEGMENT_SIZE)
+        finally:
+            file.close()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ReadFailed.of(str(layout.segment(1)), error) from error
-    try:
-        found = parse(os.pread(fd, _HEAD, SEGMENT_SIZE), 0, 1, SEGMENT_SIZE)
-    finally:
-        os.close(fd)
     return None if found is None else bool(found.flags & ENCRYPTED)
 
 

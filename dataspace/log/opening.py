@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import attrs
 
-from dataspace.log.files import Files
+from dataspace.log.files import Files, ReadFailed
 from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
@@ -37,6 +37,7 @@ from dataspace.log.layout import Layout
 from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.notices import created
 from dataspace.log.ownership import owner_of
+from dataspace.log.packed import SegmentFile
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader
 from dataspace.log.recovery import judge
@@ -90,12 +91,8 @@ def looked_at(layout: Layout, end: Mark | None = None, *, alive: bool = False) -
         numbers = [number for number in layout.segments() if end is None or number <= end.segment]
         segments = []
         for number in numbers:
-            path = layout.segment(number)
-            if end is not None and number == end.segment:
-                length = end.offset
-            else:
-                length = path.stat().st_size
-            data: Bytes = Window(partial(reader.pread, number), length, str(path))
+            length = end.offset if end is not None and number == end.segment else reader.written(number)
+            data: Bytes = Window(partial(reader.pread, number), length, str(layout.segment(number)))
             if alive and end is None and number == numbers[-1]:
                 data = reader.pread(number, 0, length)
             segments.append(SegmentBytes(number, data))
@@ -154,15 +151,31 @@ def still(
 
 
 def known_here(layout: Layout, evidence: Evidence) -> Evidence:
-    """The evidence, and with it what the folder itself knows: the log id, and the published head."""
+    """The evidence, and with it what the folder itself knows: the log id, the published head, whether the newest
+    segment is sealed."""
     log_id = layout.log_id()
     if log_id is not None:
         evidence = attrs.evolve(evidence, log_id=log_id)
+    evidence = attrs.evolve(evidence, sealed=_newest_packed(layout))
     published = read_head(layout.head, tries=1)
     if published is None or log_id not in (None, published.log_id):
         return evidence
     seen = (*evidence.seen, published.mark.head)
     return attrs.evolve(evidence, seen=seen, epoch=max(evidence.epoch, published.epoch))
+
+
+def _newest_packed(layout: Layout) -> int:
+    """The newest segment, if it lies packed in its file: then another one has followed it. Otherwise 0."""
+    newest = max(layout.segments(), default=0)
+    if not newest:
+        return 0
+    path = layout.segment(newest)
+    try:
+        file = SegmentFile(path, newest)
+    except OSError as error:
+        raise ReadFailed.of(str(path), error) from error
+    file.close()
+    return 0 if file.packed is None else newest
 
 
 def make(

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
-from dataspace.log.files import Files, ReadFailed, open_plain
+from dataspace.log.files import Files, open_plain
 from dataspace.log.frames import MAGIC, PREFIX, SEGMENT_SIZE, Type, frame, parse, segment_head
 
 Read: TypeAlias = Callable[[int, int], bytes]
@@ -96,18 +96,6 @@ def packed_in(read: Read, number: int) -> Packed | None:
     return None if found is None else _opened(read, found, (2,))
 
 
-def lies_packed(path: Path, number: int) -> bool:
-    """Whether a segment lies packed in the file at `path`. Raises `ReadFailed`."""
-    try:
-        fd = open_plain(path)
-        try:
-            return packed_in(lambda offset, length: os.pread(fd, length, offset), number) is not None
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise ReadFailed.of(str(path), error) from error
-
-
 def mended_in(read: Read, size: int) -> Packed | None:
     """The same for any file of `size` bytes, also where one of the two heads, or of the two indexes, is damaged."""
     for at in (0, max(size - _HEAD, 0)):
@@ -145,6 +133,35 @@ def _opened(read: Read, said: _Said, copies: Iterable[int]) -> Packed | None:
         if len(index) == wanted and crc32(index) == said.crc:
             return Packed(read, said.length, index)
     return None
+
+
+class SegmentFile:
+    """A segment file, open for reading, packed or not. `read` gives bytes of the segment. Raises `OSError`."""
+
+    __slots__ = ("_fd", "packed", "read")
+
+    def __init__(self, path: Path, number: int) -> None:
+        self._fd = open_plain(path)
+        self.read: Read = self._read
+        try:
+            self.packed = packed_in(self._read, number)
+        except OSError:
+            self.close()
+            raise
+        if self.packed is not None:
+            self.read = self.packed.read
+
+    def _read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._fd, length, offset)
+
+    @property
+    def length(self) -> int:
+        """Bytes of the segment, as it is now."""
+        return os.fstat(self._fd).st_size if self.packed is None else self.packed.length
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
 
 
 def write_packed(files: Files, fd: int, number: int, length: int, chunks: Iterable[tuple[int, bytes]]) -> None:

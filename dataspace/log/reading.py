@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
-from dataspace.log.files import ReadFailed, open_plain
+from dataspace.log.files import ReadFailed
 from dataspace.log.frames import (
     COMMIT_SIZE,
     MAX_HEAD,
@@ -35,6 +35,7 @@ from dataspace.log.frames import (
 from dataspace.log.keyring import Keyring
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Mark
+from dataspace.log.packed import SegmentFile
 from dataspace.log.scan import begins_at, is_commit_at
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
 from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
@@ -55,7 +56,7 @@ class SegmentReader:
     def __init__(self, layout: Layout, end: Callable[[], Mark]) -> None:
         self._layout = layout
         self.end = end
-        self._files: OrderedDict[int, int] = OrderedDict()
+        self._files: OrderedDict[int, SegmentFile] = OrderedDict()
         self._lengths: dict[int, int] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -67,17 +68,18 @@ class SegmentReader:
         """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,
         and `StoreClosed`."""
         with self._held():
-            fd = self._files.get(segment)
-            if fd is None:
-                fd = self._open(segment)
-            else:
-                self._files.move_to_end(segment)
+            file = self._file(segment)
             try:
                 if length > _CHUNK:  # a length that was read may be any: no memory for what the file has not
-                    length = min(length, max(0, os.fstat(fd).st_size - offset))
-                return os.pread(fd, length, offset)
+                    length = min(length, max(0, file.length - offset))
+                return file.read(offset, length)
             except OSError as error:
                 raise ReadFailed.of(str(self._layout.segment(segment)), error) from error
+
+    def written(self, segment: int) -> int:
+        """How many bytes a segment has now. Raises what `pread` raises."""
+        with self._held():
+            return self._file(segment).length
 
     def _held(self) -> threading.Lock:
         """The lock of this process. A forked child has the one that a thread of its parent may have held then."""
@@ -85,20 +87,26 @@ class SegmentReader:
             self._lock, self._process = threading.Lock(), os.getpid()
         return self._lock
 
-    def _open(self, segment: int) -> int:
+    def _file(self, segment: int) -> SegmentFile:
+        file = self._files.get(segment)
+        if file is None:
+            return self._open(segment)
+        self._files.move_to_end(segment)
+        return file
+
+    def _open(self, segment: int) -> SegmentFile:
         if self._closed:
             raise StoreClosed(str(self._layout.folder))
         path = self._layout.segment(segment)
         try:
-            fd = open_plain(path)
+            file = self._files[segment] = SegmentFile(path, segment)
         except FileNotFoundError:
             raise LogCorrupt(segment, 0, f"{path} is missing") from None
         except OSError as error:
             raise ReadFailed.of(str(path), error) from error
-        self._files[segment] = fd
         if len(self._files) > _OPEN:
-            os.close(self._files.popitem(last=False)[1])
-        return fd
+            self._files.popitem(last=False)[1].close()
+        return file
 
     def close(self) -> None:
         """Close the files, for good."""
@@ -115,13 +123,13 @@ class SegmentReader:
     def exchanged(self, segment: int) -> None:
         """Another file has a segment's name now: read on from that."""
         with self._held():
-            fd = self._files.pop(segment, None)
-            if fd is not None:
-                os.close(fd)
+            file = self._files.pop(segment, None)
+            if file is not None:
+                file.close()
 
     def _close_all(self) -> None:
         while self._files:
-            os.close(self._files.popitem()[1])
+            self._files.popitem()[1].close()
 
     def read(self, at: int) -> StoredRecord:
         """The record at an address. Raises `NoSuchRecord`."""

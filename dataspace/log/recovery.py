@@ -124,6 +124,10 @@ class _Judgement:
         try:
             self._check_seen(self.trail.position, self.trail.hash)
             self._walk()
+            last = self.segments[-1].id if self.segments else 0
+            if 0 < last <= self.evidence.sealed:
+                what = f"segment {last + 1} is missing: the one before it lies packed, as sealed ones do alone"
+                raise Unsound(Outcome.TRUNCATED, last + 1, 0, what)
             beyond = max(self.seen, default=0)
             if beyond > self.end.position:
                 what = f"it ends at position {self.end.position}; position {beyond} was seen"

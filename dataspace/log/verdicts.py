@@ -99,6 +99,8 @@ class Evidence:
     """Heads that somebody has been told of: the log must reach them. One before `start` is not looked at."""
     epoch: int = 0
     """The newest epoch known from elsewhere."""
+    sealed: int = 0
+    """The newest segment that is known to be sealed: another one must follow."""
 
 
 NOTHING_KNOWN: Final = Evidence()

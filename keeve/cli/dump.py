@@ -20,6 +20,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import Type
 from dataspace.log.layout import Layout
+from dataspace.log.packed import mended_in
 from dataspace.log.patience import Patient
 from dataspace.log.survey import Survey, owner_of
 from dataspace.log.windows import Window
@@ -192,7 +193,9 @@ class _Open:
             raise ReadFailed.of(str(path), error) from error
 
     def __enter__(self) -> Window:
-        return Window(Patient(self._fd).read, os.fstat(self._fd).st_size, str(self._path))
+        read, size = Patient(self._fd).read, os.fstat(self._fd).st_size
+        lies = mended_in(read, size)
+        return Window(read, size, str(self._path)) if lies is None else Window(lies.read, lies.length, str(self._path))
 
     def __exit__(self, *raised: object) -> None:
         os.close(self._fd)

@@ -26,6 +26,7 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
 from dataspace.log.ownership import owner_of
+from dataspace.log.packed import mended_in
 from dataspace.log.patience import BLOCK, Patient
 from dataspace.log.publishing import read as read_head
 from dataspace.log.rewriting import Rewriter
@@ -146,7 +147,9 @@ class _Disk:
             self._progress(before + offset, self._total)
             return patient.read(offset, length)
 
-        return Window(read, os.fstat(fd).st_size, str(path))
+        size = os.fstat(fd).st_size
+        lies = mended_in(read, size)
+        return Window(read, size, str(path)) if lies is None else Window(lies.read, lies.length, str(path))
 
     @property
     def unread(self) -> list[str]:
