@@ -32,11 +32,15 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
         gone = await host.reclaim()
     freed = max(0, before - _taken(folder))
     if output.as_json:
-        output.document({"sessions": gone.sessions, "bodies": gone.bodies, "freed": freed})
-    elif gone.sessions or gone.bodies:
+        output.document({"sessions": gone.sessions, "bodies": gone.bodies, "pages": gone.pages, "freed": freed})
+        return
+    if gone.sessions or gone.bodies:
         sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
         output.say(f"{sessions}: {gone.bodies} records, contents and pages are gone; {size(freed)} of disk are freed")
-    else:
+    if gone.pages:
+        pages = "1 page" if gone.pages == 1 else f"{gone.pages} pages"
+        output.say(f"old snapshots: {pages} are gone that no session needs; {size(freed)} of disk are freed in all")
+    if not (gone.sessions or gone.bodies or gone.pages):
         output.say("nothing to do")
 
 

@@ -14,12 +14,12 @@ from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
 from dataspace.log.store import BodyErased
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.values import Erased, Value
+from dataspace.values import Value
 from dataspace.values.encoding import encode
 from snapshots.cache import PageCache
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
-from vat.heap.restore import BrokenChain, Index, Lineage, Restored, restore
+from vat.heap.restore import BrokenChain, Index, Lineage, Restored, let_go, restore
 
 
 def fingerprint(heap: Heap) -> bytes:
@@ -77,7 +77,7 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
     """
     sound: list[SnapshotRow] = []
     for snapshot in sorted(index.snapshots(lineage.uid, seq), key=lambda each: each.seq):
-        if _pageless(lineage, snapshot.seq):
+        if let_go(lineage, snapshot.seq):
             continue  # it was let go, and is no snapshot any more
         try:
             replayed = _restored(lineage, _Only(index, sound), snapshot.seq)
@@ -103,15 +103,6 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
         pass
     except Exception as error:  # noqa: BLE001  # operations that nobody can have written may do anything
         yield f"its records up to seq {seq} give no heap: {error}"
-
-
-def _pageless(lineage: Lineage, seq: int) -> bool:
-    """Whether the root page of a snapshot is erased: the last one, of those that its record brings."""
-    try:
-        stored = lineage.at(seq)
-        return isinstance(stored.part(stored.attachments - 1), Erased)
-    except KeeveError:
-        return False
 
 
 def _restored(lineage: Lineage, index: Index, seq: int) -> Restored:

@@ -23,6 +23,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import BodyErased, NoSuchPart, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import ZERO_HASH, Body, Kind
+from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding
 from snapshots.cache import PageCache
 from snapshots.nodes import PageRef
@@ -141,18 +142,35 @@ def restore(
     for snapshot in index.snapshots(lineage.uid, upto if without is None else min(upto, without - 1)):
         try:
             stored = lineage.at(snapshot.seq)
-            heap = _snapshot_heap(lineage, stored, memory)
-        except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, BodyErased, SessionDamaged) as error:
+            heap = snapshot_heap(lineage, stored, memory)
+        except BodyErased:
+            continue  # it was let go (`let_go`)
+        except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
             passed_over.append(f"snapshot {snapshot.seq}: {error}")
             continue
         return _replay(lineage, heap, memory, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
     return _replay(lineage, Heap(memory), memory, 0, ZERO_HASH, upto, tuple(passed_over))
 
 
-def _snapshot_heap(lineage: Lineage, stored: Stored, memory: VatMemory) -> Heap:
-    said = read_deeds(checked_body(stored).deeds).message
-    number, digest = said["root"]
-    return Heap.load(read_page(lineage, PageRef(stored.header.seq, number, digest)), memory)
+def let_go(lineage: Lineage, seq: int) -> bool:
+    """Whether a snapshot is none any more, since its root page was erased: the last one, of those that its record
+    brings."""
+    try:
+        stored = lineage.at(seq)
+        return isinstance(stored.part(stored.attachments - 1), Erased)
+    except KeeveError:
+        return False
+
+
+def root_of(stored: Stored) -> PageRef:
+    """The root page that a snapshot's record names."""
+    number, digest = read_deeds(checked_body(stored).deeds).message["root"]
+    return PageRef(stored.header.seq, number, digest)
+
+
+def snapshot_heap(lineage: Lineage, stored: Stored, memory: VatMemory) -> Heap:
+    """The heap of the snapshot that a record brings. Raises what reading its root raises."""
+    return Heap.load(read_page(lineage, root_of(stored)), memory)
 
 
 def _replay(

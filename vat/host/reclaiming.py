@@ -25,6 +25,7 @@ from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record
 from vat.host.commits import Commits
 from vat.host.shredding import Shredding
+from vat.host.thinning import Thinning
 
 log = logging.getLogger("keeve")
 
@@ -36,10 +37,12 @@ SLICE: Final = 256
 
 @attrs.frozen
 class Reclaimed:
-    """What went: how many deleted sessions were seen to, and how many bodies, cells and pages are gone."""
+    """What went: how many deleted sessions were seen to, how many bodies, cells and pages of what was deleted or erased
+    are gone, and how many pages of old snapshots."""
 
     sessions: int
     bodies: int
+    pages: int = 0
 
 
 class Reclaiming:
@@ -62,6 +65,7 @@ class Reclaiming:
         self._after = after
         self._deleted = trio.Event()
         self._shredding = Shredding(store, catalog)
+        self._thinning = Thinning(store, catalog)
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
@@ -96,7 +100,8 @@ class Reclaiming:
                 log.exception("what was deleted cannot be reclaimed; the host goes on")
 
     async def reclaim(self, *, quietly: bool = False) -> Reclaimed:
-        """Have all that is pending go; `quietly`, only up to what lies in a file that is hardly begun.
+        """Have all that is pending go, and pages of old snapshots; `quietly`, no such pages, and only up to what lies
+        in a file that is hardly begun.
 
         Raises what `Store.append` raises; then what was done stays done.
         """
@@ -105,13 +110,16 @@ class Reclaiming:
             while True:
                 before = done(self._store, self._catalog)
                 found, after, count = await self._found(before)
-                if after == before or (quietly and unfinished(self._store, found)):
+                if quietly and unfinished(self._store, found):
                     return Reclaimed(sessions, bodies)
+                if after == before:
+                    break
                 await self._shredding.finish()  # what is said to be done is not looked at again
                 gone = await self._erase(found)
                 await self._say(after, gone)
                 sessions += count
                 bodies += gone
+            return Reclaimed(sessions, bodies, 0 if quietly else await self._thinning.thin())
 
     async def erase(self, record: Callable[[ChainHead], Record]) -> int:
         """Say in the store's chain what is erased, and have it go; gives how many cells are gone."""

@@ -1,0 +1,115 @@
+"""Reaching: which pages and which contents a session needs, and so which of those in its log nobody does.
+
+A session needs what its heap leads to, and the pages of the snapshots that a restore would begin from. Everything else
+can be done without: an older snapshot is made of records, which stay.
+
+The one rule: **who cannot be read needs everything.** `needs` gives None then, and for a session in which a fiber
+waits, since that is made again on heaps of the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import attrs
+
+from dataspace.catalog.lookups import LATEST
+from dataspace.errors import KeeveError
+from dataspace.values import CelledBlob, CellRef
+from snapshots.cache import PageCache
+from snapshots.items import contents
+from snapshots.nodes import Branch, PageRef
+from snapshots.tree import Tree
+from vat.heap.heap import Heap
+from vat.heap.memory import VatMemory
+from vat.heap.restore import Index, Lineage, restore, root_of, snapshot_heap
+
+KEPT: Final = 2
+"""Snapshots that a session keeps: the newest, and the one before it, should a page of that be bad."""
+
+
+class Place(NamedTuple):
+    """Where a page or cell lies: whose record it is (a uid), its seq, the number."""
+
+    uid: bytes
+    seq: int
+    number: int
+
+
+@attrs.define
+class Needed:
+    """What some sessions need."""
+
+    pages: set[Place] = attrs.field(factory=set)
+    cells: set[Place] = attrs.field(factory=set)
+
+    def add(self, other: Needed) -> None:
+        """Need what another one needs, too."""
+        self.pages |= other.pages
+        self.cells |= other.cells
+
+
+def needs(lineage: Lineage, index: Index, seq: int) -> Needed | None:
+    """What the session of a lineage needs, whose newest record is `seq`; None for all that there is.
+
+    Costs a restore, and a walk through its whole heap.
+    """
+    cache = PageCache(8 << 20)
+    try:
+        restored = restore(lineage, index, cache, seq)
+        if restored.heap.system["fibers"].count:
+            return None
+        walk = _Walk(lineage, restored.memory)
+        walk.trees(restored.heap)
+        for snapshot in index.snapshots(lineage.uid, LATEST)[:KEPT]:
+            stored = lineage.at(snapshot.seq)
+            walk.page(root_of(stored))
+            walk.trees(snapshot_heap(lineage, stored, restored.memory))
+    except KeeveError:
+        return None
+    return walk.found
+
+
+class _Walk:
+    """One walk through heaps, in which each page is passed once."""
+
+    def __init__(self, lineage: Lineage, memory: VatMemory) -> None:
+        self.found = Needed()
+        self._lineage = lineage
+        self._memory = memory
+
+    def page(self, ref: PageRef) -> bool:
+        """Put a page down; whether it was not met before."""
+        place = Place(self._lineage.owner(ref.seq), ref.seq, ref.number)
+        new = place not in self.found.pages
+        self.found.pages.add(place)
+        return new
+
+    def trees(self, heap: Heap) -> None:
+        todo: list[Any] = [tree.root for tree in heap.trees().values()]
+        while todo:
+            here = todo.pop()
+            if type(here) is PageRef:
+                if not self.page(here):
+                    continue
+                here = self._memory.page(here)
+            if isinstance(here, Branch):
+                todo.extend(here.children)
+            elif here is not None:
+                self._values(contents(here), todo)
+
+    def _values(self, values: Iterable[Any], trees: list[Any]) -> None:
+        left = list(values)
+        while left:
+            value = left.pop()
+            if isinstance(value, dict):
+                left.extend(value.values())
+            elif isinstance(value, list | tuple):
+                left.extend(value)
+            elif isinstance(value, CelledBlob):
+                left.append(value.content)
+            elif isinstance(value, CellRef):
+                self.found.cells.add(Place(self._lineage.owner(value.seq), value.seq, value.number))
+            elif isinstance(value, Tree):
+                trees.append(value.root)
