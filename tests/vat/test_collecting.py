@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vatmaker import ROOT, World, assert_restores, dump, operations, said
 
+from dataspace.log.files import ReadFailed
 from vat.crank.collecting import FEWEST, unreached, worthwhile
+from vat.crank.fibers import Fibers
 from vat.errors import NoSuchActor
 from vat.heap.opcodes import Op
 from vat.heap.refs import Ref, near
@@ -241,6 +243,18 @@ def test_a_vat_says_when_it_is_worth_it(world, node):
     assert node.vat.worth_collecting
     assert node.vat.collect() is None
     assert not node.vat.worth_collecting, "it has looked"
+
+
+def test_what_cannot_be_read_is_not_looked_for_again_at_once(world, node, monkeypatch):
+    def unreadable(fibers):
+        raise ReadFailed("log", "I/O error")
+
+    monkeypatch.setattr(Fibers, "in_locals", unreadable)
+    run(world, node, go=lambda me: [me.spawn(Node) for _ in range(FEWEST)])
+    assert node.vat.worth_collecting
+    with pytest.raises(ReadFailed):
+        node.vat.collect()
+    assert not node.vat.worth_collecting
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,8 +9,10 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.log.files import ReadFailed
 from dataspace.records import Kind
 from tests.vat.hosts import Caller, Counter, Worker, World, held, records, resident_of, residents_of, settled
+from vat.crank.vat import Vat
 from vat.host.residents import GLANCES, Job, Resident, Residents
 
 # Which ones leave
@@ -210,3 +212,34 @@ async def test_any_limit_works(world: World, limit: int) -> None:
         await c.burst(s, "add", 4)
         await settled(host)
         assert await c.answers == [1, 2, 3, 4]
+
+
+async def test_what_follows_a_job_is_told_whose_it_is_and_may_be_interrupted(world: World) -> None:
+    """It may run user code: fibers are run again, and reactions run."""
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s")
+        seen: list[Any] = []
+
+        def after(resident: Any, vat: Any) -> Any:
+            seen.append((host._engine.turns.doing(), trio.lowlevel.currently_ki_protected()))
+            return ()
+
+        host._engine.turns._after = after
+        await s.add()
+        assert seen == [("session 's' (between two calls)", False)]
+        assert host._engine.turns.doing() is None
+
+
+async def test_a_session_in_which_garbage_cannot_be_looked_for_is_snapshotted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(vat: Vat) -> Any:
+        raise ReadFailed("log", "I/O error")
+
+    monkeypatch.setattr(Vat, "worth_collecting", True)
+    monkeypatch.setattr(Vat, "collect", unreadable)
+    async with world.host(first_snapshot=4) as host:
+        s = await host.spawn(Counter, "s")
+        for _ in range(4):
+            await s.add()
+        assert Kind.SNAPSHOT in records(host, "s")

@@ -98,11 +98,12 @@ class Upkeep(Chain):
         Fibers that wait are run again to see what they hold, unless they are in memory; None while that cannot be done.
         """
         self._fit()
+        looked, self._looked = self._looked, self._made  # whatever comes of it, it is not tried again at once
         try:
             inside = Locals(*self.crank.fibers.in_locals())
         except NotYet:
+            self._looked = looked
             return None
-        self._looked = self._made
         actors, promises = unreached(self.heap, inside)
         if not (actors or promises):
             return None

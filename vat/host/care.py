@@ -58,10 +58,13 @@ class Care:
         try:
             if vat.worth_collecting and (collected := vat.collect()) is not None:
                 steps.append(collected)
+        except KeeveError as error:
+            log.warning("session %s: what nothing reaches any more cannot be found: %s", vat.id, error)
+        try:
             if self._wants_snapshot(vat):
                 steps.append(vat.snapshot()[0])
         except KeeveError as error:
-            log.warning("session %s cannot be looked after: %s", vat.id, error)
+            log.warning("session %s: no snapshot can be made: %s", vat.id, error)
             vat.records_since_snapshot = vat.bytes_since_snapshot = 0
         return steps
 

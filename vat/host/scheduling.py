@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -22,6 +22,9 @@ from vat.host.commits import Commits
 from vat.host.residents import Job, Resident, Residents
 
 log = logging.getLogger("keeve")
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 IN_TURN: Final = 64
 """Jobs that are done before other tasks get a chance, at the most."""
@@ -157,7 +160,7 @@ class Turns:
             jobs = resident.first or resident.mailbox
             job = jobs.popleft()
             try:
-                steps = _interruptible(job, vat)
+                steps = _interruptible(_done, job, vat)
             except NotYet:
                 jobs.appendleft(job)
                 resident.paused = bool(resident.flying)
@@ -175,11 +178,7 @@ class Turns:
             self._unreadable(resident, jobs, job, resident.memory.trouble)
             return
         for step in steps:
-            for said in step.unheard:
-                log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
-            if step.failure is not None:
-                log.info("session %s: a delivery failed: %r", vat.id, step.failure)
-            refusal = self._commits.add(resident, step, job)
+            refusal = self._recorded(resident, vat, step, job)
             if refusal is not None:
                 self._undone(resident, jobs, refusal)
                 return
@@ -190,12 +189,23 @@ class Turns:
 
     def _looked_after(self, resident: Resident, vat: Vat) -> bool:
         """What a vat does after a job. False when the vat is of no use any more."""
+        self.current = resident
         try:
-            steps = self._after(resident, vat)
+            steps = _interruptible(self._after, resident, vat)
         except Exception:
             log.exception("session %s: what follows a job failed; the session is loaded again", vat.id)
             return False
-        return all(self._commits.add(resident, step, Job(None)) is None for step in steps)
+        finally:
+            self.current = None
+        return all(self._recorded(resident, vat, step, Job(None)) is None for step in steps)
+
+    def _recorded(self, resident: Resident, vat: Vat, step: Step, job: Job) -> KeeveError | None:
+        """A step is on its way to the log, or this is why it cannot be."""
+        for said in step.unheard:
+            log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
+        if step.failure is not None:
+            log.info("session %s: a delivery failed: %r", vat.id, step.failure)
+        return self._commits.add(resident, step, job)
 
     def _loaded(self, resident: Resident) -> Vat | None:
         """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""
@@ -250,8 +260,13 @@ class Turns:
 
 
 @trio.lowlevel.disable_ki_protection
-def _interruptible(job: Job, vat: Vat) -> Sequence[Step]:
-    """Do a job where Ctrl-C may end it: it runs user code, which may run for ever."""
+def _interruptible(what: Callable[[A, B], Sequence[Step]], one: A, other: B) -> Sequence[Step]:
+    """Do something where Ctrl-C may end it: it runs user code, which may run for ever."""
+    return what(one, other)
+
+
+def _done(job: Job, vat: Vat) -> Sequence[Step]:
+    """What came of a job."""
     if job.message is not None:
         return (vat.take(job.message),)
     return () if job.work is None else job.work(vat)
