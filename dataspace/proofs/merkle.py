@@ -14,6 +14,7 @@ proof asks for some `log2(size)` of them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -26,6 +27,7 @@ EMPTY: Final = sha256(b"").digest()
 LONGEST: Final = 64
 """No proof has more hashes."""
 _SIZE: Final = 32
+_PAIR: Final = struct.Struct("64s")
 
 
 def leaf_hash(record: bytes) -> bytes:
@@ -162,7 +164,7 @@ class Tree:
             above += 1
 
     def extend(self, leaves: Sequence[bytes]) -> None:
-        """Add many leaves: a third quicker than one after another."""
+        """Add many leaves: quicker than one after another."""
         levels = self.levels
         below = levels[0]
         below += b"".join(leaves)
@@ -171,8 +173,8 @@ class Tree:
             if above == len(levels):
                 levels.append(bytearray())
             level = levels[above]
-            new = bytes(below[2 * len(level) : len(below) & -64])
-            level += b"".join([sha256(b"\x01" + new[at : at + 64]).digest() for at in range(0, len(new), 64)])
+            new = below[2 * len(level) : len(below) & -64]
+            level += b"".join([sha256(b"\x01" + pair).digest() for (pair,) in _PAIR.iter_unpack(new)])
             below = level
             above += 1
 

@@ -133,6 +133,17 @@ def _other_body(log: LogMaker) -> None:
     log.forge([(kind, head, body.replace(b"was", b"not"))], 7, 7)
 
 
+def _length_beyond(log: LogMaker) -> None:
+    ((kind, head, body),) = log.whole(log.record(A, "was said"))
+    log.forge([(kind, head, body[:32] + (1 << 20).to_bytes(4, "big") + body[36:])], 7, 7)
+
+
+def _last_epochs(log: LogMaker) -> None:
+    log.epoch = (1 << 32) - 1
+    log.batch(log.record(A), log.record(B))
+    log.batch(log.record(A))
+
+
 def _cell_elsewhere(log: LogMaker) -> None:
     (kind, head, body), *cells = log.whole(log.record(A, cells=["one"]))
     log.forge([(kind, head[:-4] + (8).to_bytes(4, "little"), body), *cells], 7, 7)
@@ -164,6 +175,11 @@ FORGERIES: dict[str, Callable[[LogMaker], Any]] = {
         _body(log, msgpack.packb([0, [], b"", 0]), b"\x93\x90\x90\xc4\x00\x90\xc4\x00")
     ),
     "a cell at another place than its record says": _cell_elsewhere,
+    "deeds that end after their body": _length_beyond,
+    "epochs that nothing can come after": _last_epochs,
+    "a seq that nothing can come after": lambda log: log.batch(
+        log.record(C, kind=Kind.FORKED, after=(1 << 63, b"x" * 32))
+    ),
     "no cell after its record": lambda log: log.forge(log.whole(log.record(A, cells=["one"]))[:1], 7, 7),
 }
 
