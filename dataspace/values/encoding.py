@@ -242,14 +242,21 @@ def _unpacked(data: bytes, hook: Callable[[int, bytes], Any], longest: int) -> V
         raise BadEncoding(str(error) or type(error).__name__) from error
 
 
-def decode_strict(data: bytes, *, cells: bool = False, tree: Callable[[bytes], TreeRoot] | None = None) -> Value:
+def decode_strict(
+    data: bytes,
+    *,
+    cells: bool = False,
+    tree: Callable[[bytes], TreeRoot] | None = None,
+    max_items: int | None = None,
+) -> Value:
     """A value from its encoding, which comes from outside: exactly the bytes that `encode` gives for it.
 
     Refused, with `BadEncoding`: forms longer than they must be, a dict key twice or not a string, unknown
     ext types, nesting over 64, lengths beyond the input, bytes left over; cells unless `cells`, trees
-    unless `tree` makes them. Costs a few passes over `data`, in time and memory proportional to its length.
+    unless `tree` makes them; more than `max_items` items in all its lists and dicts, where a byte can be one and take
+    a hundred in memory. Costs a few passes over `data`, in time and memory proportional to its length.
     """
-    check_outline(data, _EXT_TYPES, MAX_DEPTH)
+    check_outline(data, _EXT_TYPES, MAX_DEPTH, max_items)
     value = decode(data, tree=tree)
     if not cells and type(value) in CELLED:
         raise BadEncoding("a cell, where none can be")

@@ -58,10 +58,14 @@ def _heads() -> list[tuple[int, int, int]]:
 _HEADS: Final = _heads()
 
 
-def check_outline(data: bytes, ext_types: range, max_depth: int) -> None:
-    """Raise `BadEncoding` unless `data` is the outline of exactly one value. One pass over the headers."""
+def check_outline(data: bytes, ext_types: range, max_depth: int, max_items: int | None = None) -> None:
+    """Raise `BadEncoding` unless `data` is the outline of exactly one value, of `max_items` in all containers at most.
+
+    One pass over the headers.
+    """
     end = len(data)
     at = 0
+    room = end if max_items is None else max_items
     owed = 1  # items announced and not yet met, in all that is open; each will take a byte at least
     left, in_map = 1, False  # items to come in the innermost container; a map's keys and values both count
     outer: list[tuple[int, bool]] = []
@@ -83,6 +87,9 @@ def check_outline(data: bytes, ext_types: range, max_depth: int) -> None:
                 raise BadEncoding(f"byte {start}: nested more than {max_depth} deep")
             outer.append((left, in_map))
             owed += items
+            room -= items
+            if room < 0 and max_items is not None:
+                raise BadEncoding(f"byte {start}: more than {max_items} items")
             left, in_map = items, kind == _MAP
         else:
             if kind == _NEVER:

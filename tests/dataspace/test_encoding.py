@@ -152,6 +152,19 @@ def test_a_tree_is_refused_where_nobody_makes_trees() -> None:
             read(encode([Root(b"here")]))
 
 
+@given(st.recursive(st.none(), lambda inside: st.lists(inside) | st.dictionaries(st.text(max_size=2), inside)))
+def test_more_items_than_may_be_are_refused_and_as_many_as_may_be_are_not(value: Any) -> None:
+    def items(value: Any) -> int:
+        inside = [*value, *value.values()] if isinstance(value, dict) else value or []
+        return len(inside) + sum(map(items, inside)) if isinstance(value, (list, dict)) else 0
+
+    count = items(value)
+    assert decode_strict(encode(value), max_items=count) == value
+    if count:
+        with pytest.raises(BadEncoding, match=f"more than {count - 1} items"):
+            decode_strict(encode(value), max_items=count - 1)
+
+
 # Keys and digests
 
 
