@@ -107,8 +107,8 @@ class Host:
         """At most `limit` sessions in the order of their ids, from after `after` on: a page of the list."""
         return self._sessions.page(prefix, after, limit, deleted)
 
-    def row(self, id: str) -> SessionRow:
-        """What is known of one session: its row in that list. Raises `NoSuchSession` or `Deleted`."""
+    def row(self, id: str | bytes) -> SessionRow:
+        """What is known of one session, by id or uid: its row in that list. Raises `NoSuchSession` or `Deleted`."""
         return self._sessions.row(id)
 
     def made_by(self, id: str) -> tuple[str, str]:

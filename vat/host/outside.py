@@ -106,7 +106,12 @@ class HostRef(Generic[A]):
 
 def beside(ref: HostRef[Any], actor: int) -> HostRef[Any]:
     """A ref to the actor of that number in the same session, for the same asker."""
-    return HostRef(ref._host, ref._uid, actor, ref._asker)
+    return reaching(ref, ref._uid, actor)
+
+
+def reaching(ref: HostRef[Any], uid: bytes, actor: int) -> HostRef[Any]:
+    """A ref to an actor of any session of the same host, for the same asker. Nobody looks whether it is there."""
+    return HostRef(ref._host, uid, actor, ref._asker)
 
 
 class Member:

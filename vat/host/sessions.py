@@ -97,15 +97,16 @@ class Sessions:
         """The same, of a type by its registered name; gives the ref."""
         return child_ref(await self.spawn(self._engine.types[type_name].cls, id, fields, asker, uid=uid))
 
-    def row(self, id: str) -> SessionRow:
-        """What the catalog knows of a session. Raises `NoSuchSession` or `Deleted`."""
+    def row(self, id: str | bytes) -> SessionRow:
+        """What the catalog knows of a session, by its id or its uid. Raises `NoSuchSession` or `Deleted`."""
         if self._engine.store.readonly:
             self._engine.following.refresh()
-        row = self._engine.dataspace.catalog.session(id) if isinstance(id, str) else None
+        catalog = self._engine.dataspace.catalog
+        row = catalog.session(id) if isinstance(id, str) else catalog.by_uid(id) if isinstance(id, bytes) else None
         if row is None:
-            raise NoSuchSession(str(id))
+            raise NoSuchSession(id.hex() if isinstance(id, bytes) else str(id))
         if row.deleted:
-            raise gone(id)
+            raise gone(row.id)
         return row
 
     def made_by(self, id: str) -> tuple[str, str]:
