@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from dataspace.drafts import read_deeds
@@ -18,11 +17,10 @@ from keeve.testing.disk import Mode
 from snapshots.pages import decode_tree
 from tests.crash.crash_suites import dies, two_owners
 from tests.crash.crash_world import Reference, SlowFiles, under_load
-from vat.crank.vat import Step
+from tests.vat.hosts import without_embargo
 from vat.heap import restore
 from vat.heap.operations import follow
 from vat.heap.refs import Promise, Ref
-from vat.host.commits import Commits
 
 pytestmark = pytest.mark.crash
 
@@ -49,18 +47,7 @@ def test_without_the_embargo_the_world_sees_what_is_not_in_the_log(
     for at in syncs[4::6]:
         dies(tmp_path / "case", SlowFiles(at), reference)
 
-    add = Commits.add
-
-    def hasty(self: Commits, resident: Any, step: Step, job: Any) -> bool:
-        taken = add(self, resident, step, job)
-        if taken and step.record is not None:
-            self._release(resident, attrs.evolve(step, settle=None))
-            step.replies = []
-            step.sent = step.wanted = ()
-            step.acknowledged = None
-        return taken
-
-    monkeypatch.setattr(Commits, "add", hasty)
+    without_embargo(monkeypatch)
     noticed = 0
     for at in syncs[4::6]:
         try:

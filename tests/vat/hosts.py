@@ -8,21 +8,26 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
+import pytest
 import trio
 import trio.testing
 
 from dataspace.catalog.catalog import Catalog, peek
+from dataspace.errors import KeeveError
 from dataspace.log.frames import place
 from dataspace.log.memory import MemoryLog, MemoryStore
 from dataspace.log.segments import SegmentStore
 from dataspace.log.verdicts import Evidence
 from keeve.api import run_host
 from keeve.testing.hosts import FakeClock
+from vat.crank.vat import Step
 from vat.devices.devices import Effect, effect
 from vat.heap.checking import fingerprint
 from vat.heap.refs import Ref
+from vat.host.commits import Commits
 from vat.host.host import Host
-from vat.host.residents import Resident, Residents
+from vat.host.residents import Job, Resident, Residents
 from vat.host.settings import Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map
@@ -267,6 +272,22 @@ def let_go(host: Host) -> None:
     """End what `held` began, before its block ends."""
     vars(host._engine.commits).pop("go", None)
     host._engine.commits.writer.wake()
+
+
+def without_embargo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each step go when it is queued."""
+    add = Commits.add
+
+    def at_once(self: Commits, resident: Resident, step: Step, job: Job) -> KeeveError | None:
+        refusal = add(self, resident, step, job)
+        if refusal is None and step.record is not None:
+            early = attrs.evolve(step, settle=None, replies=list(step.replies))
+            step.replies.clear()
+            step.sent, step.wanted, step.acknowledged = (), (), None
+            self._release(resident, early)
+        return refusal
+
+    monkeypatch.setattr(Commits, "add", at_once)
 
 
 # What of a host tests look at that is not public: where it is to be found stands here alone.

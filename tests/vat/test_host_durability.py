@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import pytest
 import trio
 import trio.testing
 
-from dataspace.errors import KeeveError
 from dataspace.log import store as log_store
 from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
 from dataspace.log.store import StoreFailed
@@ -28,12 +26,12 @@ from tests.vat.hosts import (
     resident_of,
     settled,
     store_of,
+    without_embargo,
 )
-from vat.crank.vat import Step, Vat
+from vat.crank.vat import Vat
 from vat.host.care import Care
-from vat.host.commits import Commits
 from vat.host.host import Host
-from vat.host.residents import Job, Resident
+from vat.host.residents import Job
 
 
 async def nothing_leaves_early(world: World) -> None:
@@ -75,25 +73,6 @@ async def nothing_leaves_early(world: World) -> None:
         assert await watcher.heard == [["s", "x"]]
 
 
-@contextmanager
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let each step go when it is queued."""
-    add = Commits.add
-
-    def at_once(self: Commits, resident: Resident, step: Step, job: Job) -> KeeveError | None:
-        refusal = add(self, resident, step, job)
-        if refusal is None and step.record is not None:
-            early = attrs.evolve(step, settle=None, replies=list(step.replies))
-            step.replies.clear()
-            step.sent, step.wanted, step.acknowledged = (), (), None
-            self._release(resident, early)
-        return refusal
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Commits, "add", at_once)
-        yield
-
-
 async def test_nothing_leaves_before_it_is_durable(either: World) -> None:
     """Invariant 7: A sent message, reply or effect is never undone: nothing leaves before its record is durable."""
     await nothing_leaves_early(either)
@@ -101,7 +80,8 @@ async def test_nothing_leaves_before_it_is_durable(either: World) -> None:
 
 async def test_without_the_embargo_that_would_be_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Invariant 45: The suites fail when the embargo is taken out."""
-    with hasty(monkeypatch), pytest.RaisesGroup(AssertionError, flatten_subgroups=True, allow_unwrapped=True):
+    without_embargo(monkeypatch)
+    with pytest.RaisesGroup(AssertionError, flatten_subgroups=True, allow_unwrapped=True):
         await nothing_leaves_early(world)
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.errors import KeeveError
 from dataspace.log.files import DiskFull, ReadFailed
 from dataspace.log.store import RecordTooLarge
 from dataspace.records import Kind
@@ -301,10 +302,11 @@ async def test_a_message_that_is_refused_holds_up_those_behind_it(world: World, 
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")
         add, refusals = Commits.add, [False, True]
 
-        def refuse(self: Commits, resident: Resident, step: Step, job: Job) -> bool:
+        def refuse(self: Commits, resident: Resident, step: Step, job: Job) -> KeeveError | None:
             if resident.uid == s._uid and step.record is not None and refusals and refusals.pop(0):
-                self._fail(step, job, RecordTooLarge("s", 1, 1))
-                return False
+                error = RecordTooLarge("s", 1, 1)
+                self._fail(step, job, error)
+                return error
             return add(self, resident, step, job)
 
         monkeypatch.setattr(Commits, "add", refuse)
