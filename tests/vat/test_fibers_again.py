@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from vatmaker import assert_restores
-from waits import Agent, Fiberworld, cancel, near, script, value_of
+from waits import Agent, Fiberworld, near, script, value_of
 
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
-from vat.objects.owing import owe
 
 HOUR = 3_600_000_000
 
@@ -264,63 +263,6 @@ def test_one_that_a_near_call_began_comes_back_as_well(world):
         each.give()
     assert world.seen() == reference.seen()
     assert len(world.seen()) == 3
-    world.sound()
-
-
-def test_one_that_gives_up_who_has_begun_it_comes_back_as_well(world):
-    """Who runs cannot be given up, by those that it calls either."""
-
-    @script
-    async def beginning(me: Agent) -> Any:
-        await me.want("first")
-        near(me.ref).other("forbidding")
-        await me.want("second")
-        me.log.append("over")
-
-    @script
-    async def forbidding(me: Agent) -> None:
-        me.log.append(cancel(me.value, ValueError("no")))
-        await me.want("third")
-        me.log.append("after it")
-
-    @script
-    async def both(me: Agent) -> None:
-        me.value = me.ref.other("beginning")
-
-    world.go("both")
-    world.give()
-    world.restart()
-    world.give(effect=3)
-    world.restart()
-    world.give()
-    assert world.seen() == [False, "over", "after it"]
-    world.sound()
-
-
-@actor("again.debtor", version=1)
-class Debtor(Actor):
-    def ask(self) -> Any:
-        return owe(self)
-
-
-def test_one_that_went_on_when_somebody_was_collected_comes_back(world):
-    """Each message that the runtime has a vat take says whose it is, when it is read as well."""
-    world = Fiberworld(Agent, Debtor)
-
-    @script
-    async def trusting(me: Agent) -> Any:
-        try:
-            await near(me.spawn(Debtor)).ask()
-        except Exception as error:  # noqa: BLE001  # it is told
-            me.log.append(type(error).__name__)
-        await me.want("on")
-        me.log.append("over")
-
-    world.go("trusting")
-    world.agent.keep(world.agent.vat.collect())
-    world.restart()
-    world.give()
-    assert world.seen() == ["Unpaid", "over"]
     world.sound()
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from vatmaker import operations
-from waits import SCRIPTS, Agent, Fiberworld, gather, near, script, value_of
+from waits import SCRIPTS, Agent, Fiberworld, cancel, gather, near, script, value_of
 
 from vat.errors import FiberDiverged
 from vat.heap.opcodes import Op
+from vat.objects.actor import Actor, actor
+from vat.objects.owing import owe
 
 
 @pytest.fixture
@@ -304,4 +306,61 @@ def test_those_that_began_within_a_part_of_another_come_back_as_well(world):
     while world.waiting:
         world.give()
     assert world.ask(world.agent, "count") == 3
+    world.sound()
+
+
+def test_one_that_gives_up_who_has_begun_it_comes_back_as_well(world):
+    """Who runs cannot be given up, by those that it calls either."""
+
+    @script
+    async def beginning(me: Agent) -> Any:
+        await me.want("first")
+        near(me.ref).other("forbidding")
+        await me.want("second")
+        me.log.append("over")
+
+    @script
+    async def forbidding(me: Agent) -> None:
+        me.log.append(cancel(me.value, ValueError("no")))
+        await me.want("third")
+        me.log.append("after it")
+
+    @script
+    async def both(me: Agent) -> None:
+        me.value = me.ref.other("beginning")
+
+    world.go("both")
+    world.give()
+    world.restart()
+    world.give(effect=3)
+    world.restart()
+    world.give()
+    assert world.seen() == [False, "over", "after it"]
+    world.sound()
+
+
+@actor("again.debtor", version=1)
+class Debtor(Actor):
+    def ask(self) -> Any:
+        return owe(self)
+
+
+def test_one_that_went_on_when_somebody_was_collected_comes_back(world):
+    """Each message that the runtime has a vat take says whose it is, when it is read as well."""
+    world = Fiberworld(Agent, Debtor)
+
+    @script
+    async def trusting(me: Agent) -> Any:
+        try:
+            await near(me.spawn(Debtor)).ask()
+        except Exception as error:  # noqa: BLE001  # it is told
+            me.log.append(type(error).__name__)
+        await me.want("on")
+        me.log.append("over")
+
+    world.go("trusting")
+    world.agent.keep(world.agent.vat.collect())
+    world.restart()
+    world.give()
+    assert world.seen() == ["Unpaid", "over"]
     world.sound()
