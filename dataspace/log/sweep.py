@@ -22,7 +22,16 @@ from msgspec.msgpack import Decoder
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.log.contents import Opener
-from dataspace.log.frames import COMMIT_SIZE, MAX_HEAD, PREFIX, Frame, Type, headers_crc, record_head_length
+from dataspace.log.frames import (
+    COMMIT_SIZE,
+    MAX_HEAD,
+    PREFIX,
+    Frame,
+    Type,
+    commit_pattern,
+    headers_crc,
+    record_head_length,
+)
 from dataspace.log.marks import ChainHead
 from dataspace.log.scan import Trail
 from dataspace.log.verdicts import SegmentBytes
@@ -51,7 +60,7 @@ _BEFORE: Final[ChainHead] = (0, ZERO_HASH)
 """What the first record of a chain goes on from."""
 _PADS: Final = tuple(bytes(n) for n in range(8))
 _LAST_EPOCH: Final = (1 << 32) - 1
-_CHUNK: Final = 1 << 22
+_CHUNK: Final = 1 << 20
 _LARGEST: Final = 1 << 26
 """Bytes of a batch that is looked at here."""
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST)]
@@ -97,9 +106,10 @@ class Sweep:
         """Go on along a segment from offset `at`, where a batch begins: up to `end`, or to where one is not passed."""
         number, bytes_ = segment
         size = _CHUNK
-        base, chunk = at, b""
+        base, chunk, whole = at, b"", -1
+        ending = commit_pattern(number)
         while at < end:
-            found = self._batch(chunk, at - base, base, number)
+            found = self._batch(chunk, at - base, base, number) if at - base < whole else 0
             if found > 0:
                 self.bytes += base + found - at
                 at = base + found
@@ -109,6 +119,7 @@ class Sweep:
                 self._passed()
                 size = 2 * size if base == at and chunk else _CHUNK
                 base, chunk = at, bytes(bytes_[at : min(at + size, end)])
+                whole = chunk.rfind(ending)
         self._passed()
         return at
 
