@@ -11,8 +11,7 @@ import trio
 import trio.testing
 
 from dataspace.log import store as log_store
-from dataspace.log.files import DiskFull, SyncFailed, WriteFailed
-from dataspace.log.store import StoreFailed
+from dataspace.log.files import DiskFull, WriteFailed
 from dataspace.records import Kind
 from tests.vat.hosts import (
     Caller,
@@ -28,10 +27,7 @@ from tests.vat.hosts import (
     store_of,
     without_embargo,
 )
-from vat.crank.vat import Vat
-from vat.host.care import Care
 from vat.host.host import Host
-from vat.host.residents import Job
 
 
 async def nothing_leaves_early(world: World) -> None:
@@ -214,125 +210,6 @@ async def test_both_records_of_a_fork_are_one_commit(either: World) -> None:
         host._engine.commits.writer._batch_bytes = 1
         await s.fork()
         assert batches == [[Kind.FORK, Kind.FORKED]]
-
-
-async def test_a_failed_sync_stops_writing_for_good_and_every_caller_is_told(world: World) -> None:
-    """Invariant 12: A failed fsync is not retried and nothing after it is acknowledged."""
-    async with world.host() as host:
-        s, other = await host.spawn(Counter, "s"), await host.spawn(Counter, "other")
-        await s.add("kept")
-        store = store_of(host)
-        store.failing.append(SyncFailed("log", "I/O error"))
-        attempts = 0
-        append = store.append
-
-        def count(batch: Any) -> None:
-            nonlocal attempts
-            attempts += 1
-            append(batch)
-
-        store.append = count
-        for ref in (s, other, s):
-            with pytest.raises(StoreFailed, match="open it again"):
-                await ref.add()
-        with pytest.raises(StoreFailed):
-            await host.spawn(Counter, "new")
-        with pytest.raises(StoreFailed):
-            await s.fork()
-        with pytest.raises(StoreFailed):
-            await s.snapshot()
-        with pytest.raises(StoreFailed):
-            await host.delete("other")
-        assert attempts == 1
-        assert await s.seen == ["kept"]  # it can still be read
-    async with world.host() as host:
-        assert await (await host.get("s")).seen == ["kept"]
-        assert [row.id for row in host.sessions()] == ["other", "s"]
-
-
-async def test_who_waits_for_a_promise_is_told_when_the_store_has_stopped(world: World) -> None:
-    """What they wait for could not be recorded any more."""
-    world.tool.open = False
-    async with world.host() as host, trio.open_nursery() as nursery:
-        w, s = await host.spawn(Worker, "w"), await host.spawn(Counter, "s")
-        told: list[str] = []
-
-        async def ask() -> None:
-            try:
-                await w.work("again", 1)
-            except StoreFailed as error:
-                told.append(type(error).__name__)
-
-        nursery.start_soon(ask)
-        await settled(host)
-        store_of(host).failing.append(SyncFailed("log", "I/O error"))
-        with pytest.raises(StoreFailed):
-            await s.add()
-        await trio.testing.wait_all_tasks_blocked()
-        assert told == ["StoreFailed"]
-        nursery.cancel_scope.cancel()
-
-
-async def test_a_host_whose_store_has_stopped_takes_nothing_up(world: World) -> None:
-    """What comes of it could not be recorded, and so it would come again and again."""
-    async with world.host() as host:
-        c, s = await host.spawn(Caller, "c"), await host.spawn(Counter, "s")
-        store = store_of(host)
-        taken_up: list[bytes] = []
-        host._engine.mail.take_up = lambda resident: taken_up.append(resident.uid)
-        store.failing.append(SyncFailed("log", "I/O error"))
-        with pytest.raises(StoreFailed):
-            await c.burst(s, "add", 1)
-        assert await c.answers == []  # loaded again, to be read
-        assert taken_up == []
-
-
-async def undetached(world: World, host: Host) -> Any:
-    """A fork whose first crank, which breaks what its parent waits for, was not made yet."""
-    world.tool.open = False
-    w = await host.spawn(Worker, "w")
-    turns = host._engine.turns
-    post = turns.post
-    turns.post = lambda uid, job: post(uid, job) if uid == w._uid else None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(w.work, "once", 1)
-        await trio.testing.wait_all_tasks_blocked()
-        twin = await w.fork(into="twin")
-        nursery.cancel_scope.cancel()
-    turns.post = post
-    world.tool.gate.set()
-    return twin
-
-
-async def test_a_fork_is_not_detached_where_that_cannot_be_recorded(world: World) -> None:
-    """It can be read, as the others can, and its callers are told."""
-    async with world.host() as host:
-        twin, s = await undetached(world, host), await host.spawn(Counter, "s")
-        store_of(host).failing.append(SyncFailed("log", "I/O error"))
-        with pytest.raises(StoreFailed):
-            await s.add()
-        with trio.fail_after(5):
-            assert await twin.results == []
-            with pytest.raises(StoreFailed):
-                await twin.work("once", 2)
-
-
-async def test_what_waits_behind_something_that_cannot_be_done_first_is_told(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It would fail at each load, and so nobody would ever have a turn."""
-
-    def fail(vat: Vat) -> Any:
-        raise ZeroDivisionError("a mistake of the runtime")
-
-    async with world.host() as host:
-        twin = await undetached(world, host)
-        with monkeypatch.context() as patch:
-            patch.setattr(Care, "first", lambda *_: [Job(None, None, fail)])
-            with trio.fail_after(5), pytest.raises(ZeroDivisionError, match="a mistake of the runtime"):
-                await twin.results
-        assert caplog.text.count("Traceback") == 1
-        assert await twin.results == ["Forked"]
 
 
 async def test_a_record_that_no_store_takes_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

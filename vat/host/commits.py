@@ -57,7 +57,7 @@ class Commits:
         certifier: Certifier | None = None,
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
-        self._refused = refusal(store) if store.readonly else None
+        self._refused: KeeveError | None = refusal(store) if store.readonly else None
         self._residents = residents
         self._note = note
         self._release = release
@@ -97,6 +97,8 @@ class Commits:
 
     async def put(self, record: Record) -> None:
         """Append a record that is no vat's: durable when this returns. Raises why it is not."""
+        if self._refused is not None:
+            raise self._refused
         over, errors = self._alone[id(record)] = trio.Event(), []
         try:
             self.writer.enqueue(record)
@@ -163,6 +165,15 @@ class Commits:
         if self.writer.stopped is not None:
             for resident in self._residents:  # whatever their callers wait for, it does not come any more
                 self.drop(resident, error)
+
+    def end(self, error: KeeveError) -> None:
+        """Nothing is written any more: whoever waits for that is told, and whoever comes."""
+        self._refused = self._refused or error
+        for over, met in self._alone.values():
+            met.append(error)
+            over.set()
+        for resident in self._residents:
+            self.drop(resident, error)
 
     def drop(self, resident: Resident, error: BaseException) -> None:
         """Forget a vat and all that waits for it: what is not durable of it never happened."""
