@@ -114,6 +114,7 @@ from vat.host.host import BadSessionId, IdInUse, NothingToErase
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.salvaging import NothingSound, PlaceTaken
 from vat.host.sessions import Busy, SnapshotMismatch
+from vat.host.settings import BadHostSetting
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 from vat.objects.waiting import NotAwaitable, TimeLimit
@@ -126,6 +127,7 @@ __all__ = [
     "BadCursor",
     "BadEncoding",
     "BadHostKey",
+    "BadHostSetting",
     "BadInput",
     "BadKey",
     "BadKeyFile",

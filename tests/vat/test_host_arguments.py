@@ -15,6 +15,7 @@ from keeve.testing.hosts import memory_host
 from tests.vat.hosts import Counter
 from vat.heap.messages import BadRequestId
 from vat.host.host import Host
+from vat.host.settings import BadHostSetting, Settings
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -115,3 +116,27 @@ async def test_a_handler_that_exits_stops_its_observer_alone(host: Host) -> None
 async def test_a_cycle_with_a_collection_in_it_is_refused_at_once(host: Host) -> None:
     with pytest.raises(NotAValue):
         await (await host.spawn(Keeper, "k")).cycle()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("vats", -1, "a whole number, 0 or more"),
+        ("vats", True, "a whole number, 0 or more"),
+        ("cache", 1.5, "a whole number, 0 or more"),
+        ("first_snapshot", 0, "a whole number, 1 or more"),
+        ("grace", float("nan"), "a number of seconds, 0 or more"),
+        ("retry", -1, "a number of seconds, 0 or more"),
+        ("slow", None, "a number of seconds, 0 or more"),
+        ("reclaim", "soon", "a number of seconds, 0 or more"),
+        ("hold_unknown", "hold", "True or False"),
+        ("takes_up", "All", "one of 'all', 'asked', 'nothing'"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused_by_name(name: str, given: Any, says: str) -> None:
+    with pytest.raises(BadHostSetting, match=rf"Settings\({name}=.*\): it is {says}"):
+        Settings(**{name: given})
+
+
+def test_settings_without_an_end_can_be_meant() -> None:
+    assert Settings(grace=0, closing=float("inf"), reclaim=None, vats=0).closing == float("inf")

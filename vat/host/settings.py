@@ -5,14 +5,37 @@ The one rule: nothing here changes what a session's records say, only when and h
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Final, Literal
 
 import attrs
+
+from dataspace.errors import KeeveError
+
+_LEAST: Final = {
+    "vats": 0,
+    "cache": 0,
+    "first_snapshot": 1,
+    "snapshot_records": 1,
+    "snapshot_bytes": 1,
+    "closing_records": 1,
+}
+_SECONDS: Final = ("grace", "closing", "retry", "slow", "reclaim", "follow")
+_TAKES_UP: Final = ("all", "asked", "nothing")
+
+
+class BadHostSetting(KeeveError, ValueError):
+    """A setting of a host, `name`, cannot be meant; `what` it can be."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, name: str, given: object, what: str) -> None:
+        super().__init__(f"Settings({name}={given!r}): it is {what}")
+        self.name = name
 
 
 @attrs.frozen
 class Settings:
-    """How a host behaves.
+    """How a host behaves. Raises `BadHostSetting` for what cannot be meant.
 
     vats: how many sessions stay in memory while they are idle.
     cache: bytes of heap pages kept in memory, for all vats together.
@@ -49,3 +72,19 @@ class Settings:
     follow: float = 0.25
     hold_unknown: bool = False
     takes_up: Literal["all", "asked", "nothing"] = "all"
+
+    def __attrs_post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            given: Any = getattr(self, name)
+            if type(given) is not int or given < least:
+                raise BadHostSetting(name, given, f"a whole number, {least} or more")
+        for name in _SECONDS:
+            given = getattr(self, name)
+            if given is None and name == "reclaim":
+                continue
+            if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
+                raise BadHostSetting(name, given, "a number of seconds, 0 or more")
+        if not isinstance(self.hold_unknown, bool):
+            raise BadHostSetting("hold_unknown", self.hold_unknown, "True or False")
+        if self.takes_up not in _TAKES_UP:
+            raise BadHostSetting("takes_up", self.takes_up, f"one of {', '.join(map(repr, _TAKES_UP))}")
