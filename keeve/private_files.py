@@ -6,8 +6,10 @@ The one rule: a file that others than its owner can read holds no secret, and is
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,20 +36,32 @@ def read_private(path: Path, remedy: str, refusal: Callable[[str], KeeveError]) 
 
 
 def make_private(path: Path, data: bytes, refusal: Callable[[str], KeeveError]) -> None:
-    """Make the file, durably. Raises `FileExistsError`, or `refusal` of what is wrong."""
+    """Make the file, durably, whole or not at all. Raises `FileExistsError`, or `refusal` of what is wrong."""
+    folder = path.absolute().parent
+    aside = folder / f".{path.name}.{secrets.token_hex(8)}"
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(aside, "xb", opener=_for_its_owner) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(aside, path)  # which never takes the place of what is there, as renaming would
+        _sync_folder(folder)
     except FileExistsError:
         raise
     except OSError as error:
         raise refusal(f"it cannot be made ({error.strerror})") from error
+    finally:
+        with suppress(OSError):  # where it could not be made, there is none
+            os.unlink(aside)
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.write(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)
-    folder = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

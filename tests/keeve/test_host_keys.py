@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import errno
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,3 +122,35 @@ def test_no_error_says_what_a_key_is(tmp_path: Path, text: str) -> None:
         with pytest.raises(BadHostKey) as caught:
             read()
         assert KEY.hex()[:8] not in f"{caught.value!r} {caught.value}"
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "link"])
+def test_a_key_that_cannot_be_written_whole_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """And it can be made when there is space again."""
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        if call == "write":
+            patch.setattr("builtins.open", lambda *args, **keywords: Full(*args, **keywords))
+        else:
+            patch.setattr(os, call, full)
+        with pytest.raises(BadHostKey, match="No space left on device"):
+            host_key(tmp_path / "key", make=True)
+    assert list(tmp_path.iterdir()) == []
+    assert len(host_key(tmp_path / "key", make=True)) == 32
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+class Full(io.FileIO):
+    """A file on a disk that is full after the first byte."""
+
+    def __init__(self, path: str, mode: str, opener: Any) -> None:
+        super().__init__(path, "x", opener=opener)
+
+    def write(self, data: Any) -> int:
+        super().write(bytes(data)[:1])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
