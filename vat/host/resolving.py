@@ -159,7 +159,12 @@ class Resolving:
             hear(piece_of(wanted, value, store.head.position))
 
         hearing.append(told)
-        return lambda: hearing.remove(told)
+
+        def stop() -> None:
+            if told in hearing:
+                hearing.remove(told)
+
+        return stop
 
 
 def _status(wanted: Wanted, state: Literal["wanted", "running", "unknown"]) -> EffectStatus:
