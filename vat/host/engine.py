@@ -167,8 +167,7 @@ class Engine:
         finally:
             self.running = False
             self._nursery = None
-            for resident in self.residents:
-                self.commits.drop(resident, NotRunning())
+            self.commits.end(NotRunning())
 
     async def _outside(self, pending: Sequence[bytes], *, task_status: Any) -> None:
         """What brings vats new things to do by itself: what the last host left, effects and subscriptions.

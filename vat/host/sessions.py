@@ -193,7 +193,7 @@ def _busy(vat: Vat) -> str:
     if system["effects"].count:
         return f"{system['effects'].count} effects have no outcome yet"
     if system["outbox"].count - len(vat.acked) > 0:
-        return f"{system['outbox'].count} messages are on their way"
+        return f"{system['outbox'].count - len(vat.acked)} messages are on their way"
     if vat.waiters:
         return "callers wait for its promises"
     return ""
