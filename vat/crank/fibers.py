@@ -76,6 +76,8 @@ class Fibers:
             try:
                 fiber.wait = drive(crank, fiber, 0, None)
             except StopIteration as stop:
+                if outer is not None:
+                    outer += progress.making  # what it gives may be one of them: it is its caller's then
                 return crank.returned(found, stop.value)
             made, progress.making = progress.making, outer
             number = crank.number("fiber")

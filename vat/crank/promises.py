@@ -243,7 +243,8 @@ class Promises(Keeping):
             result = found.mark_result(result)
         if isinstance(result, values.Promise):
             self.entry(result)
-            return Promise(result.id)
+            # Not another one: who has it in a local is seen to have it by the object.
+            return result if type(result) is Promise else Promise(result.id)
         return Outcome(True, self.keep(result, found.answer))
 
     # What others know.

@@ -102,6 +102,12 @@ class Promise(values.Promise):
         """
         return current("promise.then").react(self, kept, broken, args, keywords)
 
+    def __copy__(self) -> Promise:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Promise:
+        return self
+
     def __await__(self) -> Generator[Promise, Any, Any]:
         """Its value, in an `async def` method of an actor; raises the error that broke it."""
         succeeded, value = (yield self)[0]
