@@ -38,7 +38,7 @@ from keeve.host_keys import host_key_from
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
 from vat.errors import Failed
-from vat.host.host import SESSION_ID, BadSessionId
+from vat.host.host import BadSessionId, may_be_called
 from vat.host.resolving import EffectStatus
 from vat.host.settings import Settings
 
@@ -67,7 +67,7 @@ def chat(
 
     Gives 0, 1 when a turn failed and nobody was there to see to it, or 130 when that was ended by Ctrl-C.
     """
-    if id is not None and (not SESSION_ID.fullmatch(id) or not id.isprintable()):
+    if id is not None and not may_be_called(id):
         raise BadSessionId(id)
     model = model_from_environment(environ)
     own = named_types(actors)

@@ -9,6 +9,7 @@ import trio.testing
 from dataspace.records import Kind
 from tests.vat.hosts import Counter, Worker, World, held, records, settled, started
 from vat.heap.restore import NoSuchPoint
+from vat.host.host import BadSessionId
 
 
 async def test_a_fork_shares_the_past_and_nothing_after_it(either: World) -> None:
@@ -126,3 +127,15 @@ async def test_a_fork_inherits_no_request_ids(world: World) -> None:
         await s.add("x", request="r1")
         twin = await s.fork()
         assert await twin.add("x", request="r1") == 2
+
+
+@pytest.mark.parametrize("id", ["", "a\x00b", "x" * 201, "a\ud800b", "a\ufffdb"])
+async def test_an_id_that_no_session_can_have_is_refused(world: World, id: str) -> None:
+    """What is no character becomes U+FFFD on its way, and then two ids would be one."""
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s1")
+        with pytest.raises(BadSessionId):
+            await s.fork(into=id)
+        with pytest.raises(BadSessionId):
+            await host.spawn(Counter, id)
+        assert [row.id for row in host.sessions()] == ["s1"]

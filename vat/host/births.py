@@ -32,10 +32,7 @@ from vat.host.loading import Loader
 from vat.host.residents import Residents
 from vat.objects.types import Types
 
-SESSION_ID: Final = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
-"""What a session may be called: 1 to 200 characters, no control characters."""
-
-
+_ID: Final = re.compile(r"[^\x00-\x1f\x7f\ufffd]{1,200}")
 NOTHING: Final = Outcome(True, None)
 """What is told to who only wants to know that a record is durable, or is not going to be."""
 
@@ -46,7 +43,15 @@ class BadSessionId(KeeveError, ValueError):
     usage = True
 
     def __init__(self, id: object) -> None:
-        super().__init__(f"{id!r} cannot be the id of a session: use 1 to 200 characters, none of them control ones")
+        super().__init__(
+            f"{id!r} cannot be the id of a session: use 1 to 200 characters, none of them control ones, or "
+            "U+FFFD, which stands for what is no character"
+        )
+
+
+def may_be_called(id: object) -> bool:
+    """Whether a session may have that id: 1 to 200 printable characters, and no U+FFFD, to which several become one."""
+    return isinstance(id, str) and _ID.fullmatch(id) is not None and id.isprintable()
 
 
 class IdInUse(KeeveError):
@@ -139,7 +144,7 @@ class Births:
 
     def _claim(self, id: str) -> str:
         """Take an id for a session that is being made."""
-        if not isinstance(id, str) or not SESSION_ID.fullmatch(id) or not id.isprintable():
+        if not may_be_called(id):
             raise BadSessionId(id)
         known = self._catalog.session(id)
         if known is not None and known.deleted:

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
+
+from attrs import evolve
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.dataspace import Reader
@@ -23,7 +27,8 @@ from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
-from vat.host.births import SESSION_ID, BadSessionId, IdInUse
+from vat.host.archiving import ArchivedContent, Archiving
+from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
 from vat.host.erasing import Erasing, NothingToErase
@@ -41,13 +46,14 @@ from vat.objects.types import ActorType
 
 __all__ = [
     "EVERY_REF",
-    "SESSION_ID",
+    "ArchivedContent",
     "BadSessionId",
     "Host",
     "IdInUse",
     "NothingToErase",
     "Receipted",
     "Reclaimed",
+    "may_be_called",
 ]
 
 A = TypeVar("A", bound=Actor)
@@ -62,6 +68,7 @@ class Host:
         self._calling = Calling(engine, directory)
         self._sessions = sessions
         self._erasing = Erasing(engine, sessions)
+        self._archiving = Archiving(engine.store, engine.dataspace.catalog, engine.reclaiming)
         self._resolving = Resolving(engine)
         self._proving = Proving(engine)
 
@@ -158,12 +165,37 @@ class Host:
         return await self._erasing.erase(id, self._asker, seq=seq, turn=turn, force=force)
 
     async def reclaim(self) -> Reclaimed:
-        """Have what was deleted go from the files, durably, as far as no living fork needs it.
+        """Have what was deleted go from the files, durably, as far as no living fork needs it; then heap pages that only
+        old snapshots have, and what was erased since it was archived from the archives that are in their places.
 
-        Costs a copy of each file concerned; others go on. What was done when it fails or is interrupted stays done.
+        Costs a walk through the heaps, and a copy of each file concerned; others go on. What was done when it fails or
+        is interrupted stays done.
         """
         self._sessions.must_write()
-        return await self._engine.reclaiming.reclaim()
+        gone = await self._engine.reclaiming.reclaim()
+        return evolve(gone, archived=await self._archiving.weed())
+
+    async def archive(
+        self, into: str | PathLike[str], *, before: int | None = None, keep: int = 0
+    ) -> ArchivedContent:
+        """Have content that no session needs any more go from old segments of the log to a folder, durably.
+
+        Old are those whose records all come before the position `before` (None: all), but for the newest `keep`.
+        Records stay, and what sessions can come to by themselves. Whoever reads what went is given it from where it
+        went, for as long as it is there; then `Archived` is raised. Costs a walk through all heaps and two copies of
+        each file concerned; others go on. What was done when it is interrupted stays done. Raises `NothingToArchive`,
+        `NotAnArchive`, or what the disk refuses.
+        """
+        self._sessions.must_write()
+        return await self._archiving.archive(Path(into).absolute(), before=before, keep=keep)
+
+    async def bring_back(self, folder: str | PathLike[str] | None = None) -> ArchivedContent:
+        """Have all that was archived come back, durably: from where it went, or from `folder`, where it is now.
+
+        Raises `NothingToArchive`, `Archived`, `NotAnArchive`, or what the disk refuses.
+        """
+        self._sessions.must_write()
+        return await self._archiving.bring_back(None if folder is None else Path(folder).absolute())
 
     def described(self, ref: HostRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref: its methods and fields, for those who present it; None for the directory.
