@@ -15,7 +15,7 @@ from keeve.server import Gate, Principal, ServerSettings, Serving, application
 from keeve.server.gate import OWNER, Tokens
 from keeve.server.logs import Secrets, make_log
 from keeve.server.settings import VERBS
-from keeve.testing import FakeClock, memory_host
+from keeve.testing import FakeClock, MemoryLog, memory_host
 from vat.host.host import Host
 
 TOKENS = {"owner": "owner-token-0123456789", "ann": "ann-token-0123456789", "bob": "bob-token-0123456789"}
@@ -58,26 +58,33 @@ class World:
 
 
 @asynccontextmanager
-async def world(settings: ServerSettings | None = None, **options: Any) -> AsyncIterator[World]:
+async def world(
+    server: ServerSettings | None = None, log: MemoryLog | None = None, **options: Any
+) -> AsyncIterator[World]:
     """A server on a host in memory; `options` are those of `keeve.api.run_host`."""
-    settings = settings or ServerSettings()
+    settings = server or ServerSettings()
     clock = options.setdefault("clock", FakeClock())
     out = io.StringIO()
     secrets, tokens = Secrets(), Tokens()
     for name, token in TOKENS.items():
         tokens.add(token, Principal(OWNER, frozenset(VERBS)) if name == OWNER else Principal(name))
         secrets.add(token)
-    async with memory_host(**options) as host, trio.open_nursery() as nursery:
-        log = make_log(secrets, form="json", level="debug", out=out)
-        devices = tuple(options.get("devices", ()))
-        serving = Serving(
-            host, settings, Gate(host, clock, [tokens]), clock, nursery, log, models=devices or ("model",)
-        )
+    async with memory_host(log, **options) as host, trio.open_nursery() as nursery:
+        writes = make_log(secrets, form="json", level="debug", out=out)
+        devices = options.get("devices", {})
+        models = tuple(name for name in devices if name != "tools") or ("model",)
+        gate, tools = Gate(host, clock, [tokens]), devices.get("tools")
+        serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools)
         app = application(serving)
         clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}
         yield World(serving, app, out, clients)
         serving.stopping.set()
         nursery.cancel_scope.cancel()
+
+
+def asked_by(name: str, app: Any) -> httpx2.AsyncClient:
+    """A client of an application, with the token of that name."""
+    return _client(app, TOKENS[name])
 
 
 def _client(app: Any, token: str | None) -> httpx2.AsyncClient:

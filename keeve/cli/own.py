@@ -1,4 +1,4 @@
-"""`--actors module[:Class]`: the actor types of the person who types the command.
+"""`--actors module[:Class]`, `--tools module:NAME`: actor types and tools of the person who types the command.
 
 What is named there is imported, from where Python finds it or from the current folder; a module stands for all the
 actor types in it.
@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
+from actors.tools import Tools
 from dataspace.errors import KeeveError
 from vat.objects.types import BadActorType, type_of
 
@@ -28,6 +30,15 @@ class NoSuchActors(KeeveError, LookupError):
         )
 
 
+class NoSuchTools(KeeveError, LookupError):
+    """What `--tools` names cannot be had; says why."""
+
+    usage = True
+
+    def __init__(self, named: str, problem: str) -> None:
+        super().__init__(f"--tools {named}: {problem}; name a Tools in a module: shop.tools:tools")
+
+
 def named_types(names: Sequence[str]) -> list[type]:
     """The actor types that are named. Raises `NoSuchActors`, whatever importing them raises."""
     found: dict[type, None] = {}
@@ -36,12 +47,28 @@ def named_types(names: Sequence[str]) -> list[type]:
     return list(found)
 
 
-def _types(named: str) -> list[type]:
-    module_name, _, path = named.partition(":")
+def named_tools(named: str) -> Tools:
+    """The tools that are named. Raises `NoSuchTools`, whatever importing them raises."""
+    module_name, _, name = named.partition(":")
+    try:
+        found = getattr(_imported(module_name), name or "tools")
+    except Exception as error:  # the module is the user's code
+        raise NoSuchTools(named, f"they cannot be had ({type(error).__name__}: {error})") from error
+    if not isinstance(found, Tools):
+        raise NoSuchTools(named, f"{name or 'tools'} is a {type(found).__name__}, and not a Tools")
+    return found
+
+
+def _imported(module_name: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # the last one, so that nothing there hides what is installed
+    return import_module(module_name)
+
+
+def _types(named: str) -> list[type]:
+    module_name, _, path = named.partition(":")
     try:
-        module = import_module(module_name)
+        module = _imported(module_name)
     except Exception as error:  # the module is the user's code
         raise NoSuchActors(named, f"it cannot be imported ({type(error).__name__}: {error})") from error
     if path:

@@ -19,7 +19,7 @@ from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
 from keeve.cli.app import OPTIONS, Options, app
-from keeve.cli.own import named_types
+from keeve.cli.own import named_tools, named_types
 
 __all__ = ["app"]
 
@@ -47,7 +47,9 @@ def serve(
     hosts: Annotated[list[str] | None, Parameter(negative="")] = None,
     origins: Annotated[list[str] | None, Parameter(negative="")] = None,
     actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None,
+    tools: str | None = None,
     signer: Path | None = None,
+    unknown: str | None = None,
     log: str | None = None,
     log_level: str | None = None,
     config: Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")] = None,
@@ -81,6 +83,10 @@ def serve(
         Another origin whose pages may ask; may be given several times.
     actors
         Your actor types, as module or module:Class; may be given several times.
+    tools
+        The tools that sessions may call, as module:NAME of a Tools.
+    unknown
+        What becomes of calls of unknown outcome: break (the model is told), or hold, for a person to settle.
     signer
         The file of an Ed25519 key that signs checkpoints and receipts.
     log
@@ -99,7 +105,9 @@ def serve(
         "hosts": hosts,
         "origins": origins,
         "actors": actors,
+        "tools": tools,
         "signer": signer,
+        "unknown": unknown,
         "log": log,
         "log_level": log_level,
     }
@@ -123,7 +131,8 @@ def serve(
                 f"{settings.store / 'token'}. Ctrl-C ends"
             )
 
-    ended = trio.run(partial(serve, settings, os.environ, started, actors=named_types(settings.actors)))
+    own, offered = named_types(settings.actors), None if settings.tools is None else named_tools(settings.tools)
+    ended = trio.run(partial(serve, settings, os.environ, started, actors=own, tools=offered))
     return 130 if ended == signal.SIGINT else 0
 
 

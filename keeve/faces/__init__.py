@@ -1,10 +1,10 @@
-"""What the command line and the server give of a store in JSON: `face` of any value, `event_face`, `session_face`,
-`utc_time`; and the turns of a session, put together from what it has stated (`turns_of`, which gives `Turn`s; `tell`,
-`TELLING`, `ENDS`). `docs/json.md` has the fields.
+"""What the command line and the server give of a store in JSON: `face` of any value (and `value_of` a face),
+`event_face`, `session_face`, `utc_time`; and the turns of a session, put together from what it has stated (`turns_of`,
+which gives `Turn`s; `tell`, `TELLING`, `ENDS`). `docs/json.md` has the fields.
 """
 
 from keeve.faces.turns import ENDS, TELLING, Turn, tell, turns_of
-from keeve.faces.values import event_face, face, session_face, utc_time
+from keeve.faces.values import event_face, face, session_face, utc_time, value_of
 
 __all__ = [
     "ENDS",
@@ -16,4 +16,5 @@ __all__ = [
     "tell",
     "turns_of",
     "utc_time",
+    "value_of",
 ]

@@ -19,7 +19,7 @@ The one rule: two different values have two different faces.
 from __future__ import annotations
 
 import math
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -102,3 +102,30 @@ def session_face(row: SessionRow, parent: str | None) -> dict[str, Any]:
         "created": utc_time(row.created),
         "updated": utc_time(row.updated),
     }
+
+
+def value_of(given: Any) -> Any:
+    """The value whose face is `given`. Raises `ValueError` for what is no face of a value that can be given."""
+    if isinstance(given, list):
+        return [value_of(item) for item in given]
+    if not isinstance(given, dict):
+        return given
+    if not any(key.startswith("$") for key in given):
+        return {key: value_of(item) for key, item in given.items()}
+    try:
+        [(kind, inside)] = given.items()
+        if kind == "$symbol":
+            return Symbol(inside)
+        if kind == "$bytes":
+            return b64decode(inside, validate=True)
+        if kind == "$float" and inside in ("nan", "inf", "-inf"):
+            return float(inside)
+        if kind == "$blob" and inside.keys() == {"media_type", "content"}:
+            return Blob(inside["media_type"], b64decode(inside["content"], validate=True))
+        if kind == "$object":
+            return {key: value_of(item) for key, item in inside}
+    except (ValueError, TypeError, AttributeError):
+        pass  # which of these it was says less than what it should have been
+    raise ValueError(
+        f"an object with a key that begins with $ is a value that JSON has not got: {sorted(given)!r:.80} is none"
+    )

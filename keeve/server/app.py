@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from keeve.server import health
+from keeve.server import api, health
 from keeve.server.bounds import Bounds, http_exception
 from keeve.server.doors import Asking, Headers, Origins
 from keeve.server.limits import Bodies, Paces, Stopping
@@ -38,7 +38,10 @@ class Part(NamedTuple):
     open: tuple[str, ...] = ()
 
 
-PARTS: Final = (Part(health.routes, health.OPEN),)
+PARTS: Final = (
+    Part(health.routes, health.OPEN),
+    Part(api.routes, api.OPEN),
+)
 """All parts, in the order in which their routes are looked through."""
 
 

@@ -132,7 +132,11 @@ def code_of(error: BaseException) -> str:
     >>> code_of(known.NoSuchSession("s1"))
     'no_such_session'
     """
-    name = error.kind if isinstance(error, known.Failed) else type(error).__name__
+    return code_named(error.kind if isinstance(error, known.Failed) else type(error).__name__)
+
+
+def code_named(name: str) -> str:
+    """The stable code of the error of that name."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

@@ -135,6 +135,20 @@ class Gate:
             return row.id in principal.sessions and not row.deleted
         return "admin" in principal.verbs or (not row.deleted and self.owner(row) == principal.name)
 
+    def sees(self, principal: Principal, session: str, uid: bytes) -> bool:
+        """Whether a principal may see what a session has stated: what the store states of itself is for `admin`."""
+        if principal.sessions is not None:
+            return session in principal.sessions
+        if "admin" in principal.verbs:
+            return True
+        if (owner := self._owners.get(uid)) is not None:
+            return owner == principal.name
+        try:
+            row = self._host.row(session)
+        except KeeveError:
+            return False
+        return row.uid == uid and self.owner(row) == principal.name
+
     def row(self, principal: Principal, id: str, verb: str) -> SessionRow:
         """What the catalog knows of a session with which this principal may do that.
 

@@ -10,12 +10,13 @@ The one rule: nothing is lost by an end of any kind. To end in order is a courte
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import trio
 
 from actors.models import ChatModel, EchoModel, model_from_environment
+from actors.tools import Tools
 from keeve.api import now, open_host
 from keeve.host_keys import host_key_from
 from keeve.server.app import application
@@ -26,18 +27,24 @@ from keeve.server.owner import FILE, token_in
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS, BadSetting, ServerSettings
 from vat.devices.vault import Environment, Vault
+from vat.objects.types import type_of
 
 Started = Callable[[str, str | None], None]
 """Is told the address when connections are accepted, and the token if it was made now."""
 
 
 async def serve(
-    settings: ServerSettings, environ: Mapping[str, str], started: Started, *, actors: list[type] | None = None
+    settings: ServerSettings,
+    environ: Mapping[str, str],
+    started: Started,
+    *,
+    actors: Sequence[type] = (),
+    tools: Tools | None = None,
 ) -> int:
     """Serve a store until SIGTERM or Ctrl-C; gives the number of the signal that ended it.
 
-    actors: the actor types that may run, besides `Session`. Raises what `open_host` does, `BadSetting`, `BadTokenFile`,
-    and `OSError` where the address cannot be had.
+    actors: the actor types that may run, besides `Session`. tools: what sessions may call. Raises what `open_host`
+    does, `BadSetting`, `BadTokenFile`, and `OSError` where the address cannot be had.
     """
     secrets = Secrets()
     log = make_log(secrets, form=settings.log, level=settings.log_level)
@@ -46,10 +53,11 @@ async def serve(
     async with (
         open_host(
             settings.store,
-            actors=actors or [],
-            devices=devices,
+            actors=actors,
+            devices=devices if tools is None else {**devices, "tools": tools},
             vault=vault,
             signer=settings.signer,
+            unknown="hold" if settings.unknown == "hold" else "break",
             key=host_key_from(environ),
             by=OWNER,
             via="server",
@@ -58,7 +66,12 @@ async def serve(
     ):
         tokens, made = tokens_of(settings, secrets)
         gate = Gate(host, now, [tokens])
-        serving = Serving(host, settings, gate, now, nursery, log, models=tuple(devices) or ("model",))
+        serving = Serving(
+            *(host, settings, gate, now, nursery, log),
+            models=tuple(devices) or ("model",),
+            tools=tools,
+            types={type_of(each).name: each for each in actors},
+        )
         listening = Listening(application(serving), settings)
         serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:

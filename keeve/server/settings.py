@@ -109,7 +109,9 @@ class ServerSettings:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     actors: tuple[str, ...] = ()
+    tools: str | None = None
     signer: Path | None = None
+    unknown: str = "break"
     body_bytes: int = 4 << 20
     body_seconds: float = 30.0
     idle_seconds: float = 15.0
@@ -133,6 +135,8 @@ HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "hosts": (_list, "names under which it is reached, beside localhost and addresses"),
     "origins": (_list, "other origins whose pages may ask (https://app.example)"),
     "actors": (_list, "actor types of your own, as module or module:Class"),
+    "tools": (_text, "the tools that sessions may call, as module:NAME of a Tools"),
+    "unknown": (_one_of("break", "hold"), "what becomes of calls of unknown outcome: they break, or wait for a person"),
     "signer": (_path, "the file of an Ed25519 key that signs checkpoints and receipts"),
     "body_bytes": (_count(1, 1 << 30), "bytes that the body of a request may have"),
     "body_seconds": (_seconds, "seconds that a body may take to come"),

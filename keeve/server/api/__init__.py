@@ -1,0 +1,29 @@
+"""Keeve's own HTTP API, under `/api/v1`: sessions, turns, the dataspace, proofs. All of it is in one table, of
+which the `routes` are made, and the document at `/api/v1/openapi.json`, which needs no token (`OPEN`).
+"""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from keeve.server.api.openapi import document
+from keeve.server.api.operations import TABLE
+from keeve.server.api.table import PREFIX, routes_of
+from keeve.server.serving import Serving
+
+__all__ = ["OPEN", "routes"]
+
+DOCUMENT = f"{PREFIX}/openapi.json"
+
+OPEN = (DOCUMENT,)
+"""Paths that need no token."""
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The document, and every operation."""
+    said = document(TABLE)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(said)
+
+    return [Route(DOCUMENT, openapi), *routes_of(TABLE, serving)]

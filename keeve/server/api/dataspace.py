@@ -1,0 +1,125 @@
+"""The dataspace: what was stated, past and live, and what holds.
+
+    GET /api/v1/dataspace?pattern=(turn . _)       a page of events, and the cursor behind it
+        Accept: application/x-ndjson               a line for each, and on with what comes
+        Accept: text/event-stream                  the same as events, whose ids are cursors (Last-Event-ID)
+
+Who is not `admin` sees what the sessions state that they reach, and nothing else: events of others are left out after
+they have matched, so that no pattern finds out anything about them.
+
+The one rule: reading on from a cursor leaves no gap and repeats nothing, from the past into what is live.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from dataspace.observe.events import CaughtUp, Event, Held, Unreadable
+from dataspace.observe.observation import Item, Observation
+from keeve.faces import event_face
+from keeve.server.api.faces import held_face
+from keeve.server.api.places import cursor_of, place_of
+from keeve.server.api.table import Asked
+from keeve.server.streams import EventStream, Lines, Put, Sent
+
+
+async def query_dataspace(asked: Asked) -> Response:
+    """A page of events, or a stream of them."""
+    query = asked.query
+    whose = whose_of(asked)
+    after = cursor_of(asked, place_of(query.after))
+    until = None if query.until is None else place_of(query.until)
+    if asked.accepts("text/event-stream") or asked.accepts("application/x-ndjson"):
+        kind = EventStream if asked.accepts("text/event-stream") else Lines
+        items = asked.serving.host.observe(query.pattern, after=after, until=until, marks=True, **whose)
+        return kind(asked.serving, Telling(asked, items, marks=kind is EventStream).run)
+    return JSONResponse(await _page(asked, after, until, whose))
+
+
+async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, Any]:
+    query = asked.query
+    sees = Seeing(asked)
+    observation = asked.serving.host.observe(
+        query.pattern, after=after, until="head" if until is None else until, **whose
+    )
+    events: list[Event] = []
+    more = False
+    cursor = observation.cursor
+    async for event in observation:
+        if sees(event):
+            if len(events) == query.limit:
+                more = True
+                break
+            events.append(event)
+        cursor = event.cursor
+    else:
+        cursor = observation.cursor
+    return {"events": [event_face(event) for event in events], "cursor": str(cursor), "more": more}
+
+
+async def list_facts(asked: Asked) -> Response:
+    """What was asserted and not taken back."""
+    query = asked.query
+    sees = Seeing(asked)
+    held = [fact for fact in asked.serving.host.facts(query.pattern, at=query.at, **whose_of(asked)) if sees(fact)]
+    page = held[: query.limit]
+    return JSONResponse({"facts": [held_face(fact) for fact in page], "more": len(held) > len(page)})
+
+
+def whose_of(asked: Asked) -> Any:
+    """The session that a query names, which who asks has to reach. Raises `NoSuchSession`."""
+    query, serving = asked.query, asked.serving
+    if query.session is None:
+        return {}
+    row = serving.gate.row(serving.principal(asked.request), query.session, "read")
+    return {"session": row.uid, "lineage": query.lineage}
+
+
+class Seeing:
+    """Whether somebody sees an event."""
+
+    def __init__(self, asked: Asked) -> None:
+        serving = asked.serving
+        self._gate = serving.gate
+        self._principal = serving.principal(asked.request)
+        self._named = asked.query.session is not None
+        self._known: dict[bytes, bool] = {}
+
+    def __call__(self, item: Event | Held | Unreadable) -> bool:
+        if self._named:
+            return True  # it was looked at before anything was read
+        seen = self._known.get(item.uid)
+        if seen is None:
+            seen = self._known[item.uid] = self._gate.sees(self._principal, item.session, item.uid)
+            if len(self._known) > 10_000:
+                self._known.clear()
+        return seen
+
+
+class Telling:
+    """An observation, told as it comes."""
+
+    def __init__(self, asked: Asked, items: Observation[Item], *, marks: bool) -> None:
+        self._items = items
+        self._sees = Seeing(asked)
+        self._marks = marks
+
+    async def run(self, put: Put) -> None:
+        """To its end, if it has one."""
+        async for item in self._items:
+            cursor = str(item.cursor)
+            if isinstance(item, CaughtUp):
+                if self._marks:
+                    await put(Sent({"cursor": cursor}, "caught-up", cursor))
+            elif self._sees(item):
+                if isinstance(item, Event):
+                    await put(Sent(event_face(item), "", cursor))
+                else:
+                    await put(Sent(_unreadable(item, cursor), "unreadable", cursor))
+
+
+def _unreadable(item: Unreadable, cursor: str) -> dict[str, Any]:
+    said = {"position": item.position, "session": item.session, "seq": item.seq, "kind": "unreadable"}
+    return {**said, "what": item.what, "cursor": cursor}

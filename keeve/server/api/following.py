@@ -1,0 +1,167 @@
+"""Following a turn: its facts and the pieces of the model's answers, in their order, and then what it came to.
+
+A piece says behind which position it was told. So it stands before the facts that came later, and those of a turn
+before this one are left out.
+
+The one rule: pieces are a preview. What counts are the facts, each with the cursor behind it, from which another stream
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Any, Final, Protocol
+
+import trio
+
+from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
+from dataspace.observe.events import Event
+from keeve.faces import ENDS, event_face
+from keeve.server.errors import Refusal
+from keeve.server.streams import Put, Sent
+from vat.host.host import Host
+from vat.host.outside import HostRef
+from vat.host.watching import Piece
+
+TOLD: Final = frozenset(
+    (
+        *("turn", "model-output", "tool-call", "tool-result", "tool-unknown", "steer", "steered"),
+        *("approval-wanted", "approval-given", "approval-refused", *ENDS),
+    )
+)
+"""The facts of a turn that are told."""
+
+WAITING: Final = 10_000
+"""Pieces that wait for one client."""
+
+
+class Input(Protocol):
+    """An input on its way to a session."""
+
+    @property
+    def host(self) -> Host: ...
+    @property
+    def ref(self) -> HostRef[Any]: ...
+    @property
+    def row(self) -> SessionRow: ...
+    @property
+    def request(self) -> str: ...
+    @property
+    def by(self) -> str: ...
+
+
+class Following:
+    """Follows the turn of an input; `answer` has it take its turn, and gives what is told last."""
+
+    def __init__(self, said: Input, after: Any, answer: Callable[[], Awaitable[Any]]) -> None:
+        self._said = said
+        self._after = after
+        self._answer = answer
+        self._number = 0
+        self._before: set[int] = set()
+        """Turns that are to be over before this one begins."""
+        self._began: float = inf
+        """The position behind which its pieces are told."""
+        self._pieces: deque[Piece] = deque()
+        self._missed = 0
+        self._came = trio.Event()
+        self._telling = trio.Lock()
+        self._waits = trio.CancelScope()
+        self._over = False
+
+    async def run(self, put: Put) -> None:
+        """Tell all of it. Raises what the turn raises, when everything else was told."""
+        answers: list[Any] = []
+        failures: list[Exception] = []
+        unheard = self._said.host.on_progress(self._hear)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._live, put)
+                nursery.start_soon(self._previews, put)
+                try:
+                    answers.append(await self._answer())
+                except (KeeveError, Refusal) as error:
+                    failures.append(error)
+                self._over = True
+                self._waits.cancel()
+                self._came.set()
+            await self._rest(put)
+        finally:
+            unheard()
+        if failures:
+            raise failures[0]
+        await put(Sent(answers[0], "done"))
+
+    async def _live(self, put: Put) -> None:
+        """Facts as they come, until the answer is there. Nobody is ended in the middle of telling."""
+        said = self._said
+        heard = said.host.observe("(_ ?n . _)", after=self._after, session=said.row.uid)
+        while not self._over:
+            event = None
+            with trio.CancelScope() as self._waits:
+                event = await anext(heard)
+            if event is not None:
+                await self._fact(put, event)
+
+    async def _rest(self, put: Put) -> None:
+        """Those that were there when the answer was."""
+        said = self._said
+        async for event in said.host.observe("(_ ?n . _)", after=self._after, until="head", session=said.row.uid):
+            await self._fact(put, event)
+
+    async def _fact(self, put: Put, event: Event) -> None:
+        number, label = event.captures["n"], event.value.label
+        if number == self._number and label in TOLD:
+            await self._tell(put, event.position)
+        ours = label == "turn" and self._is_ours(event)
+        if label in TOLD and (ours or number == self._number):
+            await put(Sent(event_face(event), label, str(event.cursor)))
+        if ours:
+            self._number = number
+            first = (await self._said.ref.status())["running"]
+            self._before = set() if first is None else set(range(first, number))
+            self._begins(event)
+        elif label in ENDS and number in self._before:
+            self._before.discard(number)
+            self._begins(event)
+        self._after = event.cursor
+
+    def _begins(self, event: Event) -> None:
+        if not self._before:
+            self._began = event.position
+            self._came.set()
+
+    def _is_ours(self, event: Event) -> bool:
+        said = event.value.keywords
+        return (said.get("request"), said.get("by")) == (self._said.request, self._said.by)
+
+    # Pieces.
+
+    def _hear(self, piece: Piece) -> None:
+        if piece.session != self._said.row.id or not (piece.text or piece.failed):
+            return
+        if len(self._pieces) == WAITING:
+            self._pieces.popleft()
+            self._missed += 1
+        self._pieces.append(piece)
+        self._came.set()
+
+    async def _previews(self, put: Put) -> None:
+        while not self._over:
+            await self._came.wait()
+            self._came = trio.Event()
+            if self._began < inf:
+                await self._tell(put, inf)
+
+    async def _tell(self, put: Put, upto: float) -> None:
+        """Tell the pieces that were told before a position."""
+        async with self._telling:
+            while self._pieces and self._pieces[0].after < upto:
+                piece = self._pieces.popleft()
+                if piece.after >= self._began:
+                    missed, self._missed = self._missed, 0
+                    said = {"text": piece.text, "attempt": piece.attempt, "failed": piece.failed, "missed": missed}
+                    await put(Sent({**said, "effect": piece.effect}, "piece"))

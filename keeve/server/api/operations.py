@@ -1,0 +1,164 @@
+"""All operations of the API, in one table.
+
+The one rule: a line here is all that an operation needs to be served and described.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import JSONResponse, Response
+
+from keeve.server.api import shapes
+from keeve.server.api.dataspace import list_facts, query_dataspace
+from keeve.server.api.places import head_of
+from keeve.server.api.proofs import log_keys, newest_checkpoint, receipt_of, verify_store
+from keeve.server.api.sessions import (
+    CONVERSATION,
+    create_session,
+    delete_session,
+    fork_session,
+    list_messages,
+    list_sessions,
+    list_turns,
+    show_session,
+    snapshot_session,
+)
+from keeve.server.api.table import Asked, Operation
+from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, take_turn
+from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
+from keeve.server.version import VERSION
+
+EVENTS: Final = ("application/x-ndjson", "text/event-stream")
+TEXT: Final = ("text/plain",)
+
+
+async def about(asked: Asked) -> Response:
+    """What this is, and who asks."""
+    serving = asked.serving
+    principal, head = serving.principal(asked.request), head_of(serving.host)
+    return JSONResponse(
+        {
+            "version": VERSION,
+            "log": head.log_id.hex(),
+            "head": str(head),
+            "principal": principal.name,
+            "verbs": sorted(principal.verbs),
+            "models": list(serving.models),
+            "types": [CONVERSATION, *serving.types],
+        }
+    )
+
+
+_ONE: Final = "/sessions/{id}"
+
+TABLE: Final = (
+    Operation("GET", "", about, "What this is, and who asks", "server", shapes.About),
+    Operation(
+        "GET", "/sessions", list_sessions, "List sessions", "sessions", shapes.SessionList, query=shapes.ListQuery
+    ),
+    Operation(
+        *("POST", "/sessions", create_session, "Make a session", "sessions", shapes.SessionFace),
+        takes=shapes.NewSession,
+        status=201,
+        keyed=True,
+        verb="manage",
+    ),
+    Operation("GET", _ONE, show_session, "Show a session", "sessions", shapes.Shown),
+    Operation(
+        *("DELETE", _ONE, delete_session, "Delete a session, for ever", "sessions", shapes.Deleted),
+        query=shapes.DeleteQuery,
+        verb="manage",
+    ),
+    Operation(
+        *("GET", f"{_ONE}/turns", list_turns, "List the turns of a session", "sessions", shapes.TurnList),
+        query=shapes.PageQuery,
+    ),
+    Operation(
+        *("GET", f"{_ONE}/messages", list_messages, "Read the conversation", "sessions", shapes.MessageList),
+        query=shapes.PageQuery,
+    ),
+    Operation(
+        *("POST", f"{_ONE}/turn", take_turn, "Say something, and get the answer", "turns", shapes.TurnDone),
+        takes=shapes.Said,
+        streams=("text/event-stream",),
+        keyed=True,
+        verb="turn",
+    ),
+    Operation(
+        *("POST", f"{_ONE}/queue", queue_turn, "Say something, and do not wait", "turns", shapes.Accepted),
+        takes=shapes.Said,
+        status=202,
+        keyed=True,
+        verb="turn",
+    ),
+    Operation(
+        *("POST", f"{_ONE}/steer", steer_turn, "Say something to the turn that runs", "turns", shapes.Accepted),
+        takes=shapes.Said,
+        status=202,
+        keyed=True,
+        verb="turn",
+    ),
+    Operation(
+        *("POST", f"{_ONE}/interrupt", interrupt_turn, "End a turn", "turns", shapes.Interrupted),
+        takes=shapes.Interrupt,
+        verb="turn",
+    ),
+    Operation(
+        *("POST", f"{_ONE}/snapshot", snapshot_session, "Take a snapshot", "sessions", shapes.SnapshotFace),
+        keyed=True,
+        verb="manage",
+    ),
+    Operation(
+        *("POST", f"{_ONE}/fork", fork_session, "Make a session from this one", "sessions", shapes.SessionFace),
+        takes=shapes.Fork,
+        status=201,
+        keyed=True,
+        verb="manage",
+    ),
+    Operation(
+        *("GET", f"{_ONE}/approvals", list_approvals, "List calls that want approval", "waiting", shapes.ApprovalList)
+    ),
+    Operation(
+        *(
+            "POST",
+            f"{_ONE}/approvals/{{call}}",
+            say_word,
+            "Approve of a call, or refuse it",
+            "waiting",
+            shapes.SaidWord,
+        ),
+        takes=shapes.Word,
+        keyed=True,
+        verb="manage",
+    ),
+    Operation(
+        *("GET", f"{_ONE}/effects", list_effects, "List effects without an outcome", "waiting", shapes.EffectList)
+    ),
+    Operation(
+        *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),
+        takes=shapes.Outcome,
+        verb="manage",
+    ),
+    Operation(
+        *("GET", f"{_ONE}/receipts/{{seq}}", receipt_of, "Prove that a record is in the log", "proofs"),
+        shapes.ReceiptFace,
+        query=shapes.ReceiptQuery,
+        streams=TEXT,
+    ),
+    Operation(
+        *("GET", "/dataspace", query_dataspace, "Read what was stated, past and live", "dataspace", shapes.EventList),
+        query=shapes.DataspaceQuery,
+        streams=EVENTS,
+    ),
+    Operation("GET", "/facts", list_facts, "Read what holds", "dataspace", shapes.HeldList, query=shapes.FactsQuery),
+    Operation(
+        *("GET", "/checkpoint", newest_checkpoint, "Get the newest signed checkpoint", "proofs"),
+        shapes.CheckpointFace,
+        query=shapes.CheckpointQuery,
+        streams=TEXT,
+    ),
+    Operation("GET", "/keys", log_keys, "Get the keys that the log was signed with", "proofs", shapes.KeyList),
+    Operation("POST", "/verify", verify_store, "Verify the store", "proofs", shapes.VerifyFace, verb="admin"),
+)
+"""Every operation."""

@@ -1,0 +1,34 @@
+"""Places in the log, as requests name them.
+
+The one rule: a cursor that is no place in this log is refused before anything is answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataspace.observe.cursor import Cursor
+from keeve.server.api.table import Asked
+from vat.host.host import Host
+
+
+def head_of(host: Host) -> Cursor:
+    """The cursor at the end of the log."""
+    return host.observe("(_ . _)", after="head").cursor
+
+
+def place_of(text: str) -> Any:
+    """`start`, `head`, a position or a cursor. Raises `BadCursor`."""
+    if text in ("start", "head"):
+        return text
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else Cursor.parse(text)
+
+
+def cursor_of(asked: Asked, otherwise: Any) -> Any:
+    """Where a stream goes on: behind Last-Event-ID, or else where it was told to. Raises `BadCursor`, `WrongCursor`."""
+    given = asked.request.headers.get("last-event-id")
+    if not given:
+        return otherwise
+    cursor = Cursor.parse(given)
+    asked.serving.host.observe("(_ . _)", after=cursor)
+    return cursor

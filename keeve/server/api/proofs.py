@@ -1,0 +1,78 @@
+"""What proves to others: checkpoints, keys, receipts, and whether all of the store is what was written.
+
+The one rule: what is proven is given as the text that others check, byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from dataspace.observe.events import NotProven
+from dataspace.observe.words import Words
+from dataspace.proofs.notes import Checkpoint, Note
+from dataspace.proofs.proofs import Receipt
+from keeve.faces import utc_time
+from keeve.server.api.sessions import reached
+from keeve.server.api.table import Asked
+from vat.heap.restore import NoSuchPoint
+from vat.host.host import Host
+
+
+async def newest_checkpoint(asked: Asked) -> Response:
+    """Signed now, over all that is durable."""
+    host, since = asked.serving.host, asked.query.since
+    note = host.checkpoint()
+    extension = None if since is None else host.checkpoint(since=since)
+    if asked.accepts("text/plain"):
+        return PlainTextResponse(note if extension is None else extension)
+    checkpoint = Checkpoint.parse(Note.parse(note).text)
+    said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
+    return JSONResponse({**said, "note": note, "extension": extension})
+
+
+async def log_keys(asked: Asked) -> Response:
+    """For those who check."""
+    return JSONResponse({"keys": asked.serving.host.log_keys()})
+
+
+async def receipt_of(asked: Asked) -> Response:
+    """By the newest checkpoint."""
+    host, _, row = await reached(asked, "read")
+    text = asked.path("seq")
+    seq = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    if not 1 <= seq <= row.seq:
+        raise NoSuchPoint(row.id, seq, 1, row.seq)
+    receipt = host.receipt(row.id, seq)
+    words = words_of(host, receipt) if asked.query.words else None
+    if asked.accepts("text/plain"):
+        return PlainTextResponse(str(receipt if words is None else words))
+    header = receipt.header
+    document = {
+        "receipt": str(receipt),
+        "words": None if words is None else str(words),
+        "position": header.position,
+        "session": header.uid.hex(),
+        "seq": header.seq,
+        "time": utc_time(header.time),
+        "hash": header.hash.hex(),
+    }
+    return JSONResponse(document)
+
+
+def words_of(host: Host, receipt: Receipt) -> Words:
+    """What a record has stated, tied to its receipt. Raises `NotProven` where it has stated nothing."""
+    position = receipt.header.position
+    event = next(host.query("(_ . _)", after=position - 1, upto=position), None)
+    if event is None:
+        raise NotProven(position, "its record has stated nothing")
+    return Words.of(host.reader().proof(event), receipt)
+
+
+async def verify_store(asked: Asked) -> Response:
+    """A look at all of it, while the server goes on."""
+    report = await asked.serving.host.verify()
+    document: dict[str, Any] = {"format": 1, "sound": report.sound, **attrs.asdict(report)}
+    return JSONResponse(document)

@@ -1,0 +1,188 @@
+"""Sessions: made, listed, shown, forked, snapshotted, deleted.
+
+The one rule: a list, a page and a row are read from what is stored. Only what asks a session itself loads it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import quote
+
+import trio
+from starlette.responses import JSONResponse, Response
+
+from actors.session import Session
+from dataspace.catalog.recent import SessionRow
+from keeve.faces import TELLING, face, turns_of, value_of
+from keeve.server.api.faces import approval_face, effect_face, row_face
+from keeve.server.api.table import PREFIX, Asked
+from keeve.server.errors import Refusal
+from vat.errors import NoSuchMethod
+from vat.host.host import Host
+from vat.host.outside import HostRef, place
+
+PAGE: Final = 200
+CONVERSATION: Final = "keeve.session"
+"""The type of a session unless another one is named."""
+
+
+async def list_sessions(asked: Asked) -> Response:
+    """Those that who asks can reach."""
+    serving, query = asked.serving, asked.query
+    principal, gate = serving.principal(asked.request), serving.gate
+    found: list[SessionRow] = []
+    after, more = query.after, True
+    while more and len(found) <= query.limit:
+        page = serving.host.sessions(query.prefix, after=after, limit=PAGE, deleted=query.deleted)
+        more = len(page) == PAGE
+        found += [row for row in page if gate.reaches(principal, row)]
+        after = page[-1].id if page else after
+        await trio.lowlevel.checkpoint()
+    rows = found[: query.limit]
+    following = rows[-1].id if len(found) > len(rows) else None
+    return JSONResponse({"sessions": [row_face(serving.host, row) for row in rows], "next": following})
+
+
+async def create_session(asked: Asked) -> Response:
+    """With the host's tools, unless it is told which."""
+    serving, body = asked.serving, asked.body
+    kinds = {CONVERSATION: Session, **serving.types}
+    kind = kinds.get(body.type)
+    if kind is None:
+        what = f"there is no type {body.type!r:.100} here; there are {', '.join(kinds)}"
+        raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
+    fields = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
+    if body.type == CONVERSATION and serving.tools is not None:
+        fields.setdefault("tools", serving.tools)
+    principal = serving.principal(asked.request)
+    async with serving.quota.room(principal):
+        try:
+            ref: HostRef[Any] = await serving.asked(asked.request).spawn(kind, body.id, request=asked.key, **fields)
+        except TypeError as error:
+            raise Refusal(422, "bad_fields", str(error), "see what this type begins with", "fields") from error
+    return await made(asked, ref)
+
+
+async def made(asked: Asked, ref: HostRef[Any]) -> Response:
+    """The answer to who has made a session."""
+    id = (await ref.describe())["id"]
+    headers = {"location": f"{PREFIX}/sessions/{quote(id, safe='')}"}
+    return JSONResponse(row_face(asked.serving.host, asked.serving.host.row(id)), 201, headers)
+
+
+async def show_session(asked: Asked) -> Response:
+    """Its head, how far it is, what waits for what."""
+    host, ref, row = await reached(asked, "read")
+    forks = [
+        {"session": event.captures["into"], "at": event.captures["at"]}
+        for event in host.query("(fork _ #:into ?into #:at ?at)", session=row.uid)
+    ]
+    status = face(await maybe(ref, "status"))
+    waiting = await waiting_calls(host, ref, row)
+    shown = {
+        **row_face(host, host.row(row.id)),
+        "status": status,
+        "forks": forks,
+        "effects": [effect_face(effect) for effect in host.effects(row.id)],
+        "approvals": [approval_face(row.id, call) for call in waiting],
+    }
+    return JSONResponse(shown)
+
+
+async def list_turns(asked: Asked) -> Response:
+    """Put together from what it has stated, its ancestors' turns among them."""
+    host, _, row = await reached(asked, "read")
+    events = []
+    async for event in host.observe("(_ . _)", session=row.uid, lineage=True, until="head"):
+        if event.value.label in TELLING:
+            events.append(event)
+    turns = [turn for turn in turns_of(events) if turn.number > asked.query.after]
+    page = turns[: asked.query.limit]
+    following = page[-1].number if len(turns) > len(page) else None
+    return JSONResponse({"turns": [turn.face for turn in page], "next": following})
+
+
+async def list_messages(asked: Asked) -> Response:
+    """The whole conversation, by pages."""
+    _, ref, _ = await reached(asked, "read")
+    after, limit = asked.query.after, asked.query.limit
+    messages = await ref.messages
+    page = [face(message) for message in islice(messages, after, after + limit)]
+    following = after + len(page) if len(messages) > after + len(page) else None
+    return JSONResponse({"messages": page, "next": following})
+
+
+async def delete_session(asked: Asked) -> Response:
+    """For ever."""
+    host, _, row = await reached(asked, "manage")
+    await host.delete(row.id, force=asked.query.force)
+    return JSONResponse({"session": row.id, "deleted": True})
+
+
+async def snapshot_session(asked: Asked) -> Response:
+    """A small value that names it as it is now."""
+    _, ref, _ = await reached(asked, "manage")
+    named = await ref.snapshot(request=asked.key)
+    return JSONResponse({"session": named.session, "seq": named.seq, "root": named.root, "hash": named.hash})
+
+
+async def fork_session(asked: Asked) -> Response:
+    """A new session, which shares the past up to there."""
+    host, ref, row = await reached(asked, "manage")
+    body = asked.body
+    if body.at is not None and body.turn is not None:
+        raise Refusal(
+            422, "two_places", "both at and turn were given", "a fork has one place: give one of them", "turn"
+        )
+    at = body.at if body.turn is None else await end_of(host, row, body.turn)
+    async with asked.serving.quota.room(asked.serving.principal(asked.request)):
+        child = await ref.fork(at=at, into=body.into, request=asked.key)
+    return await made(asked, child)
+
+
+async def end_of(host: Host, row: SessionRow, number: int) -> int:
+    """The seq of the record with which a turn was over. Raises a `Refusal`."""
+    pattern = f"(_ {number} . _)"
+    async for event in host.observe(pattern, session=row.uid, lineage=True, until="head"):
+        if event.value.label in ("turn-done", "turn-failed", "turn-interrupted"):
+            return event.seq
+    what = f"turn {number} of session {row.id!r} is not over, or not there"
+    raise Refusal(422, "no_such_turn", what, "GET its turns: they say which are over", "turn")
+
+
+async def reached(asked: Asked, verb: str) -> tuple[Host, HostRef[Any], SessionRow]:
+    """The host as this principal asks it, and the session in the path, which it has to reach."""
+    serving = asked.serving
+    row = serving.gate.row(serving.principal(asked.request), asked.id, verb)
+    host = serving.asked(asked.request)
+    return host, await host.get(row.id), row
+
+
+async def maybe(ref: HostRef[Any], name: str) -> Any:
+    """What a method or a field gives; None where the type of the session has none."""
+    try:
+        return await getattr(ref, name)
+    except NoSuchMethod:
+        return None
+
+
+async def waiting_calls(host: Host, ref: HostRef[Any], row: SessionRow) -> list[Any]:
+    """The calls of a session that wait for a person. One that never asked is not asked, so that nothing is recorded."""
+    if next(host.query("(approval-wanted . _)", session=row.uid, lineage=True), None) is None:
+        return []
+    approvals = await maybe(ref, "approvals")
+    return list(await approvals.waiting()) if isinstance(approvals, HostRef) else []
+
+
+def values(given: Any, param: str) -> Any:
+    """The value that this is the face of. Raises a `Refusal`."""
+    try:
+        return value_of(given)
+    except ValueError as error:
+        raise Refusal(422, "not_a_value", str(error), "docs/json.md has how such values are written", param) from None
+
+
+def uid_of(ref: HostRef[Any]) -> bytes:
+    """The uid of the session behind a ref."""
+    return place(ref)[0]

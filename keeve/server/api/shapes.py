@@ -1,0 +1,425 @@
+"""What operations take and give, as types: what is taken is read by them, and both are described by them.
+
+The one rule: a value of Keeve's in JSON is `Any`: `docs/json.md` says how what JSON has not got is written.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct
+
+Id = Annotated[str, Meta(min_length=1, max_length=200, description="The id of a session.")]
+Count = Annotated[int, Meta(ge=1, le=1000)]
+Seq = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Time = Annotated[str, Meta(description="UTC, as 2026-11-30T08:00:00.000000Z.")]
+
+
+class Taken(Struct, forbid_unknown_fields=True):
+    """The base of what is taken: a name that it has not is refused."""
+
+
+# Queries.
+
+
+class ListQuery(Taken):
+    """A page of the list, in the order of ids."""
+
+    prefix: Annotated[str, Meta(max_length=200, description="Only those whose ids begin so.")] = ""
+    after: Annotated[str, Meta(max_length=200, description="Only those that follow this id.")] = ""
+    limit: Count = 100
+    deleted: Annotated[bool, Meta(description="Those that were deleted as well; to admin alone.")] = False
+
+
+class PageQuery(Taken):
+    """A page of what a session has, in order."""
+
+    after: Annotated[Number, Meta(description="Only those that follow this one.")] = 0
+    limit: Count = 100
+
+
+class DeleteQuery(Taken):
+    """How to delete."""
+
+    force: Annotated[bool, Meta(description="Also while it has work under way, which is abandoned.")] = False
+
+
+class DataspaceQuery(Taken):
+    """Which events."""
+
+    pattern: Annotated[str, Meta(max_length=10_000, description="A fact with holes: (turn . _).")] = "(_ . _)"
+    after: Annotated[str, Meta(max_length=300, description="start, head, a position or a cursor.")] = "start"
+    until: Annotated[str | None, Meta(description="head, a position or a cursor; as a stream, none: for ever.")] = None
+    session: Annotated[str | None, Meta(description="Only what this session has stated.")] = None
+    lineage: Annotated[bool, Meta(description="With session: what its ancestors stated before it was forked too.")] = (
+        False
+    )
+    limit: Count = 100
+
+
+class FactsQuery(Taken):
+    """Which facts hold."""
+
+    pattern: Annotated[str, Meta(max_length=10_000, description="A fact with holes.")] = "(_ . _)"
+    at: Annotated[Number | None, Meta(description="At this position; else now.")] = None
+    session: str | None = None
+    lineage: bool = False
+    limit: Count = 100
+
+
+class CheckpointQuery(Taken):
+    """Which checkpoint."""
+
+    since: Annotated[Number | None, Meta(description="What a witness has seen.")] = None
+
+
+class ReceiptQuery(Taken):
+    """What goes with a receipt."""
+
+    words: Annotated[bool, Meta(description="What the record has stated, proven, as well.")] = False
+
+
+# Bodies.
+
+
+class NewSession(Taken):
+    """A session to be made. Without an id it is given one."""
+
+    id: str | None = None
+    type: Annotated[str, Meta(description="The registered name of its actor type.")] = "keeve.session"
+    fields: Annotated[dict[str, Any], Meta(description="What it begins with: system, model, max_steps and so on.")] = {}
+
+
+class Said(Taken):
+    """An input: a text, or a list of content parts."""
+
+    input: str | list[dict[str, Any]]
+
+
+class Interrupt(Taken):
+    """Which turn is to end: the one of that number, or the one that runs."""
+
+    turn: Number | None = None
+
+
+class Fork(Taken):
+    """Where the new session parts: after the record at a seq, after a turn, or now."""
+
+    at: Seq | None = None
+    turn: Seq | None = None
+    into: Annotated[str | None, Meta(description="The id of the new session; else one is made.")] = None
+
+
+class Word(Taken):
+    """A person's word on a call."""
+
+    approve: bool
+    reason: Annotated[str, Meta(max_length=10_000)] = ""
+
+
+class Outcome(Taken):
+    """What came of an effect: exactly one of these."""
+
+    value: Any = UNSET
+    error: str | None = None
+    again: bool = False
+
+
+# What is given.
+
+
+class ForkedFrom(Struct):
+    """Where a session was forked from."""
+
+    session: str | None
+    at: int
+
+
+class SessionFace(Struct):
+    """A session, as the catalog knows it."""
+
+    id: str
+    uid: str
+    type: str
+    seq: int
+    position: int
+    hash: str
+    forked_from: ForkedFrom | None
+    pending: Annotated[int, Meta(description="How much of its work is under way or waits.")]
+    deleted: bool
+    created: Time
+    updated: Time
+
+
+class SessionList(Struct):
+    """A page of sessions."""
+
+    sessions: list[SessionFace]
+    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
+
+
+class EffectFace(Struct):
+    """A call of a model or a tool that has no outcome yet."""
+
+    id: str
+    session: str
+    device: str
+    method: str
+    args: Any
+    keywords: Any
+    state: Literal["wanted", "running", "started", "unknown"]
+    due: Time | None
+
+
+class EffectList(Struct):
+    """Effects."""
+
+    effects: list[EffectFace]
+
+
+class ApprovalFace(Struct):
+    """A call that waits for a person."""
+
+    id: str
+    session: str
+    turn: int
+    name: str
+    arguments: Any
+    since: Time
+
+
+class ApprovalList(Struct):
+    """Calls that wait."""
+
+    approvals: list[ApprovalFace]
+
+
+class ForkFace(Struct):
+    """A fork of a session."""
+
+    session: str
+    at: int
+
+
+class Shown(SessionFace):
+    """A session, and what it waits for. `status` is null for a type that has none."""
+
+    status: Any
+    forks: list[ForkFace]
+    effects: list[EffectFace]
+    approvals: list[ApprovalFace]
+
+
+class TurnFace(Struct):
+    """A turn."""
+
+    turn: int
+    seq: int
+    end: int | None
+    state: Literal["open", "done", "failed", "interrupted"]
+    began: Time
+    ended: Time | None
+    input: Any
+    output: Any
+    error: Any
+    usage: Any
+    limit: Any
+    by: Any
+    via: Any
+    request: Any
+    model_answers: int
+    tool_calls: list[str]
+    unknown_calls: int
+
+
+class TurnList(Struct):
+    """A page of turns."""
+
+    turns: list[TurnFace]
+    next: int | None
+
+
+class MessageList(Struct):
+    """A page of the conversation, in OpenAI's chat form."""
+
+    messages: list[Any]
+    next: int | None
+
+
+class TurnDone(Struct):
+    """What a turn came to."""
+
+    session: str
+    turn: Annotated[int | None, Meta(description="Its number; null where it joined another turn.")]
+    output: Any
+    usage: Any
+    limit: str | None
+
+
+class Accepted(Struct):
+    """An input that was accepted; its turn is to come, or it joins the one that runs (`joins`)."""
+
+    session: str
+    turn: int
+    joins: bool
+    seq: int
+    cursor: str
+
+
+class Interrupted(Struct):
+    """The turn that was ended; null if there was none to end."""
+
+    session: str
+    turn: int | None
+
+
+class SnapshotFace(Struct):
+    """A snapshot."""
+
+    session: str
+    seq: int
+    root: str
+    hash: str
+
+
+class Deleted(Struct):
+    """A session that is gone."""
+
+    session: str
+    deleted: bool
+
+
+class SaidWord(Struct):
+    """What a person has said."""
+
+    session: str
+    id: str
+    said: Literal["approved", "refused"]
+    reason: str
+
+
+class Settled(Struct):
+    """An effect that has its outcome."""
+
+    id: str
+    session: str
+    settled: Literal["value", "error", "again"]
+
+
+class EventFace(Struct):
+    """A fact that was asserted or retracted."""
+
+    position: int
+    session: str
+    seq: int
+    operation: int
+    kind: Literal["assert", "retract"]
+    label: str
+    fields: list[Any]
+    keywords: Any
+    captures: Any
+    text: str
+    time: Time
+    hash: str
+    cursor: str
+
+
+class EventList(Struct):
+    """Events. Reading goes on after `cursor`; `more` says that there is more up to `until`."""
+
+    events: list[EventFace]
+    cursor: str
+    more: bool
+
+
+class HeldFace(Struct):
+    """A fact that holds."""
+
+    position: int
+    session: str
+    seq: int
+    operation: int
+    label: str
+    fields: list[Any]
+    keywords: Any
+    captures: Any
+    text: str
+    time: Time
+
+
+class HeldList(Struct):
+    """Facts that hold."""
+
+    facts: list[HeldFace]
+    more: bool
+
+
+class CheckpointFace(Struct):
+    """The newest signed checkpoint; with `since`, what a witness takes."""
+
+    origin: str
+    size: int
+    root: str
+    note: str
+    extension: str | None
+
+
+class KeyList(Struct):
+    """The verifier keys of the log, the one that signs now last."""
+
+    keys: list[str]
+
+
+class ReceiptFace(Struct):
+    """What proves that a record is in the log; with `words`, what it has stated."""
+
+    receipt: str
+    words: str | None
+    position: int
+    session: Annotated[str, Meta(description="The uid of the session.")]
+    seq: int
+    time: Time
+    hash: str
+
+
+class VerifyFace(Struct):
+    """Whether everything is what was written: docs/verification.md has the fields."""
+
+    format: int
+    sound: bool
+    integrity: Any
+    completeness: Any
+    counts: Any
+    sessions: int
+    snapshots: int
+    troubles: list[Any]
+
+
+class About(Struct):
+    """The server, and who asks it."""
+
+    version: str
+    log: Annotated[str, Meta(description="The id of the log.")]
+    head: Annotated[str, Meta(description="The cursor at its end.")]
+    principal: str
+    verbs: list[str]
+    models: list[str]
+    types: list[str]
+
+
+class ErrorBody(Struct):
+    """What was wrong, and what to do."""
+
+    code: Annotated[str, Meta(description="Stable.")]
+    message: str
+    remedy: str
+    type: str
+    param: str | None
+    request_id: str | None
+
+
+class ErrorFace(Struct):
+    """The one shape of everything that is refused."""
+
+    error: ErrorBody

@@ -1,0 +1,62 @@
+"""What waits for a person: calls that want approval, and effects of which nobody knows what came.
+
+The one rule: a word that is said counts once; what does not wait any more is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+from starlette.responses import JSONResponse, Response
+
+from keeve.server.api.faces import approval_face, effect_face
+from keeve.server.api.sessions import reached, values, waiting_calls
+from keeve.server.api.table import Asked
+from vat.errors import Failed
+from vat.host.resolving import BadOutcome, NoSuchEffect
+
+
+async def list_approvals(asked: Asked) -> Response:
+    """The calls that wait for a person."""
+    host, ref, row = await reached(asked, "read")
+    waiting = await waiting_calls(host, ref, row)
+    return JSONResponse({"approvals": [approval_face(row.id, call) for call in waiting]})
+
+
+async def say_word(asked: Asked) -> Response:
+    """Yes, or no and why."""
+    _, ref, row = await reached(asked, "manage")
+    approvals = await ref.approvals
+    call, body = asked.path("call"), asked.body
+    if body.approve:
+        await approvals.approve(call, request=asked.key)
+    else:
+        await approvals.refuse(call, body.reason, request=asked.key)
+    said = "approved" if body.approve else "refused"
+    return JSONResponse({"session": row.id, "id": call, "said": said, "reason": body.reason})
+
+
+async def list_effects(asked: Asked) -> Response:
+    """The effects of a session that have no outcome."""
+    host, _, row = await reached(asked, "read")
+    return JSONResponse({"effects": [effect_face(effect) for effect in host.effects(row.id)]})
+
+
+async def resolve_effect(asked: Asked) -> Response:
+    """What came of it, or that it is to run once more."""
+    host, _, row = await reached(asked, "manage")
+    id, body = asked.path("effect"), asked.body
+    if all(effect.id != id for effect in host.effects(row.id)):
+        raise NoSuchEffect(id)
+    given: dict[str, Any] = {}
+    if body.value is not UNSET:
+        given["value"] = values(body.value, "value")
+    if body.error is not None:
+        given["error"] = Failed("Resolved", body.error)
+    if body.again:
+        given["again"] = True
+    if len(given) != 1:
+        raise BadOutcome("give one of them")
+    await host.resolve(id, **given)
+    return JSONResponse({"id": id, "session": row.id, "settled": next(iter(given))})
