@@ -152,7 +152,7 @@ class Allowance:
         return self.until is None or now < self.until
 
     def allows(self, session: str | None, method: str, *, reads: bool) -> bool:
-        """Whether a method of that session may be called, as far as its caveats go; None: of no session in particular.
+        """Whether a method may be called, as far as its caveats go: of that session; None: of some session at all.
 
         `reads` says that the method changes nothing. Whose the session is, where `own` is set, is for the caller to
         know.
@@ -161,7 +161,7 @@ class Allowance:
             return False
         if self.methods is not None and method not in self.methods:
             return False
-        return self.sessions is None or session in self.sessions
+        return self.sessions is None or session is None or session in self.sessions
 
 
 def _is_list(said: object) -> bool:

@@ -177,7 +177,8 @@ def test_a_narrowed_token_allows_what_all_its_caveats_leave() -> None:
     assert allowance.allows("s2", "turn", reads=False)
     assert not allowance.allows("s1", "turn", reads=False)
     assert not allowance.allows("s2", "history", reads=True)
-    assert not allowance.allows(None, "turn", reads=False)
+    assert not allowance.allows("", "turn", reads=False)
+    assert allowance.allows(None, "turn", reads=False)
 
 
 def test_a_token_fits_a_header() -> None:

@@ -1,0 +1,272 @@
+"""Calls: what a client has asked for, each in a task of its own, and the answers that it may still name by a promise.
+
+A call may be made of the answer of one that has none yet, as its target or in its arguments: it waits here, not at the
+client. Calls on refs begin in the order in which they came.
+
+The one rule: an answer is kept until the client forgets it, and so counts against its limit. Stopping a call abandons
+the wait, never what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import attrs
+import trio
+
+from dataspace.errors import KeeveError
+from dataspace.values import Promise, Ref, Value
+from dataspace.values.encoding import encode
+from keeve.wire.desk import Desk
+from keeve.wire.frames import BadFrame, listed
+from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany, verb_of
+from keeve.wire.handles import Handles, inward
+from keeve.wire.messages import DESK, numbers_in
+from keeve.wire.outbox import Outbox
+from vat.errors import Refused, exception_of, failure_of
+from vat.heap.refs import DIRECTORY
+from vat.host.host import Host, Receipted
+from vat.host.outside import HostRef, Snapshot, place
+
+Target: TypeAlias = "Ref | Promise"
+
+_HEADS: Final = {kind: encode(kind) for kind in ("value", "error")}
+
+
+class NoSuchPromise(KeeveError, LookupError):
+    """A call names the answer of another one that this connection does not have."""
+
+    usage = True
+
+    def __init__(self, id: int) -> None:
+        super().__init__(
+            f"this connection has no call {id} whose answer could be meant: it was forgotten, or never made"
+        )
+
+
+class Stopped(KeeveError):
+    """A call was made of the answer of one that its client has stopped waiting for."""
+
+    def __init__(self, id: int) -> None:
+        super().__init__(f"the call {id}, whose answer this one needed, was stopped")
+
+
+class NotARef(KeeveError, TypeError):
+    """The answer that a call was made of is no ref."""
+
+    usage = True
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"the answer that was to be called is a {type(value).__name__}, and no ref to an actor")
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A call. `done` when it has its answer: a value, or a failure."""
+
+    id: int
+    target: Any
+    method: str
+    args: list[Any]
+    keywords: dict[str, Any]
+    request: str | None
+    receipt: bool
+    waits: list[Asked]
+    """Those whose answers are among its arguments."""
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    done: trio.Event = attrs.field(factory=trio.Event)
+    value: Any = None
+    failure: dict[str, Any] | None = None
+
+    async def answer(self) -> Any:
+        """Its answer, when it is there. Raises what broke it."""
+        await self.done.wait()
+        if self.failure is not None:
+            raise exception_of(self.failure)
+        if isinstance(self.value, TooLarge):
+            raise self.value
+        return self.value
+
+
+class Calls:
+    """The calls of a connection."""
+
+    def __init__(
+        self,
+        host: Host,
+        guard: Guard,
+        desk: Desk,
+        handles: Handles,
+        outbox: Outbox,
+        limits: Limits,
+        begin: Callable[..., None],
+    ) -> None:
+        self._host = host
+        self._guard = guard
+        self._desk = desk
+        self._handles = handles
+        self._outbox = outbox
+        self._limits = limits
+        self._begin = begin
+        self._asked: dict[int, Asked] = {}
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    async def call(
+        self,
+        id: int,
+        target: Target,
+        method: str,
+        args: list[Value],
+        keywords: dict[str, Value],
+        request: str | None,
+        receipt: bool,
+    ) -> None:
+        """Take a call. Raises `BadFrame` for an id that is in use."""
+        if id in self._asked:
+            raise BadFrame(f"there is a call {id} already")
+        if len(self._asked) >= self._limits.calls:
+            return await self.fail(id, TooMany("calls", self._limits.calls, "take answers first, and forget them"))
+        try:
+            asked = self._taken(id, target, method, args, keywords, request, receipt)
+        except KeeveError as error:
+            return await self.fail(id, error)
+        self._asked[id] = asked
+        self._begin(self._run, asked)
+        return None
+
+    def _taken(
+        self,
+        id: int,
+        target: Target,
+        method: str,
+        args: list[Value],
+        keywords: dict[str, Value],
+        request: str | None,
+        receipt: bool,
+    ) -> Asked:
+        waits: list[Asked] = []
+
+        def promised(promise: Promise) -> Asked:
+            found = self.promised(promise)
+            waits.append(found)
+            return found
+
+        given = [inward(arg, self._handles.find, promised) for arg in args]
+        named = {name: inward(arg, self._handles.find, promised) for name, arg in keywords.items()}
+        if isinstance(target, Promise):
+            return Asked(id, self.promised(target), method, given, named, request, receipt, waits)
+        return Asked(
+            id, DESK if target == DESK else self._handles.find(target), method, given, named, request, receipt, waits
+        )
+
+    def stop(self, id: int) -> None:
+        """Nobody waits for an answer any more."""
+        asked = self._asked.pop(id, None)
+        if asked is not None and not asked.done.is_set():
+            asked.failure = failure_said(Stopped(id))
+            asked.done.set()
+            asked.scope.cancel()
+
+    def forget(self, id: int) -> None:
+        """Nobody will name this answer any more."""
+        asked = self._asked.get(id)
+        if asked is not None and asked.done.is_set():
+            del self._asked[id]
+
+    def promised(self, promise: Promise) -> Asked:
+        """The call whose answer that is. Raises `NoSuchPromise`."""
+        asked = self._asked.get(promise.id)
+        if asked is None:
+            raise NoSuchPromise(promise.id)
+        return asked
+
+    async def fail(self, id: int, error: Exception) -> None:
+        """Answer with an error."""
+        await self._outbox.send(listed([_HEADS["error"], encode(id), encode(failure_said(error))]))
+
+    async def _run(self, asked: Asked) -> None:
+        with asked.scope:
+            try:
+                given = _said(await self._value(asked))
+                sent, new = self._handles.outward(given)
+            except Exception as error:  # noqa: BLE001  # it is the answer
+                return await self._broken(asked, error)
+            body = listed([_HEADS["value"], encode(asked.id), encode(sent), encode(new)])
+            if len(body) > self._limits.answer:
+                self._handles.take_back(numbers_in(sent))
+                return await self._broken(asked, TooLarge(len(body), self._limits.answer))
+            large = len(body) > self._limits.kept
+            asked.value = TooLarge(len(body), self._limits.kept) if large else given
+            asked.done.set()
+            await self._outbox.send(body)
+        return None
+
+    async def _broken(self, asked: Asked, error: Exception) -> None:
+        asked.failure = failure_said(error)
+        asked.done.set()
+        await self.fail(asked.id, error)
+
+    async def _value(self, asked: Asked) -> Any:
+        target, args, keywords = asked.target, asked.args, asked.keywords
+        if isinstance(target, Asked):
+            target = await target.answer()
+        if asked.waits:
+            for each in asked.waits:
+                await each.answer()
+            args, keywords = _settled(args), _settled(keywords)
+        if target is DESK:
+            return await self._desk.call(asked.method, args, keywords, asked.request)
+        if not isinstance(target, HostRef):
+            raise NotARef(target)
+        self._may(target, asked.method)
+        member = HostRef.__getattr__(target, asked.method)  # `getattr` would find what the ref itself has
+        called = partial(member, *args, request=asked.request, receipt=asked.receipt, **keywords)
+        if asked.method != "fork" or self._guard.unlimited:
+            return await called()
+        into = keywords.get("into", args[1] if len(args) > 1 else None)
+        self._guard.must("manage", "fork", into if isinstance(into, str) else "")
+        async with self._guard.room():
+            return await called()
+
+    def _may(self, ref: HostRef[Any], method: str) -> None:
+        if self._guard.unlimited:
+            return
+        uid, _ = place(ref)
+        if uid == DIRECTORY:
+            raise Refused("the directory is for who may reach every session: call the desk")
+        row = self._host.row(uid)
+        self._guard.must(verb_of(self._host, ref, method), method, row.id)
+
+
+def _settled(value: Any) -> Any:
+    """A value with answers in the place of the calls that they were waited for."""
+    if isinstance(value, Asked):
+        return value.value
+    if isinstance(value, dict):
+        return {name: _settled(item) for name, item in value.items()}
+    return [_settled(item) for item in value] if isinstance(value, list) else value
+
+
+def _said(given: Any) -> Any:
+    """What a call gave, as a value: what says more is written out."""
+    if isinstance(given, Receipted):
+        return [_said(given.value), str(given.receipt)]
+    return attrs.asdict(given) if isinstance(given, Snapshot) else given
+
+
+def failure_said(error: Exception) -> dict[str, Any]:
+    """An error as it is sent: class and message, and the notes that say where. No place in the server's code."""
+    failure = failure_of(error)
+    failure.pop("at", None)
+    failure["message"] = str.__str__(failure["message"])
+    notes: list[str] = []
+    with suppress(AttributeError):
+        notes = [note for note in error.__notes__ if isinstance(note, str)]
+    if notes:
+        failure["in"] = "; ".join(notes)
+    return failure

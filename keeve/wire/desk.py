@@ -1,0 +1,121 @@
+"""The desk: what a client calls before it has a ref. It finds sessions, makes, lists and deletes them, tells facts.
+
+The one rule: whatever is named here by an id goes past the guard, so that somebody else's session is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import trio
+
+from dataspace.observe.cursor import BadCursor, Cursor
+from dataspace.patterns import parse
+from dataspace.values import Value
+from keeve.wire.guarding import Guard
+from keeve.wire.sturdy import SturdyRefs
+from keeve.wire.telling import held_said, row_said
+from vat.errors import Refused, no_such_method
+from vat.host.host import Host
+from vat.host.outside import HostRef, reaching
+
+PAGE: Final = 1000
+"""Rows of a list, at most; and how many are looked through before others have a turn."""
+
+
+class Desk:
+    """The desk of a connection."""
+
+    def __init__(self, host: Host, guard: Guard, refs: SturdyRefs) -> None:
+        self._host = host
+        self._guard = guard
+        self._refs = refs
+
+    async def call(self, method: str, args: list[Any], keywords: Mapping[str, Any], request: str | None) -> Any:
+        """Answer a call. Raises `NoSuchMethod`, `TypeError` for other arguments, and what the host refuses."""
+        known: dict[str, Callable[..., Awaitable[Any]]] = {
+            "delete": self._delete,
+            "facts": self._facts,
+            "get": self._get,
+            "live": self._live,
+            "sessions": self._sessions,
+            "spawn": self._spawn,
+        }
+        if method not in known:
+            raise no_such_method("the desk", method, known)
+        if method == "spawn":
+            return await self._spawn(*args, asked=request, **keywords)
+        return await known[method](*args, **keywords)
+
+    async def _get(self, id: str) -> HostRef[Any]:
+        self._guard.row(id, "read", "get")
+        return await self._host.get(id)
+
+    async def _live(self, sturdy: str) -> HostRef[Any]:
+        return reaching(self._host.directory, *self._refs.opened(self._guard.name, sturdy))
+
+    async def _spawn(
+        self, type: str, id: str | None = None, fields: Mapping[str, Value] | None = None, *, asked: str | None = None
+    ) -> Any:
+        if not isinstance(type, str) or not isinstance(fields, Mapping | None):
+            raise TypeError("spawn(type, id=None, fields=None): type is a registered name, fields a dict")
+        self._guard.must("manage", "spawn", id if isinstance(id, str) else "")
+        async with self._guard.room():
+            return await self._host.directory.spawn(type, id, fields, request=asked)
+
+    async def _delete(self, id: str, force: bool = False) -> None:
+        self._guard.row(id, "manage", "delete")
+        await self._host.delete(id, force=force is True)
+
+    async def _sessions(
+        self, prefix: str = "", after: str = "", limit: int = 100, deleted: bool = False
+    ) -> list[list[Any]]:
+        self._guard.must("read", "sessions")
+        if type(limit) is not int:
+            raise TypeError(f"limit is a number of rows, not a {type(limit).__name__}")
+        wanted = max(0, min(limit, PAGE))
+        found: list[list[Any]] = []
+        while len(found) < wanted:
+            page = self._host.sessions(prefix, after=after, limit=PAGE, deleted=deleted is True)
+            found += [row_said(row) for row in page if self._guard.reaches(row)]
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+            await trio.lowlevel.checkpoint()
+        return found[:wanted]
+
+    async def _facts(
+        self, pattern: str, at: Any = None, session: str | None = None, lineage: bool = False
+    ) -> list[list[Any]]:
+        told(self._guard, "facts", session)
+        holding = self._host.facts(text(pattern), at=place(at), session=session, lineage=lineage is True)
+        return [held_said(held) for held in holding]
+
+
+def told(guard: Guard, method: str, session: object) -> None:
+    """Raise unless the dataspace may be asked so: all of it by who may see all, else of a session that is named."""
+    if session is None:
+        if not guard.unlimited:
+            guard.must("read", method)
+            raise Refused(f"{method} of all sessions is for who may see all: name one, session=…")
+        return
+    if not isinstance(session, str):
+        raise TypeError(f"session is an id, not a {type(session).__name__}")
+    guard.row(session, "read", method)
+
+
+def text(pattern: object) -> Any:
+    """A pattern that came as text. Raises `BadPattern`."""
+    if not isinstance(pattern, str):
+        raise TypeError(f"a pattern is a text here, not a {type(pattern).__name__}")
+    return parse(pattern)
+
+
+def place(said: Any) -> Any:
+    """A place in the log as it came: a number, `"start"`, `"head"`, the text of a cursor, or none."""
+    if said is None or type(said) is int or said in ("start", "head"):
+        return said
+    if not isinstance(said, str):
+        raise BadCursor(said)
+    return Cursor.parse(said)

@@ -1,0 +1,98 @@
+"""Who is behind a connection, what they may, and how much of it.
+
+The one rule: a connection asks its guard at each call, since a token may end, or be revoked, while it is open.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import ClassVar, Final, Protocol
+
+import attrs
+
+from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
+from vat.host.host import Host
+from vat.host.outside import HostRef
+
+MANAGING: Final = frozenset({"approve", "configure", "deny", "fork", "narrow", "revoke", "snapshot"})
+"""Methods that `manage` a session, whatever its type; others are a `turn`, or `read` it."""
+
+
+class TooMany(KeeveError):
+    """A connection has as much of something as one may have; nothing was done."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str, limit: int, remedy: str) -> None:
+        super().__init__(f"this connection has {limit} {what}, and more it may not have: {remedy}")
+
+
+class TooLarge(KeeveError):
+    """An answer, or an item, of more bytes than a message may have."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"it has {size} bytes, and a message may have {limit}: ask for less of it at once")
+
+
+@attrs.frozen
+class Limits:
+    """What one connection may cost. Its memory is bounded by `frame` × `calls`, and mostly far below that.
+
+    hello, frame: bytes of its first message, and of each later one. answer: bytes of what it is sent in one.
+    calls: those that have no answer yet, and answers that it did not forget. streams: observations and watches.
+    refs: refs that it was given and did not release. unsent: bytes of answers that it has not taken, from which on
+    nothing more is read from it. kept: bytes of an answer that can be an argument by its promise.
+    greeting: seconds for its first message. idle: seconds after which it is asked whether it is there, and again until
+    it is given up.
+    """
+
+    hello: int = 8192
+    frame: int = 16_000_000
+    answer: int = 64_000_000
+    calls: int = 256
+    streams: int = 64
+    refs: int = 10_000
+    unsent: int = 1 << 20
+    kept: int = 1 << 16
+    greeting: float = 10.0
+    idle: float = 60.0
+
+
+class Guard(Protocol):
+    """Says what a principal may. What it may not raises, and so does everything once the token is over, or revoked."""
+
+    @property
+    def name(self) -> str:
+        """The principal's name."""
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether it may do everything with every session. Raises as all do."""
+
+    def must(self, verb: str, method: str, session: str | None = None) -> None:
+        """Raise unless the token goes so far: to this method at all, and of the session of that id.
+
+        Whose the session is does not count here: who was given a ref may use it. "" is one that is not there yet.
+        """
+
+    def row(self, id: str, verb: str, method: str) -> SessionRow:
+        """The row of a session that it names, for this. Raises `NoSuchSession` for one that it may not reach."""
+
+    def reaches(self, row: SessionRow) -> bool:
+        """Whether a session is there, for this principal."""
+
+    def room(self) -> AbstractAsyncContextManager[None]:
+        """The block makes a session. Raises `Refused` where that would be one too many."""
+
+
+def verb_of(host: Host, ref: HostRef[object], method: str) -> str:
+    """What a call is: `manage`, `read` or `turn`. Costs a restore for a session that is not in memory."""
+    if method in MANAGING:
+        return "manage"
+    described = host.described(ref)
+    if method == "describe" or described is None:
+        return "read"
+    found = described.methods.get(method)
+    reads = method in described.fields if found is None else found.read
+    return "read" if reads else "turn"

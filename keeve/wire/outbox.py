@@ -1,0 +1,60 @@
+"""The outbox: what a connection still has to send, one message after another, and how much that is.
+
+The one rule: whoever sends waits until it is sent, and who gives up waiting has sent it all the same. So there is no
+queue but of those who wait, no message is cut off in its middle, and from a client that does not take its answers
+nothing more is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from keeve.wire.channels import Channel, ChannelClosed
+
+
+class Outbox:
+    """Sends through a channel. `bound` bytes may wait; `over` is called when the channel has closed."""
+
+    def __init__(self, channel: Channel, bound: int, over: Callable[[], None]) -> None:
+        self._channel = channel
+        self._bound = bound
+        self._over = over
+        self._waiting: deque[tuple[bytes, trio.Event]] = deque()
+        self._bytes = 0
+        self._came = trio.Event()
+        self._eased = trio.Event()
+
+    async def send(self, body: bytes) -> None:
+        """Send a message, and wait until it is sent."""
+        sent = trio.Event()
+        self._waiting.append((body, sent))
+        self._bytes += len(body)
+        self._came.set()
+        await sent.wait()
+
+    async def run(self) -> None:
+        """Send what waits, until cancelled."""
+        while True:
+            while not self._waiting:
+                self._came = trio.Event()
+                await self._came.wait()
+            body, sent = self._waiting[0]
+            try:
+                await self._channel.send(body)
+            except ChannelClosed:
+                self._over()
+                await trio.lowlevel.checkpoint()
+            self._waiting.popleft()
+            self._bytes -= len(body)
+            sent.set()
+            if self._bytes < self._bound:
+                self._eased.set()
+
+    async def eased(self) -> None:
+        """Wait until little enough waits to be sent."""
+        while self._bytes >= self._bound:
+            self._eased = trio.Event()
+            await self._eased.wait()
