@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import attrs
 import trio
 from cyclopts import Parameter
 
@@ -35,25 +36,84 @@ class NoServer(KeeveError):
         super().__init__(f"the server needs {missing}, which is not installed: pip install 'keeve[server]'")
 
 
+@Parameter(name="*")
+@attrs.frozen
+class Flags:
+    """The settings of a server, as far as they are given on the command line.
+
+    Parameters
+    ----------
+    host
+        The address that is listened at; 127.0.0.1 unless it is given.
+    port
+        The port there; 0 takes one that is free.
+    tls_cert
+        The file of a certificate chain (PEM): TLS is spoken, and only that.
+    tls_key
+        The file of its key.
+    hosts
+        A name under which it is reached, beside localhost and addresses; may be given several times.
+    origins
+        Another origin whose pages may ask; may be given several times.
+    actors
+        Your actor types, as module or module:Class; may be given several times.
+    tools
+        The tools that sessions may call, as module:NAME of a Tools.
+    signer
+        The file of an Ed25519 key that signs checkpoints and receipts.
+    unknown
+        What becomes of calls of unknown outcome: break (the model is told), or hold, for a person to settle.
+    body_bytes
+        Bytes that the body of a request may have.
+    body_seconds
+        Seconds that a body may take to come.
+    idle_seconds
+        Seconds that a connection may be idle, or take to say what it wants.
+    connections
+        Connections at once; further ones wait.
+    streams
+        Requests of a principal under way at once.
+    requests
+        Requests of a principal in a minute.
+    sessions
+        Sessions that a principal may have, unless it is admin.
+    grace
+        Seconds that requests and turns have to end when the server stops.
+    log
+        How the log is written: text or json.
+    log_level
+        The least that it has: debug, info, warning or error.
+    """
+
+    host: str | None = None
+    port: int | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    hosts: Annotated[list[str] | None, Parameter(negative="")] = None
+    origins: Annotated[list[str] | None, Parameter(negative="")] = None
+    actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None
+    tools: str | None = None
+    signer: Path | None = None
+    unknown: str | None = None
+    body_bytes: int | None = None
+    body_seconds: float | None = None
+    idle_seconds: float | None = None
+    connections: int | None = None
+    streams: int | None = None
+    requests: int | None = None
+    sessions: int | None = None
+    grace: float | None = None
+    log: str | None = None
+    log_level: str | None = None
+
+
+FLAGS = Flags()
+Config = Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")]
+
+
 @app.command
 def serve(
-    path: Path | None = None,
-    /,
-    *,
-    host: str | None = None,
-    port: int | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    hosts: Annotated[list[str] | None, Parameter(negative="")] = None,
-    origins: Annotated[list[str] | None, Parameter(negative="")] = None,
-    actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None,
-    tools: str | None = None,
-    signer: Path | None = None,
-    unknown: str | None = None,
-    log: str | None = None,
-    log_level: str | None = None,
-    config: Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")] = None,
-    common: Options = OPTIONS,
+    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
 ) -> int:
     """Serve a store over HTTP until Ctrl-C or SIGTERM. Prints the address; at the first start, a link with the token.
 
@@ -69,52 +129,13 @@ def serve(
     ----------
     path
         The folder of the store; else --store says it.
-    host
-        The address that is listened at.
-    port
-        The port there; 0 takes one that is free.
-    tls_cert
-        The file of a certificate chain (PEM): TLS is spoken, and only that.
-    tls_key
-        The file of its key.
-    hosts
-        A name under which it is reached, beside localhost and addresses; may be given several times.
-    origins
-        Another origin whose pages may ask; may be given several times.
-    actors
-        Your actor types, as module or module:Class; may be given several times.
-    tools
-        The tools that sessions may call, as module:NAME of a Tools.
-    unknown
-        What becomes of calls of unknown outcome: break (the model is told), or hold, for a person to settle.
-    signer
-        The file of an Ed25519 key that signs checkpoints and receipts.
-    log
-        How the log is written: text or json.
-    log_level
-        The least that it has: debug, info, warning or error.
     config
         A TOML file of settings.
     """
-    flags = {
-        "store": path or _store(common),
-        "host": host,
-        "port": port,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "hosts": hosts,
-        "origins": origins,
-        "actors": actors,
-        "tools": tools,
-        "signer": signer,
-        "unknown": unknown,
-        "log": log,
-        "log_level": log_level,
-    }
     _needed()
     from keeve.server import link, serve, settings_from
 
-    settings = settings_from(flags, os.environ, config).settings
+    settings = settings_from(_given(flags, path, common), os.environ, config).settings
 
     def started(address: str, token: str | None) -> None:
         common_output = common.output
@@ -138,11 +159,7 @@ def serve(
 
 @app.command
 def config(
-    path: Path | None = None,
-    /,
-    *,
-    config: Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")] = None,
-    common: Options = OPTIONS,
+    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
 ) -> int:
     """Show what a server would be told: every setting, and where its value comes from. No secret is shown.
 
@@ -161,7 +178,7 @@ def config(
     _needed()
     from keeve.server import settings_from, shown
 
-    rows = shown(settings_from({"store": path or _store(common)}, os.environ, config))
+    rows = shown(settings_from(_given(flags, path, common), os.environ, config))
     output = common.output
     if output.as_json:
         output.document(
@@ -172,9 +189,10 @@ def config(
     return 0
 
 
-def _store(common: Options) -> Path | None:
-    """The folder that --store or KEEVE_STORE names; None for the default, which another source may have said."""
-    return None if common == OPTIONS or common.store == OPTIONS.store else common.store
+def _given(flags: Flags, path: Path | None, common: Options) -> dict[str, Any]:
+    """What the command line says. The default folder is said by nobody, so that another source may say one."""
+    store = path or (None if common.store == OPTIONS.store else common.store)
+    return {"store": store, **attrs.asdict(flags, recurse=False)}
 
 
 def _text(value: Any) -> str:

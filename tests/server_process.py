@@ -1,0 +1,90 @@
+"""A real server, for tests: `keeve serve` in a process of its own, on a port of this machine that is free.
+
+The one rule: nothing waits for a time. What is waited for is what the server says.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import httpx2
+
+from tests.cli_runner import PROGRAM, environment
+
+
+@attrs.define
+class Server:
+    """A server that runs, its address and the token of its owner."""
+
+    process: subprocess.Popen[bytes]
+    store: Path
+    address: str
+    token: str
+    log: Path
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return int(self.address.rstrip("/").rpartition(":")[2])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What its owner sends."""
+        return {"authorization": f"Bearer {self.token}"}
+
+    def client(self, token: str | None = None) -> httpx2.Client:
+        """A client of its owner, or of another principal."""
+        headers = {"authorization": f"Bearer {token or self.token}"}
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=60, trust_env=False)
+
+    def raw(self, data: bytes) -> bytes:
+        """What comes for these bytes, to the end of the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+            connection.sendall(data)
+            return self.rest(connection)
+
+    def rest(self, connection: socket.socket) -> bytes:
+        """What comes until the server ends a connection."""
+        came = b""
+        try:
+            while piece := connection.recv(1 << 16):
+                came += piece
+        except ConnectionResetError:
+            pass  # as good an end as another
+        return came
+
+    def events(self) -> list[dict[str, object]]:
+        """What stands in its log, where that is JSON."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End it, and wait until it has ended."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@contextmanager
+def server(store: Path, *words: str | Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server of that store, with these words behind `keeve serve`; it is killed at the end if it still runs."""
+    log = store.parent / f"{store.name}.log"
+    command = [*PROGRAM, "serve", str(store), "--port", "0", "--log", "json", "--json", *map(str, words)]
+    with log.open("ab") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment(env))
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline()
+        assert said, log.read_text()
+        address = json.loads(said)["address"]
+        yield Server(process, store, address, (store / "token").read_text().strip(), log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
