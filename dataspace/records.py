@@ -69,6 +69,8 @@ class Kind(IntEnum):
     SALVAGED = 16
     """What could be read of a damaged store was written into this one: in the store's chain, and in that of each
     session that may have lost its end."""
+    ARCHIVED = 17
+    """The store's: content of old segments went to an archive, or came back."""
 
 
 class Cell(NamedTuple):
@@ -148,6 +150,11 @@ class Record:
     def body(self) -> bytes:
         """The body as it is stored: two salts, the length of the deeds, the deeds, the facts."""
         return b"".join((self.salts, _LENGTH.pack(len(self.deeds)), self.deeds, self.facts))
+
+    @property
+    def header(self) -> Header:
+        """What there is of it without its body, once it has its position; the epoch is left open."""
+        return Header(self.position, 0, self.uid, self.seq, self.kind, self.time, self.previous, self.body_digest)
 
     def __repr__(self) -> str:
         return f"Record({self.uid.hex()[:8]} seq {self.seq} {Kind(self.kind).name} at {self.position})"

@@ -99,7 +99,12 @@ class LogTree:
             if index - first < len(row):
                 return row[index - first]
         if level:
-            return node_hash(self._node(level - 1, 2 * index), self._node(level - 1, 2 * index + 1))
+            left, right = self._made.get((level - 1, 2 * index)), self._made.get((level - 1, 2 * index + 1))
+            if left is None:
+                left = self._node(level - 1, 2 * index)
+            if right is None:
+                right = self._node(level - 1, 2 * index + 1)
+            return node_hash(left, right)
         first = index // WIDTH * WIDTH
         leaves = [leaf_hash(hash) for hash in self._ground.hashes(first, first + WIDTH)]
         self._made.update({(0, first + at): leaf for at, leaf in enumerate(leaves)})

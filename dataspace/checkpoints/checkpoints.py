@@ -26,7 +26,7 @@ from dataspace.proofs.notes import BadNote, BadSignature, Checkpoint, Note, NotS
 from dataspace.proofs.proofs import BadReceipt, Receipt
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import Algorithm, Verifier
-from dataspace.records import STORE_UID, ZERO_HASH, Salts
+from dataspace.records import STORE_UID, ZERO_HASH, Header, Salts
 
 log = logging.getLogger("keeve")
 
@@ -164,7 +164,8 @@ class Checkpoints:
     @property
     def _size(self) -> int:
         """How many records are durable and noted."""
-        return min(self._catalog.head.position, self._store.head.position)
+        noted, durable = self._catalog.head.position, self._store.mark.position
+        return noted if noted < durable else durable
 
     # Signing.
 
@@ -195,10 +196,11 @@ class Checkpoints:
         self._newest = checkpoint, note
         return self._newest
 
-    def receipt(self, position: int, note: Note | None = None) -> Receipt:
+    def receipt(self, position: int, note: Note | None = None, header: Header | None = None) -> Receipt:
         """What proves that the record at `position` is in the log: with the newest checkpoint, or with `note`.
 
-        Raises `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond.
+        `header` is that record's, from who has it; else it is read. Raises `NotSigning`, `NotCovered`, and what
+        `expect` does of a `note`. Costs below a millisecond; for a new record with its header, some 10 µs.
         """
         if note is None:
             checkpoint, note = self._signed()
@@ -206,9 +208,10 @@ class Checkpoints:
             checkpoint = self.expect(str(note))
         if not 0 < position <= checkpoint.size:
             raise NotCovered(position, checkpoint.size)
-        address = self._catalog.at(position)
-        assert address is not None
-        header = self._store.read(address).header
+        if header is None:
+            address = self._catalog.at(position)
+            assert address is not None
+            header = self._store.read(address).header
         hashes = self._catalog.tree.inclusion(position, checkpoint.size)
         written = position <= self._catalog.written  # what was read back may be wrong, what was just made is not
         if written and not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), position - 1, hashes):

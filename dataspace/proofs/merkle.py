@@ -54,22 +54,19 @@ def inclusion(index: int, size: int, node: Node, edges: dict[int, bytes] | None 
         raise IndexError(f"leaf {index} is not in a tree of {size}")
     edges = {} if edges is None else edges
     proof = []
-    first, last = 0, size
-    while last - first > 1:
-        middle = first + _left(last - first)
-        if index < middle:
-            if last < size:
-                proof.append(_over(middle, last, node))
-            else:
-                found = edges.get(middle)
-                if found is None:
-                    found = edges[middle] = _over(middle, last, node)
-                proof.append(found)
-            last = middle
-        else:
-            proof.append(_over(first, middle, node))
-            first = middle
-    return proof[::-1]
+    level, place, last = 0, index, size - 1
+    while last:
+        beside = place ^ 1
+        if beside < last:
+            proof.append(node(level, beside))
+        elif beside == last:
+            first = beside << level
+            found = edges.get(first)
+            if found is None:
+                found = edges[first] = _over(first, size, node)
+            proof.append(found)
+        level, place, last = level + 1, place >> 1, last >> 1
+    return proof
 
 
 def consistency(old: int, new: int, node: Node) -> list[bytes]:

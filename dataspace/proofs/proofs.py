@@ -99,7 +99,7 @@ class Receipt:
     def of(cls, header: Header, hashes: Iterable[bytes], note: Note, checkpoint: Checkpoint) -> Receipt:
         """The receipt of a record, from the inclusion proof that leads to the root in a signed checkpoint."""
         proof = LogProof(header.position - 1, tuple(hashes), note, header.hashed)
-        return cls(header._replace(epoch=0), checkpoint, proof)
+        return cls(header._replace(epoch=0) if header.epoch else header, checkpoint, proof)
 
     @classmethod
     def parse(cls, data: str | bytes) -> Receipt:

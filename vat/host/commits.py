@@ -129,9 +129,11 @@ class Commits:
                 resident.flying -= 1
                 if step.record is record:
                     resident.durable = record.seq
+                    resident.newest = record
                 self._let_go(resident, step)
                 while resident.waiting and resident.waiting[0][0] <= resident.durable:
                     self._let_go(resident, resident.waiting.popleft()[1])
+                resident.newest = None
                 if resident.paused and not resident.flying:
                     resident.paused = False
                     self._resumed(resident)

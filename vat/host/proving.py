@@ -13,6 +13,7 @@ from dataspace.checkpoints.checkpoints import NotSigning
 from dataspace.proofs.notes import Note
 from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.verifiers import Verifier
+from dataspace.records import Record
 from vat.heap.restore import NoSuchPoint
 from vat.host.engine import Engine
 
@@ -33,15 +34,19 @@ class Answered:
         self._engine = engine
         self._uid = uid
         self._seq = 0
+        self._record: Record | None = None
 
     def note(self) -> None:
         """The answer comes."""
         resident = self._engine.residents.get(self._uid)
         if resident is not None:
             self._seq = resident.durable
+            self._record = resident.newest
 
     def receipt(self) -> Receipt:
         """What proves it."""
+        if self._record is not None:
+            return self._engine.checkpoints.receipt(self._record.position, header=self._record.header)
         return _receipt(self._engine, self._uid, self._seq, None)
 
 

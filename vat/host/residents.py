@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from dataspace.errors import KeeveError
+from dataspace.records import Record
 from vat.crank.vat import Step, Vat
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Call, Message, Reply
@@ -58,6 +59,7 @@ class Resident:
         "flying",
         "mailbox",
         "memory",
+        "newest",
         "paused",
         "ready",
         "records",
@@ -77,6 +79,8 @@ class Resident:
         self.memory: VatMemory | None = None
         self.durable = 0
         """The seq of its newest durable record."""
+        self.newest: Record | None = None
+        """That record, while what waited for it is let go."""
         self.flying = 0
         """How many of its steps are on their way to the log."""
         self.first: deque[Job] = deque()
