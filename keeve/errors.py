@@ -43,6 +43,7 @@ from dataspace.encryption.errors import (
 )
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
+from dataspace.log.archives import Archived, NotAnArchive
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.store import (
     BodyErased,
@@ -70,7 +71,7 @@ from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
-from keeve.opening import NotAsync
+from keeve.opening import NotAsync, NotTrio
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice
@@ -108,9 +109,10 @@ from vat.heap.memory import BadSnapshotPage
 from vat.heap.messages import BadRequestId
 from vat.heap.refs import NotNear
 from vat.heap.restore import BrokenChain, NoSuchPoint
+from vat.host.archiving import NothingToArchive
 from vat.host.asking import NotRunning
 from vat.host.following import Outrun
-from vat.host.host import BadSessionId, IdInUse, NothingToErase
+from vat.host.host import BadSessionId, ErasureUnfinished, IdInUse, NothingToErase
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.salvaging import NothingSound, PlaceTaken
 from vat.host.sessions import Busy, SnapshotMismatch
@@ -121,6 +123,7 @@ from vat.objects.waiting import NotAwaitable, TimeLimit
 
 __all__ = [
     "ApprovalWanted",
+    "Archived",
     "BadActorType",
     "BadAnswer",
     "BadArguments",
@@ -160,6 +163,7 @@ __all__ = [
     "EffectCancelled",
     "EffectError",
     "EffectTimeout",
+    "ErasureUnfinished",
     "Failed",
     "FiberDiverged",
     "Forked",
@@ -198,6 +202,7 @@ __all__ = [
     "NotADevice",
     "NotAStore",
     "NotAValue",
+    "NotAnArchive",
     "NotAssignable",
     "NotAsync",
     "NotAwaitable",
@@ -212,9 +217,11 @@ __all__ = [
     "NotRunning",
     "NotSigned",
     "NotSigning",
+    "NotTrio",
     "NotWritable",
     "NothingSound",
     "NothingTakenUp",
+    "NothingToArchive",
     "NothingToErase",
     "NothingWaits",
     "ObserverFailed",

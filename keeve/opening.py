@@ -1,4 +1,4 @@
-"""What `open_host` gives: a host that `async with` opens, and that says so to whoever does otherwise.
+"""What `open_host` gives: a host that `async with` opens, on trio, and that says so to whoever does otherwise.
 
 The one rule: nothing is opened, and nothing is left behind, before `async with` asks for it.
 """
@@ -10,6 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Never, ParamSpec, TypeVar
+
+import trio
 
 from dataspace.errors import KeeveError
 
@@ -29,6 +31,18 @@ class NotAsync(KeeveError, TypeError):
         )
 
 
+class NotTrio(KeeveError, RuntimeError):
+    """A host was to be opened where trio does not run, as under asyncio."""
+
+    usage = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name}() needs trio, and it is not what runs this: start the program with `trio.run(main)`. A program on "
+            "asyncio uses keeve.blocking, through `await asyncio.to_thread(...)`, or keeve.client and a server"
+        )
+
+
 class Opening(AbstractAsyncContextManager[T, bool | None]):
     """Something that `async with` opens and closes."""
 
@@ -37,6 +51,8 @@ class Opening(AbstractAsyncContextManager[T, bool | None]):
         self._opened = opened
 
     async def __aenter__(self) -> T:
+        if not trio.lowlevel.in_trio_task():
+            raise NotTrio(self._name)
         return await self._opened.__aenter__()
 
     async def __aexit__(
@@ -55,7 +71,7 @@ class Opening(AbstractAsyncContextManager[T, bool | None]):
 
 
 def opened_by_async_with(opens: Callable[P, AsyncIterator[T]]) -> Callable[P, Opening[T]]:
-    """`contextlib.asynccontextmanager`, of which other uses raise `NotAsync`."""
+    """`contextlib.asynccontextmanager`, of which other uses raise `NotAsync`, and those without trio `NotTrio`."""
     manage = asynccontextmanager(opens)
 
     @wraps(opens)

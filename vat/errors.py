@@ -300,6 +300,14 @@ def content_in(failure: Mapping[str, Any]) -> dict[str, Any]:
     return {**failure, "message": Text(message) if isinstance(message, str) else message}
 
 
+_ADVICE: Final = {
+    ("RuntimeError", "no running event loop"): "asyncio has no loop here, since Keeve runs on trio: in an actor wait "
+    "with self.sleep(seconds), gather(...) and within(...); in a device or a tool use trio, or call "
+    "`await trio.to_thread.run_sync(asyncio.run, main())`"
+}
+"""What to do about errors of others, which do not say it: by class and message."""
+
+
 def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     """The exception that a failure stands for; where it was raised is a note (`where`, if the failure does not say)."""
     name, said = failure["error"], failure["message"]
@@ -316,6 +324,8 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     place = " ".join(part for part in (failure.get("in", where), failure.get("at", "")) if part)
     if place:
         error.add_note(place)
+    if (advice := _ADVICE.get((name, message))) is not None:
+        error.add_note(advice)
     return error
 
 

@@ -11,12 +11,12 @@ The one rule: everything but the store is what runs in production.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryLog, MemoryStore
 from keeve.api import run_host
+from keeve.opening import opened_by_async_with
 from vat.host.host import Host
 
 
@@ -42,7 +42,7 @@ class FakeClock:
         return lambda: self._hearing.remove(hear)
 
 
-@asynccontextmanager
+@opened_by_async_with
 async def memory_host(log: MemoryLog | None = None, **options: Any) -> AsyncIterator[Host]:
     """A host on a store in memory; `options` are those of `keeve.api.run_host`.
 

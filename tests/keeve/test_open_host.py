@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from actors.models import EchoModel
 from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve import Effect, Settings, effect, open_host
-from keeve.errors import NoFolder, NotAsync
+from keeve.errors import NoFolder, NotAsync, NotTrio
+from keeve.testing import memory_host
 
 
 class Hangs:
@@ -108,6 +110,17 @@ async def test_a_host_is_opened_by_async_with_and_says_so_otherwise(store_folder
         pass
     with pytest.raises(NotAsync):
         await open_host(store_folder / "s")
+    assert not (store_folder / "s").exists()
+
+
+@pytest.mark.parametrize("opens", [lambda folder: open_host(folder / "s"), lambda _: memory_host()])
+def test_a_host_that_is_opened_under_asyncio_says_how_to_run_it(store_folder: Path, opens: Any) -> None:
+    async def main() -> None:
+        async with opens(store_folder):
+            pass
+
+    with pytest.raises(NotTrio, match=r"trio\.run\(main\).*keeve\.blocking.*asyncio\.to_thread"):
+        asyncio.run(main())
     assert not (store_folder / "s").exists()
 
 

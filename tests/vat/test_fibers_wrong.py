@@ -71,6 +71,16 @@ def test_awaiting_a_future_of_asyncio_says_what_to_do(world):
     assert value_of(world.go("future"))[0].startswith("_asyncio.Future cannot be awaited in an actor")
 
 
+def test_what_asyncio_refuses_before_it_waits_says_what_a_fiber_can_wait_for(world):
+    @script
+    async def sleeps(me: Agent) -> Any:
+        await asyncio.sleep(1)
+
+    with pytest.raises(RuntimeError, match="no running event loop") as raised:
+        value_of(world.go("sleeps"))
+    assert any("self.sleep(seconds)" in note for note in raised.value.__notes__)
+
+
 def test_a_bare_yield_says_what_to_do(world):
     @script
     async def bare(me: Agent) -> Any:
