@@ -6,6 +6,7 @@ The one rule: nothing is done here. Each question is carried to the trio host, a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeVar, Unpack, overload
 
@@ -19,6 +20,7 @@ from dataspace.observe.observation import Item, Observation, Wanted
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from keeve.host_thread import HostThread
+from vat.host.asking import NotRunning
 from vat.host.observers import Observer as AsyncObserver
 from vat.host.watching import Piece
 from vat.host.watching import Watch as AsyncWatch
@@ -51,7 +53,10 @@ class Observer:
 
 
 class Watch:
-    """What running effects tell, as it comes: an iterator for one thread, and a context manager that ends it."""
+    """What running effects tell, as it comes: an iterator for one thread, and a context manager that ends it.
+
+    It ends when it is closed, and when the host is.
+    """
 
     def __init__(self, thread: HostThread, watch: AsyncWatch) -> None:
         self._thread = thread
@@ -59,7 +64,8 @@ class Watch:
 
     def close(self) -> None:
         """Hear no more. A thread that is in the middle of it is given what has come, and then the end."""
-        self._thread.now(self._watch.close)
+        with suppress(NotRunning):
+            self._thread.now(self._watch.close)
 
     def __iter__(self) -> Iterator[Piece]:
         return self
@@ -68,7 +74,10 @@ class Watch:
         async def fetch() -> Piece | None:
             return await anext(self._watch, None)
 
-        piece = self._thread.do(fetch)
+        try:
+            piece = self._thread.do(fetch)
+        except NotRunning:
+            piece = self._watch.left()
         if piece is None:
             raise StopIteration
         return piece
@@ -150,7 +159,7 @@ def queried(thread: HostThread, events: Iterator[T]) -> Iterator[T]:
 
 
 def observed(thread: HostThread, observation: Observation[Wanted], *, live: bool) -> Iterator[Wanted]:
-    """What an observation gives; what is `live` one at a time, as it comes."""
+    """What an observation gives; what is `live` one at a time, as it comes, until the host ends."""
 
     async def fetch() -> tuple[list[Wanted], bool]:
         items: list[Wanted] = []
@@ -164,7 +173,12 @@ def observed(thread: HostThread, observation: Observation[Wanted], *, live: bool
 
     ended = False
     while not ended:
-        items, ended = thread.do(fetch)
+        try:
+            items, ended = thread.do(fetch)
+        except NotRunning:
+            if not live:
+                raise
+            return
         yield from items
 
 

@@ -5,6 +5,7 @@ The one rule: whoever waits for an answer gets one. A host that ends, however it
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
@@ -20,6 +21,8 @@ from vat.host.asking import NotRunning
 from vat.host.host import Host
 
 T = TypeVar("T")
+
+log = logging.getLogger("keeve")
 
 
 class OwnThread(KeeveError, RuntimeError):
@@ -48,7 +51,7 @@ class HostThread:
         self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
         self._thread.start()
         try:
-            self.host = self._opened.result()
+            self.host = _outcome(self._opened)
         except BaseException:  # opening failed, or Ctrl-C came in the middle of it
             self._abandoned = True
             self._end()
@@ -107,7 +110,7 @@ class HostThread:
             self._token.run_sync_soon(start)
         except trio.RunFinishedError:
             raise self._failure or NotRunning() from None
-        return future.result()
+        return _outcome(future)
 
     def now(self, what: Callable[..., T], *args: Any, **keywords: Any) -> T:
         """The same, of what does not wait."""
@@ -134,3 +137,17 @@ class HostThread:
     def _elsewhere(self) -> None:
         if threading.current_thread() is self._thread:
             raise OwnThread
+
+
+def _outcome(future: Future[T]) -> T:
+    """What came of it. An error that says all by itself is raised without the frames of the host's thread.
+
+    Those are ours and trio's, which say nothing to who called; the log has them, at the level debug. Its cause stays.
+    """
+    try:
+        return future.result()
+    except Exception as error:
+        if not isinstance(error, KeeveError) and not hasattr(error, "__notes__"):
+            raise  # where it was raised is said by nothing else
+        log.debug("raised in the host's thread, and again where it was called", exc_info=error)
+        raise error.with_traceback(None) from error.__cause__

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
 import time
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from dataspace.values import NotAValue
 from keeve import Actor, actor, blocking, effect
 from keeve.blocking import OwnThread
+from keeve.errors import KeeveError, NewerVersion
 from keeve.testing import folder_for_stores
 from vat.host.asking import NotRunning
 
@@ -29,6 +33,7 @@ class Counter(Actor):
         here[name]()
 
     def ask(self, name: str) -> Any:
+        self.assert_fact("threads.asked", name)
         return self.device("d").call_back(name)
 
 
@@ -123,3 +128,77 @@ def test_ctrl_c_while_a_host_opens_ends_it(folder):
         blocking.open_host(folder, entropy=slow)
     assert "keeve host" not in [thread.name for thread in threading.enumerate()]
     blocking.open_host(folder).close()
+
+
+@pytest.mark.parametrize("what", ["watch", "observe"])
+def test_what_is_being_listened_to_in_a_thread_ends_when_the_host_does(folder, what):
+    host = blocking.open_host(folder, actors=[Counter], devices={"d": Device()})
+    here["nothing"] = lambda: "done"
+    s = host.spawn(Counter, "s")
+    listens = host.watch(s) if what == "watch" else host.observe("(threads.asked . _)", after="start", until=None)
+    heard, one, ended = [], threading.Event(), threading.Event()
+
+    def listen() -> None:
+        for item in listens:
+            heard.append(item)
+            one.set()
+        ended.set()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    s.ask("nothing")
+    assert one.wait(10)
+    host.close()
+    thread.join(10)
+    assert ended.is_set()
+    assert heard
+
+
+def test_what_has_come_to_a_watch_is_given_after_the_end_of_the_host(folder):
+    here["nothing"] = lambda: "done"
+    with blocking.open_host(folder, actors=[Counter], devices={"d": Device()}) as host:
+        s = host.spawn(Counter, "s")
+        watch = host.watch(s)
+        s.ask("nothing")
+    assert [piece.value for piece in watch] == ["at it"]
+    watch.close()
+
+
+def frames(error: BaseException) -> set[str]:
+    """The files that the traceback goes through, and those of what was being handled then, if that is shown."""
+    found = {Path(frame.filename).name for frame in traceback.extract_tb(error.__traceback__)}
+    if error.__context__ is not None and not error.__suppress_context__:
+        found |= frames(error.__context__)
+    return found
+
+
+def test_an_error_has_the_frames_of_who_called_and_none_of_the_hosts_thread(host, folder, caplog):
+    s = host.spawn(Counter, "s")
+
+    @actor("threads.counter", version=2)
+    class Newer(Counter):
+        pass
+
+    def fails() -> None:
+        raise ValueError("mine")
+
+    here["fails"] = fails
+    short = {Path(__file__).name, "blocking.py", "host_thread.py"}
+    caplog.set_level(logging.DEBUG, "keeve")
+    asked = [lambda: host.spawn(Counter, "s"), lambda: s.call("fails"), lambda: host.spawn(Newer, "t")]
+    for ask in (*asked, lambda: blocking.open_host(folder)):
+        caplog.clear()
+        with pytest.raises((KeeveError, ValueError)) as raised:
+            ask()
+        assert frames(raised.value) <= short
+        assert any(
+            " in _main" in record.exc_text or " in do" in record.exc_text
+            for record in caplog.records
+            if record.exc_text
+        )
+    host.close()
+    with blocking.open_host(folder, actors=[Newer]) as newer:
+        newer.get("s").add()
+    with blocking.open_host(folder, actors=[Counter]) as older, pytest.raises(NewerVersion) as raised:
+        older.get("s").add()
+    assert frames(raised.value) <= short

@@ -119,6 +119,13 @@ class Watch:
             self._came = trio.Event()
             with trio.move_on_after(LOOK):
                 await self._came.wait()
+        return self._taken()
+
+    def left(self) -> Piece | None:
+        """The next piece of those that have come, once the host has ended; None when there are no more."""
+        return self._taken() if self._pieces else None
+
+    def _taken(self) -> Piece:
         piece = self._pieces.popleft()
         if self._missed:
             piece, self._missed = attrs.evolve(piece, missed=self._missed), 0
