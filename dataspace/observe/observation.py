@@ -150,5 +150,7 @@ class Observation(Generic[Wanted]):
                 yield CaughtUp(self._cursor)
             if ended:
                 return
+            if self._marks and places.catalog.head.position > last:
+                continue  # something came while somebody looked at the mark
             yield "wait"
             after = max(after, self._passed)
