@@ -24,6 +24,7 @@ from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
 from keeve.server.settings import VERBS
+from keeve.wire.tokens import Allowance
 from vat.errors import Deleted
 from vat.host.host import Host
 from vat.host.outside import HostRef
@@ -46,12 +47,16 @@ class Principal:
     verbs: what it may do at all.
     sessions: the ids of the only sessions that it may reach; None: it is not limited so.
     until: when it ends (µs since 1970); None: never.
+    everyone: whether it reaches sessions whoever had them made, without being `admin`.
+    allowance: what a token that was narrowed allows of each method, where methods are called by name.
     """
 
     name: str
     verbs: frozenset[str] = frozenset(VERBS) - {"admin"}
     sessions: frozenset[str] | None = None
     until: int | None = None
+    everyone: bool = False
+    allowance: Allowance | None = None
 
     def may(self, verb: str, session: str | None = None) -> bool:
         """Whether it may do that at all, and with the session of that id as far as its limits go."""
@@ -131,15 +136,19 @@ class Gate:
 
     def reaches(self, principal: Principal, row: SessionRow) -> bool:
         """Whether a session is there, for this principal. A deleted one is for `admin` alone."""
-        if principal.sessions is not None:
-            return row.id in principal.sessions and not row.deleted
-        return "admin" in principal.verbs or (not row.deleted and self.owner(row) == principal.name)
+        if "admin" in principal.verbs and principal.sessions is None:
+            return True
+        if row.deleted or (principal.sessions is not None and row.id not in principal.sessions):
+            return False
+        return principal.everyone or self.owner(row) == principal.name
 
     def sees(self, principal: Principal, session: str, uid: bytes) -> bool:
         """Whether a principal may see what a session has stated: what the store states of itself is for `admin`."""
-        if principal.sessions is not None:
-            return session in principal.sessions
-        if "admin" in principal.verbs:
+        if "admin" in principal.verbs and principal.sessions is None:
+            return True
+        if not session or (principal.sessions is not None and session not in principal.sessions):
+            return False
+        if principal.everyone:
             return True
         if (owner := self._owners.get(uid)) is not None:
             return owner == principal.name

@@ -30,10 +30,13 @@ class Quota:
 
     @asynccontextmanager
     async def room(self, principal: Principal) -> AsyncIterator[None]:
-        """The block makes a session. Raises a `Refusal` (403) where it would be one too many.
+        """The block makes a session. Raises a `Refusal` (403) where it would be one too many, or may be none.
 
         Costs a look at every session of the store the first time, and when it comes to the limit.
         """
+        if principal.sessions is not None:
+            what = f"this token of {principal.name} reaches {len(principal.sessions)} sessions, and makes none"
+            raise Refusal(403, "not_allowed", what, "use a token that is not narrowed to some sessions")
         if "admin" in principal.verbs:
             yield
             return

@@ -19,6 +19,7 @@ from actors.models import ChatModel, EchoModel, model_from_environment
 from actors.tools import Tools
 from keeve.api import now, open_host
 from keeve.host_keys import host_key_from
+from keeve.server import wire
 from keeve.server.app import application
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import Listening
@@ -26,6 +27,8 @@ from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.owner import FILE, token_in
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS, BadSetting, ServerSettings
+from keeve.server.tokens import Chains
+from keeve.wire.revocations import Revocations
 from vat.devices.vault import Environment, Vault
 from vat.objects.types import type_of
 
@@ -44,7 +47,7 @@ async def serve(
     """Serve a store until SIGTERM or Ctrl-C; gives the number of the signal that ended it.
 
     actors: the actor types that may run, besides `Session`. tools: what sessions may call. Raises what `open_host`
-    does, `BadSetting`, `BadTokenFile`, and `OSError` where the address cannot be had.
+    does, `BadSetting`, `BadTokenFile`, and `NotListening` where the address cannot be had.
     """
     secrets = Secrets()
     log = make_log(secrets, form=settings.log, level=settings.log_level)
@@ -65,12 +68,14 @@ async def serve(
         trio.open_nursery() as nursery,
     ):
         tokens, made = tokens_of(settings, secrets)
-        gate = Gate(host, now, [tokens])
+        secret, _ = token_in(settings.store / FILE)
+        gate = Gate(host, now, [tokens, Chains(secret, Revocations(settings.store))])
         serving = Serving(
             *(host, settings, gate, now, nursery, log),
             models=tuple(devices) or ("model",),
             tools=tools,
             types={type_of(each).name: each for each in actors},
+            secret=secret,
         )
         listening = Listening(application(serving), settings)
         serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
@@ -82,6 +87,10 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
             port = await nursery.start(listen)
+            try:
+                await nursery.start(wire.serve_socket, serving)
+            except wire.BadSocket as error:
+                log.warning("no Unix socket", why=str(error))
             address = address_of(settings, port)
             log.info("serving", address=address, store=str(settings.store))
             started(address, made)

@@ -6,6 +6,7 @@ The one rule: nothing is global. Two servers in one process, as tests have them,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from secrets import token_urlsafe
 from typing import Any
 
 import attrs
@@ -31,6 +32,7 @@ class Serving:
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
+    secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
     """
 
     host: Host
@@ -44,6 +46,7 @@ class Serving:
     models: tuple[str, ...] = ("model",)
     tools: Any = None
     types: Mapping[str, type] = attrs.field(factory=dict)
+    secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
     )

@@ -4,7 +4,7 @@ A call may be made of the answer of one that has none yet, as its target or in i
 client. Calls on refs begin in the order in which they came.
 
 The one rule: an answer is kept until the client forgets it, and so counts against its limit. Stopping a call abandons
-the wait, never what was asked for.
+the wait, never what its vat was asked for; one that waits for another's answer is not made then.
 """
 
 from __future__ import annotations

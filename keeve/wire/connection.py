@@ -187,6 +187,7 @@ class Connection:
         self.streams.more(id, credit)
 
     async def _stop(self, id: int) -> None:
+        await trio.lowlevel.checkpoint()  # a call just before has come to its vat then
         self.calls.stop(id)
         self.streams.stop(id)
 

@@ -422,9 +422,7 @@ def test_garbage_ends_a_connection_and_nothing_else(data: list[bytes], well: boo
             await raw.channel.close()
             await other.call(1, DESK, "sessions")
             assert (await other.next())[0] == "value"
-            with trio.fail_after(5):
-                while there.open > 1:
-                    await trio.sleep(0)
+            await there.until_open(1)
 
     trio.run(main)
 
@@ -481,9 +479,7 @@ async def test_a_client_that_is_gone_frees_what_it_held() -> None:
             waiting = there.host._engine.dataspace.waiting
             assert waiting
             assert len(there.host._engine.errands.hearing) == 8
-        with trio.fail_after(5):
-            while there.open:
-                await trio.sleep(0)
+        await there.until_open(0)
         assert not waiting
         assert not there.host._engine.errands.hearing
 

@@ -126,6 +126,7 @@ class World:
     stopping: trio.Event = attrs.field(factory=trio.Event)
     streams: list[Any] = attrs.field(factory=list)
     open: int = 0
+    ended: trio.Event = attrs.field(factory=trio.Event)
     secret: str = "a secret"
     refuses: KeeveError | None = None
     away: bool = False
@@ -145,6 +146,14 @@ class World:
             await serve_connection(channel(stream), self.host, self.admit, refs, self.limits, self.stopping)
         finally:
             self.open -= 1
+            self.ended.set()
+
+    async def until_open(self, count: int) -> None:
+        """Wait until no more than so many connections are open."""
+        with trio.fail_after(10):
+            while self.open > count:
+                self.ended = trio.Event()
+                await self.ended.wait()
 
     async def dial(self) -> Channel:
         """Another connection, from the client's end."""
