@@ -1,10 +1,10 @@
 """Listening: connections are accepted, as many as may be, and handed to Hypercorn's trio worker.
 
-`hypercorn.trio.serve` has no limit on connections, and waits without end for a client that has stopped reading. So the
-accepting is done here, and each connection is Hypercorn's `TCPServer`, which speaks HTTP/1.1, HTTP/2 and WebSockets.
+`hypercorn.trio.serve` has no limit on connections, keeps one whose client is gone until it would have been idle for too
+long, and waits without end for a client that has stopped reading. So the accepting is done here, and each connection is
+Hypercorn's `TCPServer`, which speaks HTTP/1.1, HTTP/2 and WebSockets.
 
-The one rule: every connection is in one table, from which it can be ended: when its client is gone and something still
-waits for it, and all of them at the end.
+The one rule: a connection is over when one side says so. Its place is free then, and whatever still waits for it ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
 import trio
 from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
@@ -23,27 +22,67 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
+from dataspace.errors import KeeveError
 from keeve.server.settings import BadSetting, ServerSettings
 
-LOOK: Final = 5.0
-"""Seconds between two looks at connections whose clients are gone."""
+MOMENT: Final = 1.0
+"""Seconds that what is done for a client has to end when that is gone."""
 FULL: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 """What the system says when it has no room for another connection."""
 
 log = logging.getLogger("keeve.server")
 
 
-@attrs.define(eq=False)
-class Connection:
-    """A connection, and what ends all that is done for it. `gone`: its socket was seen closed."""
+class NotListening(KeeveError):
+    """The address cannot be listened at."""
 
-    socket: trio.socket.SocketType
-    scope: trio.CancelScope
-    gone: bool = False
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(
+            f"nobody can listen at {host}:{port} ({error.strerror or error}): give another --port or --host"
+        )
+
+
+class Connection:
+    """A connection, as Hypercorn is given it: a stream that notices when it is over."""
+
+    def __init__(self, stream: Any, room: trio.Semaphore) -> None:
+        self._stream = stream
+        self._room: trio.Semaphore | None = room
+        self._socket = getattr(stream, "transport_stream", stream).socket
+        self.scope = trio.CancelScope()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """What the client sends; nothing when it is gone."""
+        try:
+            data: bytes = await self._stream.receive_some(max_bytes)
+        except trio.BrokenResourceError:
+            self.over()
+            raise
+        if not data:
+            self.over()
+        return data
+
+    async def aclose(self) -> None:
+        """End it from here."""
+        self.over()
+        await self._stream.aclose()
+
+    def over(self) -> None:
+        """Its place is free, and what is still done for it has a moment to end."""
+        if self._room is not None:
+            self._room.release()
+            self._room = None
+            self.scope.deadline = trio.current_time() + MOMENT
 
     def end(self) -> None:
         """End it now. Who waits for a client that does not read wakes up by the closing alone."""
-        self.socket.close()
+        self.over()
+        self._socket.close()
         self.scope.cancel()
 
 
@@ -70,7 +109,10 @@ class Listening:
         """Accept connections until `stop`, then let those that are under way end for the grace, then end the rest."""
         settings = self._settings
         context = None if settings.tls_cert is None else tls(settings.tls_cert, settings.tls_key)
-        found = await trio.open_tcp_listeners(settings.port, host=settings.host, backlog=256)
+        try:
+            found = await trio.open_tcp_listeners(settings.port, host=settings.host, backlog=256)
+        except OSError as error:
+            raise NotListening(settings.host, settings.port, error) from error
         listeners = [
             each if context is None else trio.SSLListener(each, context, https_compatible=True) for each in found
         ]
@@ -80,7 +122,6 @@ class Listening:
                 async with trio.open_nursery() as accepting:
                     for listener in listeners:
                         accepting.start_soon(self._accept, listener, connections)
-                    connections.start_soon(self._look)
                     task_status.started(self.port)
                     await stop.wait()
                     accepting.cancel_scope.cancel()
@@ -113,29 +154,21 @@ class Listening:
                 connections.start_soon(self._serve, stream)
 
     async def _serve(self, stream: Any) -> None:
-        socket = getattr(stream, "transport_stream", stream).socket
-        with trio.CancelScope() as scope:
-            connection = Connection(socket, scope)
-            self._connections.add(connection)
-            try:
-                await TCPServer(self._application, self._config, self._context, ConnectionState({}), stream)
-            except Exception:  # one connection ends no other
-                log.exception("a connection has failed")
-            finally:
-                socket.close()
-                self._connections.discard(connection)
-                self._room.release()
-                if not self._connections and self._context.terminated.is_set():
-                    self._over.set()
-
-    async def _look(self) -> None:
-        """End what is still done for clients that were gone at the look before."""
-        while True:
-            await trio.sleep(LOOK)
-            for connection in list(self._connections):
-                if connection.gone:
-                    connection.end()
-                connection.gone = connection.socket.fileno() == -1
+        connection = Connection(stream, self._room)
+        self._connections.add(connection)
+        try:
+            with connection.scope:
+                await TCPServer(
+                    *(self._application, self._config, self._context, ConnectionState({})),
+                    connection,  # type: ignore[arg-type]  # it is one by its methods
+                )
+        except Exception:  # one connection ends no other
+            log.exception("a connection has failed")
+        finally:
+            connection.end()
+            self._connections.discard(connection)
+            if not self._connections and self._context.terminated.is_set():
+                self._over.set()
 
 
 def config_of(settings: ServerSettings) -> Config:
