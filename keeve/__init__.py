@@ -2,6 +2,7 @@
 
     open_host, Host, HostRef, Snapshot, Settings            a store and its sessions
     SessionRow, EffectStatus, Piece, Reclaimed              what a host lists, and what watching and reclaiming give
+    ArchivedContent                                         and what archiving gives
     Session, Tools, McpTools, tool, TurnInterrupted         a conversation with a model, and its tools
     Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
@@ -53,7 +54,7 @@ from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Environment, File, Vault
 from vat.errors import FiberDiverged
 from vat.heap.refs import Promise, Ref, cancel, near
-from vat.host.host import Host, Reclaimed
+from vat.host.host import ArchivedContent, Host, Reclaimed
 from vat.host.outside import HostRef, Snapshot
 from vat.host.resolving import EffectStatus
 from vat.host.settings import Settings
@@ -70,6 +71,7 @@ __all__ = [
     "ERASED",
     "Actor",
     "Approvals",
+    "ArchivedContent",
     "Blob",
     "CaughtUp",
     "ChatModel",

@@ -13,6 +13,7 @@ The one rule: nothing is done here. Each call is carried to the trio host and it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -26,7 +27,7 @@ from dataspace.proofs.proofs import Receipt
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
-from vat.host.host import EVERY_REF, Receipted, Reclaimed
+from vat.host.host import EVERY_REF, ArchivedContent, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, replaced
 from vat.host.reports import Report
@@ -172,6 +173,18 @@ class Host:
         """Have what was deleted go from the files."""
         reclaimed: Reclaimed = self._thread.do(self._host.reclaim)
         return reclaimed
+
+    def archive(
+        self, into: str | os.PathLike[str], *, before: int | None = None, keep: int = 0, idle: bool = False
+    ) -> ArchivedContent:
+        """Have content that no session needs any more go from old segments to a folder."""
+        archived: ArchivedContent = self._thread.do(self._host.archive, into, before=before, keep=keep, idle=idle)
+        return archived
+
+    def bring_back(self, folder: str | os.PathLike[str] | None = None) -> ArchivedContent:
+        """Have all that was archived come back."""
+        back: ArchivedContent = self._thread.do(self._host.bring_back, folder)
+        return back
 
     def sessions(
         self, prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False

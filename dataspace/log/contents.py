@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dataspace.drafts import read_deeds, read_used
 from dataspace.encryption.cipher import Unopened
-from dataspace.log.frames import Frame, Type
+from dataspace.log.frames import AWAY, Frame, Type
 from dataspace.log.scan import Batch
 from dataspace.log.verdicts import Found
 from dataspace.records import Header, content_digest, split_body, split_digests
@@ -23,7 +23,12 @@ Opener: TypeAlias = Callable[[Header, Frame, bytes], "bytes | None"]
 
 def whole(frame: Frame) -> bool:
     """Whether a frame has its body."""
-    return frame.type != Type.ERASED
+    return frame.type not in AWAY
+
+
+def nowhere(segment: int, frame: Frame) -> bytes | None:
+    """An archived body, where no archive is looked at."""
+    return None
 
 
 def grouped(batch: Batch, records: Sequence[Found]) -> Iterator[tuple[Found | None, list[Frame]]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.log.files import Files, ReadFailed, WriteFailed
-from dataspace.log.frames import Frame, erased, place
+from dataspace.log.frames import Frame, place
 from dataspace.log.layout import Layout
 from dataspace.log.packed import write_packed
 from dataspace.log.reading import SegmentReader
@@ -69,49 +69,63 @@ def still_whole(reader: SegmentReader, erasures: Iterable[Erasure]) -> list[Fram
     return [found[offset] for offset in sorted(found)]
 
 
-def write_anew(layout: Layout, files: Files, reader: SegmentReader, segment: int, gone: Sequence[Frame]) -> None:
-    """Write a sealed segment beside itself, without the bodies of `gone`. Durable when this returns, but for its name.
+def write_anew(
+    path: Path,
+    files: Files,
+    read: Callable[[int, int], bytes],
+    length: int,
+    segment: int,
+    frames: Sequence[Frame],
+    instead: Callable[[Frame], bytes],
+) -> None:
+    """Write a sealed segment, whose `length` bytes `read` gives, to `path`: packed, and with what `instead` gives, and
+    zeros after it, in place of these frames. Durable when this returns, but for its name.
 
     Raises `WriteFailed` or `SyncFailed`, and leaves nothing. Costs a pass over its bytes.
     """
-    path = aside(layout)
-    drop_cut(layout, files)
-    length = reader.length(segment)
     fd = files.open(path, create=True)
     try:
         files.truncate(fd, 0)
-        chunks = _without(lambda at, size: reader.pread(segment, at, size), length, segment, gone)
-        write_packed(files, fd, segment, length, chunks)
+        write_packed(files, fd, segment, length, _changed(read, length, segment, frames, instead))
         files.sync(fd)
-    except Exception:
+    except Exception as error:
+        undone = False
         with suppress(WriteFailed):
             files.remove(path)
+            undone = True
+        if isinstance(error, WriteFailed) and undone:
+            raise type(error)(error.path, error.reason, undone) from error
         raise
     finally:
         files.close(fd)
 
 
-def _without(
-    read: Callable[[int, int], bytes], length: int, segment: int, gone: Sequence[Frame]
+def _changed(
+    read: Callable[[int, int], bytes],
+    length: int,
+    segment: int,
+    frames: Sequence[Frame],
+    instead: Callable[[Frame], bytes],
 ) -> Iterator[tuple[int, bytes]]:
-    """The bytes of a segment in order, a chunk at a time, with what erased frames leave in their places."""
-    left = [(each.offset, each.offset + each.size, erased(each, segment)) for each in gone]
-    at = 0
+    """The bytes of a segment in order, a chunk at a time, with something else in the places of some frames."""
+    at, other = 0, b""
     for offset in range(0, length, CHUNK):
         data = bytearray(read(offset, min(CHUNK, length - offset)))
-        if len(data) != min(CHUNK, length - offset):
-            raise ReadFailed(f"segment {segment}", f"it ends at offset {offset + len(data)}, and has {length} bytes")
         end = offset + len(data)
-        while at < len(left) and left[at][0] < end:
-            start, stop, head = left[at]
-            _put(data, start - offset, stop - start, head)
-            if stop > end:
+        if len(data) != min(CHUNK, length - offset):
+            raise ReadFailed(f"segment {segment}", f"it ends at offset {end}, and has {length} bytes")
+        while at < len(frames) and frames[at].offset < end:
+            each = frames[at]
+            if each.offset >= offset:
+                other = instead(each)
+            _put(data, each.offset - offset, each.size, other)
+            if each.offset + each.size > end:
                 break  # the next chunk has the rest of it
             at += 1
         yield offset, bytes(data)
 
 
-def _put(data: bytearray, at: int, size: int, head: bytes) -> None:
-    """Put `head`, and zeros up to `size`, at `at` of a chunk, as far as they lie in it."""
+def _put(data: bytearray, at: int, size: int, other: bytes) -> None:
+    """Put `other`, and zeros up to `size`, at `at` of a chunk, as far as they lie in it."""
     first, last = max(at, 0), min(at + size, len(data))
-    data[first:last] = head[first - at : last - at].ljust(last - first, b"\0")
+    data[first:last] = other[first - at : last - at].ljust(last - first, b"\0")

@@ -3,7 +3,7 @@
     0   u32  CRC-32 of the frame's offset (u64), of bytes 4 to 24 and of the head
     4   u8   type
     5   u8   flags: bit 1 for a sealed body (bit 0 is kept for compressed ones), else zero
-    6   u16  of an erased frame the type that it had, else zero
+    6   u16  of an erased or archived frame the type that it had, else zero
     8   u32  length of the head
     12  u32  length of the body as stored
     16  u32  CRC-32 of the body as stored
@@ -11,9 +11,9 @@
     24       head, body, zeros up to a multiple of 8
 
 Integers are little endian. The header's CRC covers the frame's own offset and the segment's id, so bytes
-quoted inside a body never pass for a frame; type 0 is no type, so zeros never parse. An erased frame lies
-where the whole one lay, as long as it was, with the same head; so the CRC that the whole one had can be
-told from it, and the commit after it still fits.
+quoted inside a body never pass for a frame; type 0 is no type, so zeros never parse. An erased frame, or an
+archived one, lies where the whole one lay, as long as it was, with the same head; so the CRC that the whole one had
+can be told from it, and the commit after it still fits.
 
 The one rule: this file knows bytes and offsets. It opens nothing and decides nothing.
 """
@@ -48,9 +48,11 @@ class Type(IntEnum):
     COMMIT = 5
     CHECKPOINT = 6
     ERASED = 7
+    ARCHIVED = 8
 
 
-_ERASED: Final = int(Type.ERASED)
+AWAY: Final = frozenset({int(Type.ERASED), int(Type.ARCHIVED)})
+"""The types of what stands for a frame whose body is not there."""
 _PREFIX = struct.Struct("<IBBHIIII")
 _CHECKED = struct.Struct("<BBHIIII")
 _OFFSET = struct.Struct("<Q")
@@ -73,8 +75,8 @@ Seal: TypeAlias = Callable[[int, bytes, bytes], bytes]
 class Frame(NamedTuple):
     """A frame that parsed: where it lies, and what its header says. `size` is with its padding.
 
-    For an erased frame, `was` is the type and `header_crc` the header's CRC that it had when it was whole,
-    and the body is not there. For any other, `was` is its type.
+    For an erased or archived frame, `was` is the type and `header_crc` the header's CRC that it had when it was
+    whole, and the body is not there. For any other, `was` is its type.
     """
 
     offset: int
@@ -140,7 +142,7 @@ def parse(data: bytes | memoryview, at: int, segment: int, base: int = 0) -> Fra
     if crc32(data[at + 4 : body], seed) != crc:
         return None
     head = bytes(data[at + PREFIX : body])
-    if kind == _ERASED:
+    if kind in AWAY:
         checked = _CHECKED.pack(was, flags, 0, head_length, body_length, body_crc, owner)
         crc = crc32(head, crc32(checked, seed))
     elif was:
@@ -156,16 +158,23 @@ def body_fits(found: Frame, body: bytes | memoryview) -> bool:
     return len(body) == found.body_length and crc32(body) == found.body_crc
 
 
-def erased(found: Frame, segment: int) -> bytes:
-    """The bytes that stand for a frame once its body is erased: what goes to its offset, before zeros.
+def erased(found: Frame, segment: int, instead: Type = Type.ERASED) -> bytes:
+    """The bytes that stand for a frame once its body is not there: what goes to its offset, before zeros.
 
     They are as long as the frame's own prefix and head; the rest of its `size` is not looked at any more.
     """
     checked = _CHECKED.pack(
-        Type.ERASED, found.flags, found.was, len(found.head), found.body_length, found.body_crc, segment
+        instead, found.flags, found.was, len(found.head), found.body_length, found.body_crc, segment
     )
     crc = crc32(found.head, crc32(checked, crc32(_OFFSET.pack(found.offset))))
     return b"".join((crc.to_bytes(4, "little"), checked, found.head))
+
+
+def made_whole(found: Frame, segment: int, body: bytes) -> bytes:
+    """A frame as it was before its body went away; `body` is that."""
+    checked = _CHECKED.pack(found.was, found.flags, 0, len(found.head), found.body_length, found.body_crc, segment)
+    data = b"".join((found.header_crc.to_bytes(4, "little"), checked, found.head, body))
+    return data.ljust(found.size, b"\0")
 
 
 def record_frames(

@@ -7,6 +7,7 @@
     checkpoint        the newest signed note, for whoever wants it; may be deleted
     keys              the key file of an encrypted store: this is the truth, too
     cut/              what recovery cut off torn tails
+    archived          the folders of archives, to which content went
 
 The one rule: looking changes nothing. A folder that is not a store is refused before anything is made in it.
 """
@@ -27,7 +28,10 @@ _FORMAT_MOST = 4096
 """Bytes of a format file, at the most; a newer one may say more."""
 _SEGMENT = re.compile(r"(\d{8}|[1-9]\d{8,})\.seg", re.ASCII)
 _OURS = frozenset(
-    ("format", "format.new", "log", "lock", "head", "checkpoint", "checkpoint.new", "keys", "keys.new", "cut")
+    (
+        *("format", "format.new", "log", "lock", "head", "checkpoint", "checkpoint.new", "keys", "keys.new", "cut"),
+        *("archived", "archived.new"),
+    )
 )
 
 
@@ -51,6 +55,7 @@ class Layout:
         self.checkpoint = self.folder / "checkpoint"
         self.keys = self.folder / "keys"
         self.cut = self.folder / "cut"
+        self.archived = self.folder / "archived"
 
     def segment(self, number: int) -> Path:
         """The file of a segment."""

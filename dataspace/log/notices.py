@@ -58,3 +58,17 @@ def reclaimed(chain: ChainHead, deleted: int, erased: int, bodies: int, time: in
     draft.message = FrozenDict({"deleted": deleted, "erased": erased})
     draft.stated(draft.operation(), "reclaimed", (), FrozenDict({"bodies": bodies}))
     return draft.seal(chain[1], salts)
+
+
+def archived(
+    chain: ChainHead, into: str | None, segments: int, pieces: int, size: int, time: int, salts: Salts
+) -> Record:
+    """Says that so many pieces of content went from so many segments to the archive at `into`, with their bytes; or,
+    where that is None, that they came back."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.ARCHIVED, time)
+    said: dict[str, str | int] = {"segments": segments, "pieces": pieces}
+    if into is not None:
+        said = {"into": into, **said, "bytes": size}
+    draft.message = FrozenDict(said)
+    draft.stated(draft.operation(), "brought-back" if into is None else "archived", (), FrozenDict(said))
+    return draft.seal(chain[1], salts)

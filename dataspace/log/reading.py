@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
+from dataspace.log.archives import Archives
 from dataspace.log.files import ReadFailed
 from dataspace.log.frames import (
     COMMIT_SIZE,
@@ -61,6 +62,7 @@ class SegmentReader:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
+        self.archives = Archives(layout)
         self.keys: Keyring | None = None
         """What opens sealed bodies."""
 
@@ -110,6 +112,7 @@ class SegmentReader:
 
     def close(self) -> None:
         """Close the files, for good."""
+        self.archives.renew()
         with self._held():
             self._closed = True
             self._close_all()
@@ -339,6 +342,9 @@ class StoredRecord:
             return None
         if found.flags & ~ENCRYPTED:
             raise NewerFormat(self._segment, found.offset, f"a frame with flags {found.flags:#x}")
+        if found.type == Type.ARCHIVED:
+            data = self._reader.archives.body(self._segment, found, self.header.position)
+            return self._opened(found, data, what) if found.flags else data
         length = found.body_length
         at = self._at + found.body_offset - self._frame.offset
         if at + length <= len(self._window):

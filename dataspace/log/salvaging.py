@@ -22,6 +22,7 @@ import attrs
 from dataspace.drafts import read_deeds
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
+from dataspace.log.contents import nowhere
 from dataspace.log.frames import Frame, Type, body_fits, checkpoint_head, part_head, record_head, segment_head
 from dataspace.log.marks import Certificate
 from dataspace.log.rewriting import Kept, Part
@@ -77,10 +78,16 @@ class Found(NamedTuple):
 class Salvage:
     """Goes through the segments of a log once `kept()` is iterated; the rest tells what came of it.
 
-    `open` opens sealed bodies. Costs some 40 µs for each record, and about 300 bytes of memory.
+    `open` opens sealed bodies, `archives` gives archived ones by segment and frame. Costs some 40 µs for each record,
+    and about 300 bytes of memory.
     """
 
-    def __init__(self, segments: Sequence[SegmentBytes], open: Open | None = None) -> None:
+    def __init__(
+        self,
+        segments: Sequence[SegmentBytes],
+        open: Open | None = None,
+        archives: Callable[[int, Frame], bytes | None] = nowhere,
+    ) -> None:
         self.chains: dict[bytes, Chain] = {}
         self.positions: set[int] = set()
         """The positions of records with sound headers."""
@@ -92,7 +99,10 @@ class Salvage:
         self.records = 0
         self.created = False
         """Whether the record is there that says which log this is."""
+        self.away = 0
+        """Archived bodies that were found in no archive, of what is kept: they are gone from it."""
         self._open = open
+        self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
         self._erased: dict[int, set[int]] = {}
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
@@ -281,6 +291,11 @@ class Salvage:
         if found.type == Type.ERASED:
             return None
         stored: bytes | None = survey.body(found)
+        if found.type == Type.ARCHIVED:
+            stored = self._archives(survey.number, found)
+            if stored is None:
+                self.away += 1
+                return None
         if not body_fits(found, stored or b""):
             return "is not what was written"
         if found.flags:

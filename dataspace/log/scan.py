@@ -17,6 +17,7 @@ from zlib import crc32
 
 from dataspace.encryption.cipher import ENCRYPTED
 from dataspace.log.frames import (
+    AWAY,
     COMMIT_SIZE,
     FORMAT,
     MAX_HEAD,
@@ -50,7 +51,6 @@ _BODIES: Final = frozenset(map(int, (Type.RECORD, Type.CELL, Type.PAGE)))
 """Those whose bodies may be sealed, and erased."""
 _RECORD: Final = int(Type.RECORD)
 _CHECKPOINT: Final = int(Type.CHECKPOINT)
-_ERASED: Final = int(Type.ERASED)
 _LAST: Final = (1 << 32) - 1
 
 
@@ -91,9 +91,9 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
             frames.append(found)
         elif kind == Type.COMMIT:
             return _close(start, at, frames, found, data)
-        elif kind == _ERASED and found.was in _BODIES:
+        elif kind in AWAY and found.was in _BODIES:
             frames.append(found)
-        elif kind == Type.SEGMENT or kind == Type.ERASED:
+        elif kind == Type.SEGMENT or kind in AWAY:
             return Misfit(found.offset, "a frame that does not belong here")
         else:
             return Misfit(found.offset, f"a frame of unknown type {kind}", newer=True)
@@ -147,11 +147,11 @@ def begins_at(mark: Mark, head: SegmentHead) -> bool:
 
 
 def wrong_bodies(data: Bytes, batch: Batch) -> list[Frame]:
-    """The frames of a batch whose body is not the one that was written. Erased ones have none to check."""
+    """The frames of a batch whose body is not the one that was written. Those without one have none to check."""
     wrong = []
     for each in batch.frames:
         body = each.body_offset
-        if each.type != _ERASED and crc32(data[body : body + each.body_length]) != each.body_crc:
+        if each.type not in AWAY and crc32(data[body : body + each.body_length]) != each.body_crc:
             wrong.append(each)
     return wrong
 

@@ -20,9 +20,8 @@ from dataspace.encryption.errors import KeyFileMissing
 from dataspace.errors import KeeveError
 from dataspace.log.batches import framed, settling
 from dataspace.log.certificates import publish
-from dataspace.log.erasing import aside, by_segment, clear, still_whole, write_anew
+from dataspace.log.erasing import clear
 from dataspace.log.files import Files, ReadFailed, WriteFailed
-from dataspace.log.following import StoreFolder
 from dataspace.log.frames import FORMAT, SEGMENT_SIZE, SegmentHead, segment_frame
 from dataspace.log.keyring import Newest, new_keys
 from dataspace.log.layout import State
@@ -31,8 +30,8 @@ from dataspace.log.notices import recovered
 from dataspace.log.opening import Owed, is_settled, judged, make, newest_own, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Publisher
+from dataspace.log.sealed import SealedSegments
 from dataspace.log.store import (
-    Erasure,
     StoreClosed,
     StoreDamaged,
     StoreFailed,
@@ -57,7 +56,7 @@ SEGMENT_BYTES: Final = 64 << 20
 """How large a segment grows."""
 
 
-class SegmentStore(StoreFolder):
+class SegmentStore(SealedSegments):
     """The store in a folder; see `dataspace.log.store.Store` for what it promises.
 
     `now` gives the time in microseconds since 1970, `salts` random bytes, `files` stands before the disk.
@@ -283,28 +282,6 @@ class SegmentStore(StoreFolder):
         self._put(tail, self._mark.offset, data, end, ahead=ahead, idle=True)
         self._settled = True
 
-    def erase(self, erasures: Sequence[Erasure]) -> int:
-        gone = 0
-        for segment, listed in by_segment(erasures).items():
-            with self._locked():
-                tail = self._ready(())
-                if segment == self._mark.segment:
-                    still_whole(self._reader, listed)  # what is not there is told before anything is changed
-                    self._roll(tail)  # so that nobody writes to it any more
-            frames = still_whole(self._reader, listed)
-            try:
-                if frames:
-                    write_anew(self._layout, self._files, self._reader, segment, frames)
-            except BaseException as error:
-                if not isinstance(error, Exception):  # what dies here dies for good
-                    self._failed(error)
-                raise
-            with self._locked():
-                self._ready(())
-                self._exchange(segment, bool(frames))
-            gone += len(frames)
-        return gone
-
     def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
         with self._locked():
             self._ready(())
@@ -314,19 +291,6 @@ class SegmentStore(StoreFolder):
             except BaseException as error:
                 self._failed(error)
                 raise
-
-    def _exchange(self, segment: int, anew: bool) -> None:
-        """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
-        not be durable yet."""
-        try:
-            if anew:
-                self._files.rename(aside(self._layout), self._layout.segment(segment))
-            self._files.sync_folder(self._layout.log)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self._reader.exchanged(segment)
 
     def _locked(self) -> threading.Lock:
         """The lock to hold while writing. In a forked child it may be held by a thread that is not there."""

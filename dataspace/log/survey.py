@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from dataspace.log.frames import MAX_HEAD, PREFIX, SEGMENT_SIZE, Frame, Type, parse
+from dataspace.log.frames import AWAY, MAX_HEAD, PREFIX, SEGMENT_SIZE, Frame, Type, parse
 from dataspace.log.verdicts import Bytes
 
 _WINDOW: Final = 512
 """Bytes that hold most frames' heads."""
 _CHUNK: Final = 1 << 20
-_ERASED: Final = int(Type.ERASED)
 _TYPES: Final = frozenset(map(int, Type))
 _OWNER: Final = 20
 """Where in a frame its segment's id stands."""
@@ -103,7 +102,7 @@ class Survey:
         return found
 
     def _wrong(self, found: Frame) -> str:
-        if found.type == _ERASED:
+        if found.type in AWAY:
             return ""
         begin = found.body_offset - self.base
         end = begin + found.body_length

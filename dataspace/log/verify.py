@@ -7,7 +7,7 @@ a fork against its parent. Where frames no longer parse, it goes on after the ne
 A log is swept (`dataspace.log.sweep`) for as long as all is right; what the sweep does not pass is looked at here,
 frame by frame. Recovery is asked from the last place on up to which all was right.
 
-The one rule: it reads, and changes nothing. What was erased it counts and does not call wrong.
+The one rule: it reads, and changes nothing. What was erased or archived it counts and does not call wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import attrs
 
 from dataspace.drafts import read_deeds
-from dataspace.log.contents import Bodies, Opener, grouped, unfitting, unsealed, whole
+from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unsealed, whole
 from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.recovery import judge
@@ -37,7 +37,7 @@ from dataspace.log.scan import (
 )
 from dataspace.log.seals import first_frame
 from dataspace.log.sweep import Born, Sweep
-from dataspace.log.verdicts import NOTHING_KNOWN, Bytes, Evidence, Found, Outcome, SegmentBytes, Verdict
+from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.proofs.merkle import Tree, leaf_hash
 from dataspace.records import Kind, split_body
 
@@ -77,6 +77,9 @@ class Counts:
     pages: int = 0
     checkpoints: int = 0
     erased: int = 0
+    archived: int = 0
+    away: int = 0
+    """Archived bodies that nobody looked at, since they were not found in an archive."""
     sealed: int = 0
     """Bodies that nobody looked at, since they are sealed and there was no key."""
     orphans: int = 0
@@ -91,10 +94,9 @@ class Verification:
     """One check of a log. `findings()` makes it, once; `counts` tells how far it is, `verdict` what
     recovery makes of the log.
 
-    `opener` opens sealed bodies; without one they are counted, and not looked at. `tree` gets a leaf for each record;
-    `note` is called with each checkpoint, after the records that it covers.
-    `progress` is called after some megabytes. Costs some ten microseconds and 80 bytes for each record, in one pass; a
-    log that is damaged is read once more.
+    `opener` opens sealed bodies, `archives` gives archived ones; without them they are counted, and not looked at.
+    `tree` gets a leaf for each record; `note` is called with each checkpoint, after the records that it covers.
+    `progress` is called after some megabytes. Costs some ten microseconds and 80 bytes for each record.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Verification:
         tree: Tree | None = None,
         note: Note = _nothing,
         progress: Callable[[Counts], None] | None = None,
+        archives: Callable[[int, Frame], bytes | None] = nowhere,
     ) -> None:
         self.counts = Counts()
         self._segments = sorted(segments, key=lambda segment: segment.id)
@@ -116,6 +119,7 @@ class Verification:
         self._tree = Tree() if tree is None else tree
         self._note = note
         self._progress = progress
+        self._archives = archives
         self._trail = Trail(NOTHING_KNOWN.heads)
         self._sweep = Sweep(self._trail, self._passed, opener)
         self._seqs = array("Q")
@@ -124,9 +128,8 @@ class Verification:
         """Up to here recovery would find nothing wrong."""
         self._verdict: Verdict | None = None
         self._told: tuple[int, int] | None = None
-        self._gaps = False
+        self._gaps = self._strays = False
         self._followed = 0
-        self._strays = False
 
     @property
     def verdict(self) -> Verdict:
@@ -281,7 +284,7 @@ class Verification:
             trail.epoch,
         )
         for found, frames in grouped(batch, records):
-            bodies = {each.offset: self._body(data, each) for each in frames if each.offset not in wrong}
+            bodies = {each.offset: self._body(segment, each) for each in frames if each.offset not in wrong}
             uid, seq = (None, 0) if found is None else (found.header.uid, found.header.seq)
             for offset in sorted(wrong.intersection(each.offset for each in frames)):
                 yield Finding(Outcome.DAMAGED, number, offset, "a body that is not what was written", uid, seq)
@@ -305,11 +308,16 @@ class Verification:
         if self._progress is not None:
             self._progress(self.counts)
 
-    def _body(self, data: Bytes, frame: Frame) -> bytes | None:
-        if not whole(frame):
+    def _body(self, segment: SegmentBytes, frame: Frame) -> bytes | None:
+        if whole(frame):
+            return bytes(segment.data[frame.body_offset : frame.body_offset + frame.body_length])
+        if frame.type != Type.ARCHIVED:
             self.counts.erased += 1
             return None
-        return bytes(data[frame.body_offset : frame.body_offset + frame.body_length])
+        body = self._archives(segment.id, frame)
+        self.counts.archived += 1
+        self.counts.away += body is None
+        return body
 
     def _checkpoints(self, number: int, frames: Sequence[Frame], bodies: Bodies) -> Iterator[Finding]:
         for each in frames:

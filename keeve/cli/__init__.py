@@ -1,5 +1,6 @@
 """The command line: `keeve chat`, `ls`, `show`, `log`, `fork`, `effects`, `resolve`, `approve`, `refuse`, `delete`,
-`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `new-key`, `rekey`; `dump`, `salvage`; and `gc`, `erase`.
+`verify`, `doctor`; `checkpoint`, `prove`, `check`, `keys`; `new-key`, `rekey`; `dump`, `salvage`; and `gc`, `erase`,
+`archive`.
 
 A command ends with 0; with 2 when it was asked for what cannot be (a `KeeveError` whose `usage` is true, or words that
 are no command), with 1 when what was asked is fine and failed, with 130 when Ctrl-C ended it, with 141 when nobody
@@ -20,7 +21,7 @@ from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
 from keeve import starting
-from keeve.cli import keys, mending, proving, removing, serve
+from keeve.cli import archive, keys, mending, proving, removing, serve, tokens
 from keeve.cli.advice import advised
 from keeve.cli.approving import app as commands
 from keeve.cli.output import plain_console
@@ -29,7 +30,7 @@ from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
 from vat.devices.outcomes import alone
 
-__all__ = ["keys", "main", "mending", "proving", "removing", "run", "serve"]
+__all__ = ["archive", "keys", "main", "mending", "proving", "removing", "run", "serve", "tokens"]
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, starting.INTERRUPTED, 141
 DEBUG = "--debug"

@@ -39,6 +39,7 @@ SHOWN: Final = 160
 """Characters of one value that are shown unless all is to be."""
 _SEALED: Final = 2
 _MAGIC: Final = b"KEEVEKEY"
+_AWAY: Final[dict[int, str]] = {Type.ERASED: ", erased", Type.ARCHIVED: ", archived"}
 
 
 class Teller:
@@ -62,7 +63,7 @@ class Teller:
                 begin = piece.offset - survey.base
                 told["bytes"] = bytes(survey.data[begin : min(begin + 32, len(survey.data))]).hex()
             return told
-        told["type"] = _type(found.was) + (", erased" if found.type == Type.ERASED else "")
+        told["type"] = _type(found.was) + _AWAY.get(found.type, "")
         told["crc"] = (
             "header good" if not found.body_length else f"header good, body {'bad' if piece.wrong else 'good'}"
         )
@@ -73,8 +74,8 @@ class Teller:
         except (struct.error, ValueError) as error:
             told["wrong"] = f"its head cannot be read: {error}"
             return told
-        if found.type == Type.ERASED:
-            told["body"] = f"{found.body_length} bytes, erased"
+        if found.type in _AWAY:
+            told["body"] = f"{found.body_length} bytes{_AWAY[found.type]}"
         elif found.flags:
             told["body"] = f"{found.body_length} bytes, sealed" if found.flags == _SEALED else f"flags {found.flags:#x}"
         elif found.body_length:

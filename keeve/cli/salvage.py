@@ -44,6 +44,9 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
     if found.missing:
         what = "of sessions that nobody can name: the newest of some may be among them"
         output.say(f"{counted(found.missing, 'record')} {what}", "red")
+    if found.away:
+        what = "of archived content are in no archive that is in its place: there they read as erased"
+        output.say(f"{counted(found.away, 'piece')} {what}", "red")
     for session in found.pageless:
         output.say(f"session {session}: snapshots not kept; it is restored without them", "dim")
     output.say(

@@ -32,7 +32,15 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
         gone = await host.reclaim()
     freed = max(0, before - _taken(folder))
     if output.as_json:
-        output.document({"sessions": gone.sessions, "bodies": gone.bodies, "pages": gone.pages, "freed": freed})
+        output.document(
+            {
+                "sessions": gone.sessions,
+                "bodies": gone.bodies,
+                "pages": gone.pages,
+                "archived": gone.archived,
+                "freed": freed,
+            }
+        )
         return
     if gone.sessions or gone.bodies:
         sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
@@ -40,7 +48,9 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
     if gone.pages:
         pages = "1 page" if gone.pages == 1 else f"{gone.pages} pages"
         output.say(f"old snapshots: {pages} are gone that no session needs; {size(freed)} of disk are freed in all")
-    if not (gone.sessions or gone.bodies or gone.pages):
+    if gone.archived:
+        output.say(f"archives: {gone.archived} records, contents and pages are gone that were erased since")
+    if not (gone.sessions or gone.bodies or gone.pages or gone.archived):
         output.say("nothing to do")
 
 

@@ -80,6 +80,11 @@ def _tell(report: Report, output: Output) -> None:
         f"{counted(report.snapshots, 'snapshot')} of {counted(report.sessions, 'session')}"
         + (f", {counted(counts.checkpoints, 'checkpoint')}" if counts.checkpoints else "")
     )
+    if counts.archived:
+        away = f"; {counts.away} of them are not there, and nobody looked at them" if counts.away else ""
+        output.say(
+            f"archived: {counted(counts.archived, 'piece')} of content (`keeve log '(archived . _)'` says where){away}"
+        )
     integrity, complete = report.integrity, report.completeness
     output.say(f"integrity: {integrity.verdict} ({integrity.what})", _GOOD.get(integrity.verdict, "red"))
     for touched in integrity.sessions:

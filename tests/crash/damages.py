@@ -16,7 +16,7 @@ from dataspace.log.frames import Frame, Type, parse, record_head
 from dataspace.proofs.signers import SigningKey
 from dataspace.records import Kind
 from tests.crash.crash_actors import Counter
-from tests.crash.harms import opened
+from tests.crash.harms import lying, opened
 
 KEY: Final = SigningKey.of_seed(bytes(32))
 LONG: Final = "something that is kept beside its record " * 10
@@ -60,7 +60,7 @@ def frames(folder: Path) -> list[Lying]:
     """All frames of a log that is sound."""
     found = []
     for path in sorted((folder / "log").glob("*.seg")):
-        data, at = path.read_bytes(), 0
+        data, at = lying(path), 0
         while (frame := parse(data, at, int(path.stem))) is not None:
             found.append(Lying(path, frame))
             at += frame.size

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dataspace.log.frames import Frame, parse
+from dataspace.log.packed import SegmentFile
 from keeve.api import open_host
 from tests.crash.crash_actors import Bank, Counter, Oracle
 from tests.crash.crash_audit import standing
@@ -50,17 +51,28 @@ async def answers(host: Host) -> Any:
 def frames(folder: Path, kind: int) -> Iterator[tuple[Path, Frame]]:
     """The frames of a kind in a closed store's log."""
     for path in sorted((folder / "log").iterdir()):
-        data, at = path.read_bytes(), 0
+        data, at = lying(path), 0
         while (found := parse(data, at, int(path.stem))) is not None:
             if found.type == kind:
                 yield path, found
             at += found.size
 
 
+def lying(path: Path) -> bytes:
+    """The bytes of a segment, however they lie in its file."""
+    file = SegmentFile(path, int(path.stem))
+    try:
+        return file.read(0, file.length)
+    finally:
+        file.close()
+
+
 def flip_body(path: Path, frame: Frame) -> None:
     """Change one byte in the middle of a frame's body."""
+    begin = frame.header_crc.to_bytes(4, "little") + bytes((frame.type, frame.flags, 0, 0))
     with path.open("r+b") as file:
-        at = frame.body_offset + frame.body_length // 2
+        at = file.read().index(begin + len(frame.head).to_bytes(4, "little"))
+        at += frame.body_offset - frame.offset + frame.body_length // 2
         file.seek(at)
         byte = file.read(1)[0]
         file.seek(at)

@@ -62,6 +62,7 @@ def needs(lineage: Lineage, index: Index, seq: int) -> Needed | None:
             return None
         walk = _Walk(lineage, restored.memory)
         walk.trees(restored.heap)
+        walk.cells = False  # nothing of an older heap is read: what came of it is in the records after it
         for snapshot in index.snapshots(lineage.uid, LATEST)[:KEPT]:
             stored = lineage.at(snapshot.seq)
             walk.page(root_of(stored))
@@ -76,6 +77,8 @@ class _Walk:
 
     def __init__(self, lineage: Lineage, memory: VatMemory) -> None:
         self.found = Needed()
+        self.cells = True
+        """Whether cells count, or pages alone."""
         self._lineage = lineage
         self._memory = memory
 
@@ -109,7 +112,7 @@ class _Walk:
                 left.extend(value)
             elif isinstance(value, CelledBlob):
                 left.append(value.content)
-            elif isinstance(value, CellRef):
+            elif isinstance(value, CellRef) and self.cells:
                 self.found.cells.add(Place(self._lineage.owner(value.seq), value.seq, value.number))
             elif isinstance(value, Tree):
                 trees.append(value.root)

@@ -43,7 +43,8 @@ class Salvaged:
 
     `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
     sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
-    same without). `places`: what in the old log is damaged, as far as it was met.
+    same without). `places`: what in the old log is damaged, as far as it was met. `away`: pieces of archived content
+    that were in no archive that is there: they read as erased in the new store.
     """
 
     log: str
@@ -55,11 +56,12 @@ class Salvaged:
     marked: int
     pageless: tuple[str, ...]
     places: tuple[str, ...]
+    away: int = 0
 
     @property
     def whole(self) -> bool:
         """Whether nothing was lost."""
-        return not self.lost and not self.missing
+        return not self.lost and not self.missing and not self.away
 
 
 def notice(chain: ChainHead, source: str, found: Salvaged, now: int, salts: Salts) -> Record:

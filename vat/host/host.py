@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from attrs import evolve
@@ -27,7 +26,7 @@ from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
-from vat.host.archiving import ArchivedContent, Archiving
+from vat.host.archiving import ArchivedContent, Archiving, absolute
 from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
@@ -165,8 +164,8 @@ class Host:
         return await self._erasing.erase(id, self._asker, seq=seq, turn=turn, force=force)
 
     async def reclaim(self) -> Reclaimed:
-        """Have what was deleted go from the files, durably, as far as no living fork needs it; then heap pages that only
-        old snapshots have, and what was erased since it was archived from the archives that are in their places.
+        """Have what was deleted go from the files, durably, as far as no living fork needs it; then heap pages that
+        only old snapshots have, and what was erased since it was archived from archives that are in their places.
 
         Costs a walk through the heaps, and a copy of each file concerned; others go on. What was done when it fails or
         is interrupted stays done.
@@ -176,18 +175,19 @@ class Host:
         return evolve(gone, archived=await self._archiving.weed())
 
     async def archive(
-        self, into: str | PathLike[str], *, before: int | None = None, keep: int = 0
+        self, into: str | PathLike[str], *, before: int | None = None, keep: int = 0, idle: bool = False
     ) -> ArchivedContent:
         """Have content that no session needs any more go from old segments of the log to a folder, durably.
 
-        Old are those whose records all come before the position `before` (None: all), but for the newest `keep`.
-        Records stay, and what sessions can come to by themselves. Whoever reads what went is given it from where it
-        went, for as long as it is there; then `Archived` is raised. Costs a walk through all heaps and two copies of
-        each file concerned; others go on. What was done when it is interrupted stays done. Raises `NothingToArchive`,
-        `NotAnArchive`, or what the disk refuses.
+        Old are those whose records all come before the position `before` (None: all), but for the newest `keep`. What
+        a session's heap leads to stays; with `idle` not that of sessions that have done nothing since, and wait for
+        nothing. Records stay in any case. Whoever reads what went is given it from where it went for as long as it is
+        there, and then `Archived` is raised. Costs a walk through all heaps and two copies of each file concerned;
+        others go on. What was done when it is interrupted stays done. Raises `NothingToArchive`, `NotAnArchive`, or
+        what the disk refuses.
         """
         self._sessions.must_write()
-        return await self._archiving.archive(Path(into).absolute(), before=before, keep=keep)
+        return await self._archiving.archive(absolute(into), before=before, keep=keep, idle=idle)
 
     async def bring_back(self, folder: str | PathLike[str] | None = None) -> ArchivedContent:
         """Have all that was archived come back, durably: from where it went, or from `folder`, where it is now.
@@ -195,7 +195,7 @@ class Host:
         Raises `NothingToArchive`, `Archived`, `NotAnArchive`, or what the disk refuses.
         """
         self._sessions.must_write()
-        return await self._archiving.bring_back(None if folder is None else Path(folder).absolute())
+        return await self._archiving.bring_back(None if folder is None else absolute(folder))
 
     def described(self, ref: HostRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref: its methods and fields, for those who present it; None for the directory.

@@ -10,7 +10,8 @@ The one rule: what is to go follows from the log; nothing is remembered here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import attrs
@@ -22,7 +23,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import reclaimed
 from dataspace.log.store import Erasure, Store
-from dataspace.records import STORE_UID, Record
+from dataspace.records import STORE_UID, Record, Salts
 from vat.host.commits import Commits
 from vat.host.shredding import Shredding
 from vat.host.thinning import Thinning
@@ -38,11 +39,12 @@ SLICE: Final = 256
 @attrs.frozen
 class Reclaimed:
     """What went: how many deleted sessions were seen to, how many bodies, cells and pages of what was deleted or erased
-    are gone, and how many pages of old snapshots."""
+    are gone; how many pages of old snapshots; and how many bodies from archives."""
 
     sessions: int
     bodies: int
     pages: int = 0
+    archived: int = 0
 
 
 class Reclaiming:
@@ -120,6 +122,17 @@ class Reclaiming:
                 sessions += count
                 bodies += gone
             return Reclaimed(sessions, bodies, 0 if quietly else await self._thinning.thin())
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """For as long as the block lasts nothing is reclaimed or erased."""
+        async with self._one:
+            yield
+
+    async def say(self, make: Callable[[ChainHead, int, Salts], Record]) -> None:
+        """Append a record to the store's own chain, made of its head, the time and random bytes. Raises what has kept
+        it from becoming durable."""
+        await self._put(lambda chain: make(chain, self._clock(), self._entropy))
 
     async def erase(self, record: Callable[[ChainHead], Record]) -> int:
         """Say in the store's chain what is erased, and have it go; gives how many cells are gone."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.keyring import open_keys
 from dataspace.log.layout import Layout, State
@@ -86,7 +87,9 @@ def salvage(
     with ExitStack() as stack:
         disk = _Disk(source, stack, progress)
         keys = open_keys(source, key, files, salts)
-        log = Salvage(disk.segments, None if keys is None else keys.open)
+        archives = Archives(source)
+        stack.callback(archives.renew)
+        log = Salvage(disk.segments, None if keys is None else keys.open, archives.found)
         log.look()
         log_id = log.log_id or source.log_id()
         if log_id is None:
@@ -262,6 +265,7 @@ class _Written:
             len(self._uncertain(missing)),
             tuple(pageless[:NAMED]),
             tuple(places[:NAMED]),
+            log.away,
         )
 
     def _missing(self) -> int:

@@ -21,7 +21,9 @@ from dataspace.checkpoints.checking import Held, Notes, Testimony, signatures, w
 from dataspace.checkpoints.keys import origin_of
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
+from dataspace.log.frames import Frame
 from dataspace.log.layout import Layout
 from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
@@ -172,7 +174,7 @@ def _against(testimony: Testimony) -> Trouble:
 def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> tuple[_Looked, int]:
     """The log of a store that has frames; and up to which position it could be followed."""
     with store.still() as (segments, evidence):
-        return _checked(segments, evidence, store.opener, troubles, progress, notes)
+        return _checked(segments, evidence, store.opener, troubles, progress, notes, store.archives.found)
 
 
 def _checked(
@@ -182,6 +184,7 @@ def _checked(
     troubles: list[Trouble],
     progress: Progress,
     notes: Notes,
+    archives: Callable[[int, Frame], bytes | None],
 ) -> tuple[_Looked, int]:
     total = sum(len(segment.data) for segment in segments)
     check = Verification(
@@ -191,6 +194,7 @@ def _checked(
         tree=notes.tree,
         note=notes.note,
         progress=lambda counts: progress("log", counts.bytes, total),
+        archives=archives,
     )
     troubles += map(_trouble, check.findings())
     looked = _Looked(check.counts, troubles, [], check.end, _published(evidence))
@@ -208,7 +212,9 @@ def verify_without_key(
     troubles: list[Trouble] = []
     notes = Notes()
     with still(layout) as (segments, evidence):
-        looked, upto = _checked(segments, evidence, None, troubles, progress, notes)
+        archives = Archives(layout)
+        looked, upto = _checked(segments, evidence, None, troubles, progress, notes, archives.found)
+        archives.renew()
         log_id = evidence.log_id or layout.log_id() or b""
     held = Held(origin_of(log_id), notes.tree, upto, looked.end)
     _testify(looked, held, _several(expect))

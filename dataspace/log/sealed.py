@@ -1,0 +1,145 @@
+"""The sealed segments of a store: nothing is added to them any more, and what is in them may go.
+
+Each is written anew beside itself, and takes the old one's place with a rename: what was erased is gone then, what was
+archived is elsewhere. So all of it may run beside the one who appends, who is asked twice: before anything is written,
+and for the moment of the rename.
+
+The one rule: a segment is changed only after another one has begun, and one at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from dataspace.log.archives import Archives
+from dataspace.log.archiving import Sealed, copy_out, fill, going, hollow, of_type, weeded
+from dataspace.log.erasing import aside, by_segment, drop_cut, still_whole, write_anew
+from dataspace.log.following import StoreFolder
+from dataspace.log.frames import Frame, Type, erased
+from dataspace.log.store import Erasure
+from dataspace.log.tail import Tail
+from dataspace.records import Record
+
+
+class SealedSegments(StoreFolder):
+    """The part of a store in a folder that changes sealed segments. Who has the right to write is for `segments`."""
+
+    def _locked(self) -> threading.Lock:
+        """The lock to hold while writing."""
+        raise NotImplementedError
+
+    def _ready(self, records: Sequence[Record]) -> Tail:
+        """The tail to write to, if this store may write. Raises why not."""
+        raise NotImplementedError
+
+    def _roll(self, tail: Tail) -> Tail:
+        """Seal the segment that is written to, and begin the next one."""
+        raise NotImplementedError
+
+    def _failed(self, error: BaseException) -> None:
+        """After a failed write: go on if the disk is as it was, else stop for good."""
+        raise NotImplementedError
+
+    def erase(self, erasures: Sequence[Erasure]) -> int:
+        gone = 0
+        for segment, listed in by_segment(erasures).items():
+            with self._locked():
+                tail = self._ready(())
+                if segment == self._mark.segment:
+                    still_whole(self._reader, listed)  # what is not there is told before anything is changed
+                    self._roll(tail)  # so that nobody writes to it any more
+            frames = still_whole(self._reader, listed)
+            self._change(segment, partial(self._erase, segment, frames) if frames else None)
+            if any(each.type == Type.ARCHIVED for each in frames):
+                weeded(self._files, self._reader, self._reader.archives, segment)
+            gone += len(frames)
+        return gone
+
+    def _erase(self, segment: int, gone: Sequence[Frame]) -> None:
+        drop_cut(self._layout, self._files)
+        read, length = partial(self._reader.pread, segment), self._reader.length(segment)
+        path = aside(self._layout)
+        write_anew(path, self._files, read, length, segment, gone, lambda found: erased(found, segment))
+
+    def sealed(self) -> list[Sealed]:
+        """The segments that are not written to any more. Raises `LogCorrupt`."""
+        heads = [self._reader.head(number) for number in range(1, self._mark.segment + 1)]
+        firsts = [0 if head is None else head.first_position for head in heads]
+        return [Sealed(n + 1, firsts[n], firsts[n + 1] - 1) for n in range(len(firsts) - 1)]
+
+    def seal(self, least: int) -> None:
+        """End the segment that is written to, if it has that many bytes, and begin another one."""
+        with self._locked():
+            tail = self._ready(())
+            if self._mark.offset >= least:
+                self._roll(tail)
+
+    def archive(self, segment: int, into: Path, stays: Callable[[bytes, int, int], bool]) -> tuple[int, int]:
+        """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number); gives how
+        many pieces went, and their bytes.
+
+        Durable there before anything is changed here; a crash leaves all as it was, or all of it archived. May run
+        beside `append`, in another thread. Raises `NotAnArchive`, `Archived`, and what `append` raises.
+        """
+        self._ready_to_change()
+        reader, files = self._reader, self._files
+        gone = going(reader, segment, stays)
+
+        def write() -> None:
+            copy_out(files, reader, reader.archives, segment, into, gone, self.log_id)
+            reader.archives.note(files, into)
+            hollow(files, aside(self._layout), reader, segment, gone)
+
+        self._change(segment, write if gone else None)
+        return len(gone), sum(each.body_length for each in gone)
+
+    def bring_back(self, segment: int) -> int:
+        """Have come back what was archived of a sealed segment; gives how many pieces. Raises as `archive` does."""
+        self._ready_to_change()
+        away = of_type(self._reader, segment, Type.ARCHIVED)
+        write = partial(fill, self._files, aside(self._layout), self._reader, self._reader.archives, segment, away)
+        self._change(segment, write if away else None)
+        return len(away)
+
+    def weed(self, segment: int) -> int:
+        """Have go from the archives that are here what is erased; gives how many bodies. Raises as `archive` does."""
+        self._ready_to_change()
+        return weeded(self._files, self._reader, self._reader.archives, segment)
+
+    @property
+    def archives(self) -> Archives:
+        """Where archived content is looked for."""
+        return self._reader.archives
+
+    def _ready_to_change(self) -> None:
+        with self._locked():
+            self._ready(())
+
+    def _change(self, segment: int, write: Callable[[], None] | None) -> None:
+        """Have `write` write a sealed segment anew beside itself, and put that in its place."""
+        try:
+            if write is not None:
+                write()
+        except BaseException as error:
+            if not isinstance(error, Exception):  # what dies here dies for good
+                self._failed(error)
+            raise
+        with self._locked():
+            self._ready(())
+            self._exchange(segment, write is not None)
+
+    def _exchange(self, segment: int, anew: bool) -> None:
+        """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
+        not be durable yet."""
+        try:
+            if anew:
+                self._files.rename(aside(self._layout), self._layout.segment(segment))
+            self._files.sync_folder(self._layout.log)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self._reader.exchanged(segment)

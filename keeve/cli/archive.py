@@ -1,0 +1,110 @@
+"""`keeve archive`: content that no session needs any more goes from old segments to a folder, and comes back.
+
+The one rule: what it says is archived is in that folder, durably, and was read there again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import attrs
+import trio
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from dataspace.errors import KeeveError
+from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions, app
+from keeve.cli.output import Output
+from keeve.cli.owning import owning
+from keeve.cli.text import counted, size
+
+__all__ = ["app"]
+
+
+class OneDirection(KeeveError, ValueError):
+    """Neither or both of `--into` and `--back` were given."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            "content goes to an archive or comes back: give either --into FOLDER (with --before or --keep), or --back "
+            "(with --from FOLDER, if the archive is not where it was)"
+        )
+
+
+@app.command
+def archive(
+    *,
+    into: Path | None = None,
+    before: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    keep: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    idle: Annotated[bool, Flag] = False,
+    back: Annotated[bool, Flag] = False,
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
+    common: OwnerOptions = OWNER_OPTIONS,
+) -> int:
+    """Have content that no session needs any more go from old segments of the log to a folder, or come back.
+
+    Sessions go on as before, and the log still verifies. What went is read where it is, for as long as it is there.
+
+    ```
+    keeve archive --into /mnt/cold/keeve --keep 2
+    keeve archive --into /mnt/cold/keeve --keep 2 --idle
+    keeve archive --back
+    keeve archive --back --from /mnt/elsewhere/keeve
+    ```
+
+    Parameters
+    ----------
+    into
+        The archive: a folder that is empty, new, or an archive of this store.
+    before
+        Only segments whose records all come before this position.
+    keep
+        So many of the newest segments stay as they are.
+    idle
+        With all content of sessions that have done nothing since. They go on when the archive is in its place.
+    back
+        Have all that was archived come back.
+    from_
+        Where the archive is now.
+    """
+    if (into is None) != back or (back and (before is not None or keep or idle)) or (from_ is not None and not back):
+        raise OneDirection
+    if into is not None:
+        trio.run(
+            partial(_go, common.store, common.output, into, before=before, keep=keep, idle=idle, actors=common.own)
+        )
+    else:
+        trio.run(partial(_come_back, common.store, common.output, from_, actors=common.own))
+    return 0
+
+
+async def _go(
+    folder: Path, output: Output, into: Path, *, before: int | None, keep: int, idle: bool, actors: list[str]
+) -> None:
+    async with owning(folder, actors) as host:
+        done = await host.archive(into, before=before, keep=keep, idle=idle)
+    if output.as_json:
+        output.document(attrs.asdict(done))
+        return
+    went = f"{counted(done.pieces, 'piece')} of content ({size(done.bytes)})"
+    output.say(f"{went} went from {counted(done.segments, 'segment')} to {done.folder}")
+    if idle:
+        output.say(
+            f"{counted(done.idle, 'session')} without anything new since: what was said there is not needed here", "dim"
+        )
+    for session in done.whole:
+        output.say(f"session {session} keeps all it has: a method waits in it, or it cannot be read", "dim")
+
+
+async def _come_back(folder: Path, output: Output, where: Path | None, *, actors: list[str]) -> None:
+    async with owning(folder, actors) as host:
+        done = await host.bring_back(where)
+    if output.as_json:
+        output.document(attrs.asdict(done))
+    else:
+        output.say(f"{counted(done.pieces, 'piece')} of content came back to {counted(done.segments, 'segment')}")

@@ -1,0 +1,83 @@
+"""`keeve archive`: what goes, what is said of it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli_runner import keeve
+from tests.keeve.canaries import LONG, found
+
+SAID = "CANARYSAID"
+
+
+def talked(store: Path, *ids: str) -> None:
+    for id in ids:
+        assert keeve("chat", id, "--store", store, input=f"{SAID} {id}{LONG}\nand on{LONG}{LONG}\n").code == 0
+
+
+def test_what_idle_sessions_have_said_goes_and_comes_back(tmp_path: Path) -> None:
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    talked(store, "s1", "s2", "s3")
+    told = keeve("archive", "--into", cold, "--idle", "--store", store, "--json").json
+    assert (told["folder"], told["segments"], told["idle"], told["whole"]) == (str(cold), 1, 3, [])
+    assert told["pieces"] >= 12
+    assert found(store / "log", SAID) == []
+    assert f"{SAID} s1" in keeve("show", "s1", "--store", store).out
+    assert "archived: " in keeve("verify", "--store", store).out
+    cold.rename(tmp_path / "elsewhere")
+    said = keeve("show", "s1", "--store", store)
+    assert said.code == 1
+    assert f"is not in {cold}" in said.err
+    assert "keeve archive --back --from" in said.err
+    assert keeve("ls", "--store", store).code == 0
+    verified = keeve("verify", "--store", store, "--json")
+    assert (verified.code, verified.json["counts"]["away"]) == (0, told["pieces"])
+    assert keeve("archive", "--back", "--store", store).code == 1
+    back = keeve("archive", "--back", "--from", tmp_path / "elsewhere", "--store", store)
+    assert back.out == f"{told['pieces']} pieces of content came back to 1 segment\n"
+    assert f"{SAID} s1" in keeve("show", "s1", "--store", store).out
+
+
+def test_what_is_erased_later_goes_from_the_archive_with_gc(tmp_path: Path) -> None:
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    talked(store, "s1", "s2", "s3")
+    assert keeve("archive", "--into", cold, "--idle", "--store", store).code == 0
+    cold.rename(tmp_path / "elsewhere")
+    assert keeve("delete", "s1", "--store", store).code == 0
+    assert keeve("gc", "--store", store).code == 0
+    (tmp_path / "elsewhere").rename(cold)
+    assert found(cold, f"{SAID} s1")
+    assert keeve("gc", "--store", store).out.startswith("archives: ")
+    assert found(cold, f"{SAID} s1") == []
+    assert found(cold, f"{SAID} s2")
+
+
+def test_a_salvage_takes_content_from_the_archive_or_says_that_it_is_away(tmp_path: Path) -> None:
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    talked(store, "s1", "s2", "s3")
+    pieces = keeve("archive", "--into", cold, "--idle", "--store", store, "--json").json["pieces"]
+    told = keeve("salvage", store, tmp_path / "saved", "--json").json
+    assert (told["whole"], told["away"]) == (True, 0)
+    assert f"{SAID} s1" in keeve("show", "s1", "--store", tmp_path / "saved").out
+    cold.rename(tmp_path / "elsewhere")
+    said = keeve("salvage", store, tmp_path / "again", "--json")
+    assert (said.code, said.json["whole"], said.json["away"]) == (1, False, pieces)
+    assert "[erased]" in keeve("show", "s1", "--store", tmp_path / "again").out
+
+
+def test_what_cannot_be_archived_is_told_with_its_remedy(tmp_path: Path) -> None:
+    """Invariant 43."""
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    talked(store, "s1")
+    for words in ((), ("--into", cold, "--back"), ("--back", "--keep", "1"), ("--into", cold, "--from", cold)):
+        said = keeve("archive", *words, "--store", store)
+        assert said.code == 2
+        assert "either --into FOLDER" in said.err
+    cold.mkdir()
+    (cold / "letters").write_text("dear")
+    said = keeve("archive", "--into", cold, "--idle", "--store", store)
+    assert said.code == 2
+    assert "it holds 'letters'; name another folder" in said.err
+    said = keeve("archive", "--back", "--store", store)
+    assert said.code == 2
+    assert keeve("archive", "--into", cold, "--store", tmp_path / "nothing").code == 2

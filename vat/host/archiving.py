@@ -1,0 +1,192 @@
+"""Archiving: content that no session needs any more goes from old segments to an archive, and comes back from there.
+
+1. What was deleted, erased or superseded goes first (`reclaiming`): it is to be in no archive.
+2. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
+   be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
+3. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
+4. The store's chain says where to, and how much.
+
+Records stay, so whoever is restored, forked, verified or listed needs no archive; who reads what was said does.
+
+The one rule: **nothing is lost, and no session that is in use is any slower.** Who comes to what went is given it from
+where it is, or told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, Final, TypeVar, TypeVarTuple
+
+import attrs
+import trio
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.errors import KeeveError
+from dataspace.log.archives import NotAnArchive, archive_of
+from dataspace.log.marks import ChainHead
+from dataspace.log.notices import archived
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import Store
+from dataspace.records import Record, Salts
+from vat.heap.reaching import Needed, needs
+from vat.heap.restore import Lineage
+from vat.host.reclaiming import Reclaiming
+from vat.host.thinning import families
+
+_Given = TypeVarTuple("_Given")
+_Got = TypeVar("_Got")
+
+LEAST: Final = 1 << 12
+"""Bytes of the segment that is written to which make it worth ending."""
+
+
+class NothingToArchive(KeeveError):
+    """A store has no segments that could be archived, or none of them has anything in an archive."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: nothing was done")
+
+
+@attrs.frozen
+class ArchivedContent:
+    """What went to an archive, or came back: from how many segments, how many pieces of content, and their bytes.
+
+    `whole`: the ids of the sessions that keep all they have, since a fiber waits in them or they cannot be read.
+    `idle`: how many sessions keep nothing, since they have done nothing for so long.
+    """
+
+    folder: str | None
+    segments: int
+    pieces: int
+    bytes: int
+    whole: tuple[str, ...] = ()
+    idle: int = 0
+
+
+class Archiving:
+    """Has content of a store go to archives."""
+
+    def __init__(self, store: Store, catalog: Catalog, reclaiming: Reclaiming) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._reclaiming = reclaiming
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def archive(
+        self, into: Path, *, before: int | None = None, keep: int = 0, idle: bool = False
+    ) -> ArchivedContent:
+        """Have go to `into`, which is absolute, what nobody needs of segments whose records all come before a position,
+        but for the newest `keep`; with `idle`, sessions that have done nothing since do not count.
+
+        Raises `NothingToArchive`, `NotAnArchive`, `Archived`, and what the disk refuses: then what was done stays done.
+        """
+        store = self._segmented()
+        await self._reclaiming.reclaim()
+        async with self._reclaiming.alone():
+            if not keep and (before is None or before > store.head.position):
+                await self._do(store.seal, LEAST)
+            sealed = store.sealed()
+            old = [each for each in sealed[: len(sealed) - keep] if before is None or each.last < before]
+            if not old:
+                raise NothingToArchive("no segment of the log is full, and so old")
+            needed, whole, asleep = await self._needs(old[-1].last if idle else 0)
+            stays = _staying(self._catalog, needed, whole)
+            done = pieces = size = 0
+            try:
+                for each in old:
+                    count, length = await self._do(store.archive, each.segment, into, stays)
+                    done, pieces, size = done + bool(count), pieces + count, size + length
+            finally:
+                await self._said(str(into), done, pieces, size)
+            names = tuple(sorted(map(self._catalog.name, whole)))
+            return ArchivedContent(str(into), done, pieces, size, names, asleep)
+
+    async def bring_back(self, folder: Path | None = None) -> ArchivedContent:
+        """Have come back all that was archived, from where it went, or from `folder`. Raises as `archive` does."""
+        store = self._segmented()
+        if folder is not None:
+            of = archive_of(folder)
+            if of != store.log_id:
+                raise NotAnArchive(folder, "there is none in it" if of is None else f"it is that of log {of.hex()}")
+            store.archives.also(folder)
+        async with self._reclaiming.alone():
+            done = pieces = 0
+            try:
+                for each in store.sealed():
+                    count = await self._do(store.bring_back, each.segment)
+                    done, pieces = done + bool(count), pieces + count
+            finally:
+                await self._said(None, done, pieces, 0)
+            if not pieces:
+                raise NothingToArchive("nothing of this store is in an archive")
+            return ArchivedContent(None, done, pieces, 0)
+
+    async def weed(self) -> int:
+        """Have go from the archives that are in their places what was erased since; gives how many bodies."""
+        store, gone = self._store, 0
+        if isinstance(store, SegmentStore) and store.archives.places:
+            async with self._reclaiming.alone():
+                for each in store.sealed():
+                    gone += await self._do(store.weed, each.segment)
+        return gone
+
+    def _segmented(self) -> SegmentStore:
+        if not isinstance(self._store, SegmentStore):
+            raise NothingToArchive("this store is not in a folder, and has no segments")
+        return self._store
+
+    async def _needs(self, since: int) -> tuple[Needed, set[bytes], int]:
+        """What the sessions need, and those (by uid) that need all that they have; and how many have done nothing since
+        that position, wait for nothing, and so do not count."""
+        needed, whole, idle = Needed(), set[bytes](), 0
+        for family in families(self._catalog):
+            for row in family:
+                one = await self._do(self._needs_of, row.uid, row.seq)
+                if one is None:
+                    whole.add(row.uid)
+                elif row.position <= since and not row.pending:
+                    idle += 1
+                else:
+                    needed.cells |= one.cells
+        return needed, whole, idle
+
+    def _needs_of(self, uid: bytes, seq: int) -> Needed | None:
+        return needs(Lineage(uid, self._catalog, self._store.read), self._catalog, seq)
+
+    async def _do(self, act: Callable[[*_Given], _Got], *arguments: *_Given) -> _Got:
+        return await trio.to_thread.run_sync(act, *arguments, limiter=self._limiter)
+
+    async def _said(self, into: str | None, segments: int, pieces: int, size: int) -> None:
+        """Say in the store's chain what was done, also when not all could be."""
+        if pieces:
+            self._catalog.recall.forget()
+            await self._reclaiming.say(partial(_record, into, segments, pieces, size))
+
+
+def absolute(folder: str | PathLike[str]) -> Path:
+    """A folder's path from the root."""
+    return Path(folder).absolute()
+
+
+def _record(
+    into: str | None, segments: int, pieces: int, size: int, chain: ChainHead, time: int, salts: Salts
+) -> Record:
+    return archived(chain, into, segments, pieces, size, time, salts)
+
+
+def _staying(catalog: Catalog, needed: Needed, whole: Iterable[bytes]) -> Callable[[bytes, int, int], bool]:
+    """Whether a cell stays: whose record brought it, at which seq, its number there."""
+    kept: dict[bytes, int] = {}
+    for uid in whole:
+        for leg in catalog.lineage(uid):
+            kept[leg.uid] = max(kept.get(leg.uid, 0), leg.upto)
+
+    def stays(uid: bytes, seq: int, number: int) -> bool:
+        return seq <= kept.get(uid, 0) or (uid, seq, number) in needed.cells
+
+    return stays
