@@ -1,0 +1,162 @@
+"""How often a principal may ask, and how much at once; what a page of a browser may; what is counted and what is logged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from keeve import Session
+from keeve.server import Principal, ServerSettings
+from keeve.server.logs import LEFT_OUT
+from tests.server_worlds import TOKENS, world
+
+API = "/api/v1"
+
+
+async def test_who_asks_too_often_is_told_when_to_ask_again(autojump_clock: MockClock) -> None:
+    async with world(ServerSettings(requests=3)) as w:
+        answers = [await w.ann.get(API) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert answers[3].json()["error"]["code"] == "too_many_requests"
+        assert (await w.bob.get(API)).status_code == 200
+        await trio.sleep(int(answers[3].headers["retry-after"]))
+        assert (await w.ann.get(API)).status_code == 200
+
+
+async def test_who_has_too_much_under_way_is_told_so() -> None:
+    async with world(ServerSettings(streams=1)) as w, trio.open_nursery() as nursery:
+        await w.host.asking("ann").spawn(Session, "s")
+        started = trio.Event()
+
+        async def waits() -> None:
+            started.set()
+            await w.ann.get(f"{API}/dataspace", headers={"accept": "text/event-stream"})
+
+        nursery.start_soon(waits)
+        await started.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        answer = await w.ann.get(API)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_at_once")
+        assert (await w.bob.get(API)).status_code == 200
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_token_ends_when_it_is_to() -> None:
+    async with world() as w:
+        clock: Any = w.serving.clock
+        w.serving.gate.ways[0].add("a-token-that-ends-123", Principal("eve", until=clock() + 1_000_000))  # type: ignore[attr-defined]  # the first way has the tokens of the test
+        headers = {"authorization": "Bearer a-token-that-ends-123"}
+        assert (await w.nobody.get(API, headers=headers)).status_code == 200
+        clock.move(2)
+        assert (await w.nobody.get(API, headers=headers)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("verb", "method", "path", "body"),
+    [
+        ("turn", "POST", "/sessions/s/turn", {"input": "x"}),
+        ("turn", "POST", "/sessions/s/interrupt", {}),
+        ("manage", "POST", "/sessions", {}),
+        ("manage", "POST", "/sessions/s/fork", {}),
+        ("manage", "DELETE", "/sessions/s", None),
+        ("admin", "POST", "/verify", None),
+    ],
+)
+async def test_what_a_token_may_not_it_does_not(verb: str, method: str, path: str, body: Any) -> None:
+    async with world() as w:
+        verbs = frozenset(("read", "turn", "manage", "admin")) - {verb}
+        w.serving.gate.ways[0].add("a-token-with-less-123", Principal("ann", verbs))  # type: ignore[attr-defined]  # as above
+        answer = await w.nobody.request(
+            method, API + path, json=body, headers={"authorization": "Bearer a-token-with-less-123"}
+        )
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+
+
+COOKIE = {"cookie": f"keeve_token={TOKENS['ann']}"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://127.0.0.1:8420"}, 201),
+        ({"sec-fetch-site": "same-origin"}, 201),
+    ],
+)
+async def test_a_page_elsewhere_cannot_use_the_cookie_of_ours(headers: dict[str, str], status: int) -> None:
+    async with world() as w:
+        answer = await w.nobody.post(f"{API}/sessions", json={}, headers=COOKIE | headers)
+        assert answer.status_code == status
+        assert (await w.nobody.get(f"{API}/sessions", headers=COOKIE)).status_code == 200
+
+
+async def test_an_origin_that_was_allowed_may_ask() -> None:
+    async with world(ServerSettings(origins=("https://app.example",), hosts=("keeve.example",))) as w:
+        answer = await w.ann.get(API, headers={"origin": "https://app.example", "host": "keeve.example"})
+        assert answer.status_code == 200
+        assert (await w.ann.get(API, headers={"origin": "https://other.example"})).status_code == 403
+
+
+async def test_every_answer_tells_browsers_to_be_careful() -> None:
+    async with world() as w:
+        for path in ("/healthz", API, "/nowhere"):
+            headers = (await w.nobody.get(path)).headers
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+            assert "default-src 'none'" in headers["content-security-policy"]
+            assert headers["cache-control"] == "no-store"
+            assert "access-control-allow-origin" not in headers
+
+
+async def test_the_numbers_are_for_whom_may_see_all() -> None:
+    async with world() as w:
+        await w.ann.get(API)
+        assert (await w.nobody.get("/metrics")).status_code == 401
+        assert (await w.ann.get("/metrics")).status_code == 403
+        text = (await w.owner.get("/metrics")).text
+        assert 'keeve_requests_total{method="GET",route="api:",status="200"} 1.0' in text
+        assert 'keeve_requests_under_way{kind="http"} 1.0' in text
+
+
+async def test_a_mistake_of_ours_is_logged_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world() as w:
+
+        def broken(*_: Any) -> Any:
+            raise ZeroDivisionError(f"with {TOKENS['owner']} inside")
+
+        monkeypatch.setattr(w.serving.gate, "reaches", broken)
+        await w.host.spawn(Session, "s")
+        answer = await w.owner.get(f"{API}/sessions")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
+        assert "ZeroDivision" not in answer.text
+        [told] = [each for each in map(json.loads, w.log.getvalue().splitlines()) if each["event"] == "failed"]
+        assert told["request"] == answer.headers["x-request-id"]
+        assert "ZeroDivisionError" in told["exception"]
+        assert TOKENS["owner"] not in w.log.getvalue()
+
+
+async def test_no_secret_is_logged_whatever_it_is_called() -> None:
+    async with world() as w:
+        log = w.serving.log
+        log.info("x", authorization="Basic abc", nested={"api_key": "k", "said": f"it is {TOKENS['ann']}"})
+        log.info("x", header="Bearer abcdefgh", url="http://x/?token=abcdefgh&y=1", key="sk-abcdefgh")
+        log.info(f"in the event {TOKENS['bob']}")
+        text = w.log.getvalue()
+        assert text.count(LEFT_OUT) == 7
+        for secret in ("Basic abc", "abcdefgh", *TOKENS.values()):
+            assert secret not in text
+
+
+async def test_two_servers_know_nothing_of_each_other() -> None:
+    async with world() as one, world() as other:
+        await one.owner.post(f"{API}/sessions", json={"id": "s"})
+        assert "api:/sessions" not in (await other.owner.get("/metrics")).text
+        assert (await other.owner.get(f"{API}/sessions")).json()["sessions"] == []

@@ -1,0 +1,90 @@
+"""What a server is told: by flags, by the environment, by a file, in this order; and what is shown of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from keeve.cli.serve import Flags
+from keeve.server.settings import HOW, BadSetting, PrincipalFile, ServerSettings, settings_from
+from tests.cli_runner import keeve
+
+
+def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('port = 1\nhost = "::1"\ngrace = 1.5\nhosts = ["a.example", "b.example"]\n')
+    environ = {"KEEVE_SERVER_PORT": "2", "KEEVE_SERVER_HOST": "127.0.0.2", "OTHER": "x"}
+    settled = settings_from({"port": 3, "host": None}, environ, file)
+    settings = settled.settings
+    assert (settings.port, settings.host, settings.grace) == (3, "127.0.0.2", 1.5)
+    assert settings.hosts == ("a.example", "b.example")
+    sources = [settled.sources[name] for name in ("port", "host", "grace", "store")]
+    assert sources == ["flag", "environment", f"file {file}", "default"]
+
+
+def test_every_setting_has_a_flag_and_says_what_it_is() -> None:
+    names = {field.name for field in attrs.fields(ServerSettings)} - {"principals", "models"}
+    assert names == set(HOW)
+    assert {field.name for field in attrs.fields(Flags)} == names - {"store"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colour = 1", "there is no such setting"),
+        ("port = 99999", "0 to 65535"),
+        ('port = "x"', "0 to 65535"),
+        ("port = true", "0 to 65535"),
+        ("grace = 0", "more than 0"),
+        ('log = "xml"', "none of text, json"),
+        ('host = ""', "not a text"),
+        ('tls_cert = "x.pem"', "both"),
+        ("port = ", "not TOML"),
+        ("[principals]\nann = 1", "a table for each"),
+        ("[principals.ann]\n", "not a text"),
+        ('[principals.ann]\ntoken_file = "x"\nverbs = ["fly"]', "none of read"),
+        ('[principals.ann]\ntoken = "x"', "has no token"),
+        ('[models.m]\nurl = "http://x/v1"\nkey = "sk-secret-of-mine!"', "name of the variable"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(text)
+    with pytest.raises(BadSetting, match=said) as refused:
+        settings_from({}, {}, file)
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_a_variable_that_is_none_is_refused() -> None:
+    with pytest.raises(BadSetting, match="KEEVE_SERVER_PROT"):
+        settings_from({}, {"KEEVE_SERVER_PROT": "1"})
+
+
+def test_principals_have_their_tokens_in_files(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('[principals.ann]\ntoken_file = "ann.token"\nverbs = ["read"]\n')
+    settings = settings_from({}, {}, file).settings
+    assert settings.principals == {"ann": PrincipalFile("ann", Path("ann.token"), ("read",))}
+
+
+def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(
+        '[models.small]\nurl = "https://me:hunter2@models.example/v1"\nkey = "SOME_KEY"\n'
+        '[principals.ann]\ntoken_file = "ann.token"\n'
+    )
+    env = {"KEEVE_SERVER_PORT": "9000", "SOME_KEY": "sk-0123456789"}
+    said = keeve("config", store_folder / "s", "--config", file, "--grace", "3", "--json", env=env)
+    shown = {each["name"]: (each["value"], each["source"]) for each in said.json["settings"]}
+    assert shown["port"] == (9000, "environment")
+    assert shown["grace"] == (3.0, "flag")
+    assert shown["host"] == ("127.0.0.1", "default")
+    assert shown["models"][0]["small"]["url"] == "https://models.example/v1"
+    assert "hunter2" not in said.out
+    assert "sk-0123456789" not in said.out
+    for_people = keeve("config", store_folder / "s", "--config", file, env=env)
+    assert for_people.code == 0
+    assert "9000" in for_people.out
+    assert "hunter2" not in for_people.out
