@@ -11,13 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 import trio
 
 from actors.directory import Directory
 from actors.models import EchoModel
+from actors.responding import Responding
 from actors.session import Session
 from dataspace.catalog.catalog import Catalog, peek
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
@@ -48,6 +49,10 @@ CATALOG = "catalog.sqlite"
 """The catalog's file in a store's folder; derived, and may be deleted."""
 
 
+OURS: Final = (Session, Responding)
+"""The actor types that run without being given."""
+
+
 def now() -> int:
     """Microseconds since 1970."""
     return time.time_ns() // 1000
@@ -76,7 +81,7 @@ async def open_host(
 ) -> AsyncIterator[Host]:
     """Open the store at `path`, making it if there is nothing there, and run its host for as long as the block lasts.
 
-    actors: the actor types that may run here, besides `Session`.
+    actors: the actor types that may run here, besides Keeve's own (`Session`, and `Responding` of the server).
     devices: what sessions may call, by name. What an earlier host has left for one that is not among them waits. Unless
       it is given, `model` is an echo, which answers only what is asked while this host runs.
     vault: where credentials are found.
@@ -153,7 +158,7 @@ def _check(actors: Sequence[type], devices: Mapping[str, object]) -> None:
         raise BadActorType(actors, f"actors is a list of types: write actors=[{actors.__name__}]")
     if not isinstance(devices, Mapping):
         raise TypeError(f"devices is a {type(devices).__name__}: give each a name, devices={{'shop': Shop()}}")
-    Types([Session, *actors])
+    Types([*OURS, *actors])
     for device in devices.values():
         methods_of(device)
 
@@ -241,7 +246,7 @@ async def run_host(
     engine = Engine(
         store,
         Dataspace(store, catalog),
-        Types([Session, *actors]),
+        Types([*OURS, *actors]),
         devices=every,
         stand_ins={"model"} - set(devices or ()),
         vault=vault or Vault(),

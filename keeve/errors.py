@@ -24,6 +24,7 @@ from actors.models import (
     NotJSON,
     ScriptMismatch,
 )
+from actors.responding import BadRequest, TurnRuns
 from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
@@ -142,6 +143,7 @@ __all__ = [
     "BadPattern",
     "BadPolicy",
     "BadReceipt",
+    "BadRequest",
     "BadRequestId",
     "BadSessionId",
     "BadSetting",
@@ -259,6 +261,7 @@ __all__ = [
     "ToolFailed",
     "TurnInterrupted",
     "TurnOver",
+    "TurnRuns",
     "UnknownActorType",
     "UnknownDevice",
     "Unpaid",

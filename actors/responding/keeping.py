@@ -65,7 +65,8 @@ class Keeping(Numbering):
     _toolsets: Map[int, Any]
     _spans: Map[int, Mapping[str, Any]]
     """By turn that has begun: numbers of messages, from its input (`from`), its first answer (`out`), and behind it
-    (`to`); how it ended, and the seq of the record in which it did. Before `to` is there it runs."""
+    (`to`); the seqs of the records in which it began (`first`) and ended (`seq`), and how it ended. Before `to` is
+    there it runs."""
     _forgotten: Set[int]
     """Turns of which nothing is told any more."""
     _added: List[Any]
@@ -215,10 +216,10 @@ class Keeping(Numbering):
         return status
 
     @read
-    def response(self, n: int) -> dict[str, Any] | None:
+    def response(self, n: int, since: int = 0) -> dict[str, Any] | None:
         """A turn: what was asked, where it stands, and what the model and the tools have said so far, with its numbers.
 
-        None: there is none.
+        With `since`, only what was said from that number on. None: there is no such turn.
         """
         status = self.status_of(n)
         if status is None:
@@ -227,7 +228,7 @@ class Keeping(Numbering):
         if asked:
             asked["tools"] = list(self._toolsets[asked["tools"]])
         span = dict(self._spans.get(n, {}))
-        output = self._told(span["out"], span.get("to", self._end())) if span else []
+        output = self._told(max(span["out"], since), span.get("to", self._end())) if span else []
         return {"turn": n, "status": status, "asked": asked, "span": span, "output": output}
 
     @read

@@ -103,7 +103,8 @@ class Responding(Session, Keeping):
             else:
                 given = list(zip(self.history[n - 1], kept(self.history, n - 1).items(), strict=True))
                 self._put(given, asking=True)
-        self._spans[n] = {"from": begin, "out": self._end(), "begun": self.now()}
+        span = {"from": begin, "out": self._end(), "first": self._crank.record.seq, "begun": self.now()}
+        self._spans[n] = span
 
     def _answered(self, answer: Answer, n: int, step: int) -> Content:
         answer = self._own_first(answer)
@@ -133,6 +134,9 @@ class Responding(Session, Keeping):
     def _ask(self, n: int, step: int) -> Any:
         if step > 1 and len(self._calls()) > self._mine:
             return self._done(n, last_said(self.messages), CLIENT)
+        if step > 1 and self.options.get("tool_choice", "auto") not in ("auto", "none"):
+            # What the model had to call it has called; else it could never come to an end.
+            self.options = {name: value for name, value in self.options.items() if name != "tool_choice"}
         return super()._ask(n, step)
 
     # Its end.

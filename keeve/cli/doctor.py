@@ -19,7 +19,6 @@ import apsw.sqlite_extra
 import attrs
 
 from actors.models import model_from_environment
-from actors.session import Session
 from dataspace.catalog.catalog import peek
 from dataspace.catalog.remains import done, tombstones
 from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey
@@ -30,7 +29,7 @@ from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged, Verdict
 from dataspace.records import STORE_UID
-from keeve.api import CATALOG, now
+from keeve.api import CATALOG, OURS, now
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
@@ -42,7 +41,7 @@ from vat.objects.types import Types
 
 MIB: Final = 1 << 20
 
-KNOWN: Final = frozenset(described.name for described in Types([Session]))
+KNOWN: Final = frozenset(described.name for described in Types(OURS))
 """The actor types that commands run without being told."""
 
 UNSEEN: Final = "contents"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import attrs
 
+from actors.responding import Responding
 from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
@@ -43,8 +44,8 @@ from vat.objects.types import type_of
 NEWEST: Final = 10
 """Facts of a type's own that are shown."""
 
-CONVERSATION: Final = type_of(Session).name
-"""The type whose fields people are shown as turns."""
+CONVERSATIONS: Final = frozenset(type_of(type).name for type in (Session, Responding))
+"""The types whose fields people are shown as turns."""
 
 
 def list_sessions(store: Reading, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool) -> None:
@@ -125,7 +126,7 @@ def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
     try:
         heap, lineage = heap_of(store, row, PageCache(CACHE))
         waits = waits_in(row, heap, lineage)
-        fields = fields_face(heap) if whole else {} if row.type == CONVERSATION else fields_in_words(heap)
+        fields = fields_face(heap) if whole else {} if row.type in CONVERSATIONS else fields_in_words(heap)
     except KeeveError as error:
         damages.append(error)
     snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]

@@ -1,0 +1,23 @@
+"""The endpoints of OpenAI's API, `/v1/…`: what clients, SDKs and agents that know that API can do here without knowing
+Keeve. `docs/openai.md` says what there is of each.
+
+    ids             what the ids that clients are given name
+    items           messages as items, and back
+    asking          parameters, and what a session is asked
+    objects         responses, completions, lists
+    following, telling      a turn as it goes on, and as events
+    talking, contents       which session and turn a request means, and items in it
+    responses, conversations, chat, catalog     the endpoints
+"""
+
+from starlette.routing import BaseRoute
+
+from keeve.server.openai import catalog, chat, conversations, responses
+from keeve.server.serving import Serving
+
+__all__ = ["routes"]
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The routes of this part."""
+    return [route for part in (responses, conversations, chat, catalog) for route in part.routes(serving)]

@@ -1,0 +1,284 @@
+"""A request of the Responses API or of chat completions, as what a session is asked (`actors.responding.asking`).
+
+Every parameter that is not null is one of: understood; of no consequence here, and accepted; or refused by its name,
+because an answer without it would be another one than was asked for.
+
+The one rule: what is kept of a request follows from its body alone, so that the same body is the same request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+from starlette.requests import Request
+
+from keeve.server.errors import Refusal
+from keeve.server.openai.items import Json, refused
+from keeve.server.serving import Serving
+
+HARMLESS: Final = frozenset(
+    {
+        *("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+        *("service_tier", "stream_options", "background_options", "include"),
+    }
+)
+"""They change how a request is served and not what it means."""
+
+PASSED: Final = ("temperature", "top_p")
+"""Sent to the model as they are."""
+
+CHAT_PASSED: Final = (
+    *PASSED,
+    *("max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop"),
+    *("response_format", "reasoning_effort", "verbosity"),
+)
+
+RESPONSES: Final = frozenset(
+    {
+        *("input", "model", "instructions", "previous_response_id", "conversation", "metadata", "stream", "background"),
+        *("store", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "text", "reasoning"),
+        *("truncation", *PASSED),
+    }
+)
+
+CHAT: Final = frozenset(
+    {"messages", "model", "metadata", "stream", "store", "tools", "tool_choice", "parallel_tool_calls", "n"}
+    | {*CHAT_PASSED}
+)
+
+INCLUDED: Final = ("message.output_text.logprobs",)
+"""What cannot be had with an answer; anything else that may be asked for is of what there is not here."""
+
+LONGEST_METADATA: Final = 16
+
+
+@attrs.frozen
+class Model:
+    """What a model's name stands for: the device that is asked, and the one whose tools it has, if it has any."""
+
+    name: str
+    device: str
+    tools: str | None = None
+
+
+async def body_of(request: Request) -> Json:
+    """The JSON object that a request brings; {} for nothing. Raises a `Refusal`."""
+    text = await request.body()
+    if not text:
+        return {}
+    try:
+        body = json.loads(text, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, "bad_json", f"the body is no JSON: {error}", "send a JSON object") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "bad_json", "the body is JSON, and no object", "send a JSON object")
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def check_names(body: Json, known: frozenset[str]) -> None:
+    """Raise a `Refusal` for a parameter that is not understood, and not of no consequence."""
+    for name in body:
+        if name not in known and name not in HARMLESS:
+            what = f"the parameter {name!r} is not supported here, and an answer without it would be another one"
+            raise refused(what, name, "leave it out", "unsupported_parameter")
+    for name in body.get("include", ()) if isinstance(body.get("include"), list) else ():
+        if name in INCLUDED:
+            raise refused(f"{name!r} cannot be included", "include", "leave it out", "unsupported_parameter")
+
+
+def host_tools(serving: Serving) -> dict[str, Any]:
+    """The tools of the host, by the name of their device."""
+    return {} if serving.tools is None else {"tools": serving.tools}
+
+
+def models(serving: Serving) -> dict[str, Model]:
+    """All models by name: each that the host has, alone and with the tools of each tool device (`name+tools`)."""
+    found = {name: Model(name, name) for name in serving.models}
+    for name in serving.models:
+        for tools in host_tools(serving):
+            found[f"{name}+{tools}"] = Model(f"{name}+{tools}", name, tools)
+    return found
+
+
+def model_of(serving: Serving, body: Json) -> Model:
+    """The model that a request names; the first if it names none. Raises a `Refusal` (404)."""
+    known = models(serving)
+    name = body.get("model", next(iter(known), "model"))
+    if not isinstance(name, str) or name not in known:
+        remedy = f"there are {', '.join(known)}"
+        raise Refusal(404, "model_not_found", f"there is no model {name!r:.100} here", remedy, param="model")
+    return known[name]
+
+
+def metadata_of(body: Json) -> dict[str, str]:
+    """The metadata of a request. Raises a `Refusal`."""
+    given = body.get("metadata", {})
+    if not isinstance(given, dict) or len(given) > LONGEST_METADATA:
+        raise refused(f"it is an object with at most {LONGEST_METADATA} keys", "metadata")
+    for name, value in given.items():
+        if not isinstance(value, str) or len(name) > 64 or len(value) > 512:
+            raise refused("its keys have at most 64 characters, its values are texts of at most 512", "metadata")
+    return given
+
+
+def flag(body: Json, name: str, usual: bool = False) -> bool:
+    """A parameter that is true or false. Raises a `Refusal`."""
+    value = body.get(name, usual)
+    if type(value) is not bool:
+        raise refused("it is true or false", name)
+    return value
+
+
+def number(body: Json, name: str, least: float, most: float, whole: bool = False) -> None:
+    """Raise a `Refusal` unless a parameter that is there is such a number."""
+    value = body.get(name)
+    if value is not None and (type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most):
+        raise refused(f"it is a {'whole ' if whole else ''}number from {least:g} to {most:g}", name)
+
+
+# What the model is asked.
+
+
+def how_of(serving: Serving, body: Json, about: Json) -> Json:
+    """What a session is asked to do with the input of a response. Raises a `Refusal`."""
+    instructions = body.get("instructions", "")
+    if not isinstance(instructions, str):
+        raise refused("it is a text", "instructions")
+    number(body, "temperature", 0, 2)
+    number(body, "top_p", 0, 1)
+    number(body, "max_output_tokens", 1, 10**9, whole=True)
+    if body.get("truncation", "disabled") != "disabled":
+        raise refused("only 'disabled' is supported", "truncation", "leave it out", "unsupported_parameter")
+    options: Json = {name: body[name] for name in PASSED if name in body}
+    if "max_output_tokens" in body:
+        options["max_completion_tokens"] = body["max_output_tokens"]
+    options |= _text_options(body.get("text", {})) | _reasoning_options(body.get("reasoning", {}))
+    tools, own, device = _tools(serving, body.get("tools", []), responses=True)
+    return _how(serving, body, about, instructions, tools, own, device, options)
+
+
+def chat_how(serving: Serving, body: Json, system: str, about: Json) -> Json:
+    """The same, of a chat completion."""
+    if body.get("n", 1) != 1:
+        raise refused("only 1 is supported", "n", "ask as often as answers are wanted", "unsupported_parameter")
+    options: Json = {name: body[name] for name in CHAT_PASSED if name in body}
+    tools, own, device = _tools(serving, body.get("tools", []), responses=False)
+    return _how(serving, body, about, system, tools, own, device, options)
+
+
+def _how(
+    serving: Serving, body: Json, about: Json, system: str, tools: list[Json], own: Any, device: str, options: Json
+) -> Json:
+    model = model_of(serving, body)
+    if model.tools is not None and (own is False or device == model.tools):
+        own, device = True, model.tools
+    choice = _choice(body)
+    if tools or own is not False:
+        options |= choice
+    return {
+        "model": model.device,
+        "system": system,
+        "tools": tools,
+        "own": own,
+        "tool_device": device,
+        "options": options,
+        "about": {"model": model.name, **about},
+    }
+
+
+def _text_options(text: Any) -> Json:
+    if not isinstance(text, dict):
+        raise refused("it is an object", "text")
+    options: Json = {}
+    for name, value in text.items():
+        if name == "verbosity" and value is not None:
+            options["verbosity"] = value
+        elif name == "format" and isinstance(value, dict):
+            kind = value.get("type")
+            if kind == "json_schema":
+                schema = {key: item for key, item in value.items() if key != "type" and item is not None}
+                options["response_format"] = {"type": "json_schema", "json_schema": schema}
+            elif kind == "json_object":
+                options["response_format"] = {"type": "json_object"}
+            elif kind != "text":
+                raise refused(f"there is no format {kind!r}", "text.format", "there are text, json_object, json_schema")
+        elif value is not None:
+            raise refused(f"{name!r} is not supported", f"text.{name}", code="unsupported_parameter")
+    return options
+
+
+def _reasoning_options(reasoning: Any) -> Json:
+    if not isinstance(reasoning, dict):
+        raise refused("it is an object", "reasoning")
+    for name, value in reasoning.items():
+        # A summary is told beside an answer, and changes nothing of it.
+        if value is not None and name not in ("effort", "summary", "generate_summary"):
+            raise refused(f"{name!r} is not supported", f"reasoning.{name}", code="unsupported_parameter")
+    return {"reasoning_effort": reasoning["effort"]} if reasoning.get("effort") is not None else {}
+
+
+def _choice(body: Json) -> Json:
+    options: Json = {}
+    if "parallel_tool_calls" in body:
+        options["parallel_tool_calls"] = flag(body, "parallel_tool_calls")
+    choice = body.get("tool_choice", "auto")
+    if isinstance(choice, str) and choice in ("none", "auto", "required"):
+        if choice != "auto":
+            options["tool_choice"] = choice
+    elif isinstance(choice, dict) and choice.get("type") in ("function", "mcp"):
+        name = choice.get("name") or (choice.get("function") or {}).get("name")
+        if not isinstance(name, str):
+            raise refused("it names no tool", "tool_choice")
+        options["tool_choice"] = {"type": "function", "function": {"name": name}}
+    else:
+        remedy = 'there are "none", "auto", "required", and a function or an mcp tool by name'
+        raise refused("what it asks for is not supported", "tool_choice", remedy, "unsupported_parameter")
+    return options
+
+
+def _tools(serving: Serving, given: Any, *, responses: bool) -> tuple[list[Json], Any, str]:
+    """The client's tools, as a model takes them; which of the host's it is offered; and the device of these."""
+    if not isinstance(given, list):
+        raise refused("it is a list", "tools")
+    theirs: list[Json] = []
+    own: Any = False
+    device = next(iter(host_tools(serving)), "tools")
+    for place, tool in enumerate(given):
+        at = f"tools[{place}]"
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if kind == "function":
+            theirs.append(_function(tool if responses and "function" not in tool else tool.get("function"), at))
+        elif kind == "mcp" and responses and own is False:
+            device, own = _host_tools(serving, tool, at)
+        else:
+            remedy = "there are functions" + (", and mcp with the server_label of tools of this host" * responses)
+            raise refused(f"tools of the type {kind!r} are not supported", at, remedy, "unsupported_tool")
+    return theirs, own, device
+
+
+def _function(function: Any, at: str) -> Json:
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
+        raise refused("a function has a name", at)
+    kept = ("name", "description", "parameters", "strict")
+    return {"type": "function", "function": {name: function[name] for name in kept if function.get(name) is not None}}
+
+
+def _host_tools(serving: Serving, tool: Json, at: str) -> tuple[str, Any]:
+    label = tool.get("server_label")
+    if not isinstance(label, str) or label not in host_tools(serving) or "server_url" in tool or "connector_id" in tool:
+        labels = ", ".join(host_tools(serving)) or "none"
+        remedy = f"name tools of this host by server_label, without a server_url; there are: {labels}"
+        raise refused("only tools of this host are called here", at, remedy, "unsupported_tool")
+    if tool.get("require_approval", "never") not in ("never", None):
+        raise refused("which calls need a person's approval the tools of this host say", f"{at}.require_approval")
+    allowed = tool.get("allowed_tools")
+    if isinstance(allowed, Mapping):
+        allowed = allowed.get("tool_names")
+    return label, True if allowed is None else allowed

@@ -1,0 +1,194 @@
+"""`/v1/chat/completions`: one answer to a list of messages; and, in a session that the client names, to what is new.
+
+Without a session the whole conversation is in the request, and becomes a session of its own, like any turn of it on
+record. With `X-Keeve-Session` (or `X-Hermes-Session-Id`) what was said before is the session's: of the messages only
+those count that come after the last answer among them, and the system message.
+
+The one rule: a session that the client names is its own. One of that name that it cannot reach is not there for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from actors.responding.asking import ROLES
+from dataspace.observe.dataspace import NoSuchSession
+from keeve.server.errors import Refusal
+from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
+from keeve.server.openai.events import Events
+from keeve.server.openai.ids import completion_id
+from keeve.server.openai.items import Json, refused, text_in
+from keeve.server.openai.objects import chat_usage, completion_of, failure_of, finish_of
+from keeve.server.openai.talking import TYPE, Asked, Talk, Talking, header, missing, over
+from keeve.server.serving import Serving
+from keeve.server.streams import Put, Sent
+from vat.errors import Deleted
+from vat.host.births import IdInUse
+
+HEADERS: Final = ("x-keeve-session", "x-hermes-session-id")
+"""Headers that name a session, the one that counts first."""
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The routes of this part."""
+    return [Route("/v1/chat/completions", Completions(serving).create, methods=["POST"])]
+
+
+class Completions:
+    """The endpoint."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def create(self, request: Request) -> Response:
+        """Ask a model."""
+        body = await body_of(request)
+        check_names(body, CHAT)
+        stream, keep = flag(body, "stream"), flag(body, "store", True)
+        talking = Talking(self._serving, request)
+        name = next((request.headers[each] for each in HEADERS if request.headers.get(each)), None)
+        system, messages = parted(body.get("messages"), new=name is not None)
+        how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
+        talk = await talking.made("completion") if name is None else await named(talking, name)
+        keep = keep or name is not None
+        asked = await talking.asked(talk, messages, how, follow=stream)
+        headers = {"x-keeve-session": header(talk.row.id)}
+        if name is not None and "x-hermes-session-id" in request.headers:
+            headers["x-hermes-session-id"] = header(talk.row.id)
+        if stream:
+            return self._stream(asked, body, headers, keep)
+        await over(talk, asked.turn)
+        turn = await talk.ref.response(asked.turn)
+        if turn is None:
+            raise missing("completion", "that was asked for: it has been deleted meanwhile")
+        if not keep:
+            await talk.host.delete(talk.row.id, force=True)
+        if turn["status"] != "completed":
+            raise failure_of(turn)
+        return JSONResponse(completion_of(turn, talk.uid), headers=headers)
+
+    def _stream(self, asked: Asked, body: Json, headers: dict[str, str], keep: bool) -> Response:
+        following, talk = asked.following, asked.talk
+        assert following is not None
+        options = body.get("stream_options")
+        usage = isinstance(options, dict) and options.get("include_usage") is True
+
+        async def produce(put: Put) -> None:
+            await following.run(asked.turn, Chunks(put, talk.uid, asked.turn, usage))
+            if not keep:
+                await talk.host.delete(talk.row.id, force=True)
+
+        return Events(self._serving, produce, headers)
+
+
+async def named(talking: Talking, name: str) -> Talk:
+    """The session of that name, for who asks; made if there is none that they can reach."""
+    for place in (name, None):
+        try:
+            row = talking.host.row(name)
+            if place is not None and row.type == TYPE and (talk := await talking.reached(row.uid, "turn")) is not None:
+                return talk
+        except (NoSuchSession, Deleted):
+            pass
+        try:
+            return await talking.made("session" if place else "session beside", place, name)
+        except (IdInUse, Deleted):
+            continue
+    raise Refusal(410, "deleted", f"the session {name!r:.100} was deleted", "choose another name")
+
+
+def parted(messages: Any, *, new: bool) -> tuple[str, list[Json]]:
+    """The system message, and the others of a request; with `new` those behind the last answer. Raises a `Refusal`."""
+    if not isinstance(messages, list) or not messages:
+        raise refused("it is a list of messages, and not empty", "messages")
+    system: list[str] = []
+    others: list[Json] = []
+    for place, message in enumerate(messages):
+        at = f"messages[{place}]"
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            raise refused(f"a message has one of the roles {', '.join(ROLES)}", at)
+        if message["role"] in ("system", "developer") and not others:
+            system.append(text_in(message.get("content")))
+        elif new and message["role"] == "assistant":
+            others.clear()
+            others.append({})  # what comes from now on is behind an answer, also a system message
+        else:
+            others.append(_kept(message, at))
+    others = [message for message in others if message]
+    if new and not others:
+        raise refused("nothing comes after the last answer", "messages")
+    return "\n\n".join(system), others
+
+
+def _kept(message: Json, at: str) -> Json:
+    role, content = message["role"], message.get("content")
+    if role == "tool":
+        if not isinstance(message.get("tool_call_id"), str):
+            raise refused("tool_call_id is a text, and has to be there", at)
+        return {"role": "tool", "content": content or "", "tool_call_id": message["tool_call_id"]}
+    if content is None and role != "assistant":
+        raise refused("content has to be there", at)
+    kept = {name: value for name, value in message.items() if value is not None}
+    return {"role": role, "content": content, **{name: kept[name] for name in kept if name not in ("role", "content")}}
+
+
+class Chunks:
+    """Tells a turn as the chunks of a chat completion. A `Teller` of `keeve.server.openai.following`."""
+
+    def __init__(self, put: Put, uid: bytes, n: int, usage: bool) -> None:
+        self._put = put
+        self._usage = usage
+        self._head: Json = {"id": completion_id(uid, n), "object": "chat.completion.chunk", "created": 0, "model": ""}
+        self._text = ""
+        """What was sent of the answer that is being given."""
+        self._said = ""
+
+    async def began(self, turn: Mapping[str, Any]) -> None:
+        asked = turn["asked"]
+        self._head["created"] = int(asked.get("at", 0))
+        self._head["model"] = asked.get("about", {}).get("model", "model")
+        await self._chunk({"role": "assistant", "content": ""})
+
+    async def _chunk(self, delta: Json, finish: str | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        await self._put(Sent({**self._head, "choices": [choice], **({"usage": None} if self._usage else {})}))
+
+    async def text(self, number: int, piece: str) -> None:
+        self._said += piece
+        if self._said.startswith(self._text):
+            new, self._text = self._said[len(self._text) :], self._said
+            if new:
+                await self._chunk({"content": new})
+
+    async def call(self, number: int, at: int, id: str, name: str, piece: str) -> None:
+        """Calls are told when the answer is whole: before that nobody knows whose they are."""
+
+    async def again(self) -> None:
+        self._said = ""
+
+    async def answered(self, number: int, message: Mapping[str, Any], own: int) -> None:
+        text = text_in(message.get("content"))
+        if text.startswith(self._text) and len(text) > len(self._text):
+            await self._chunk({"content": text[len(self._text) :]})
+        self._text = self._said = ""
+        for at, call in enumerate((message.get("tool_calls") or ())[own:]):
+            function = {"name": call["function"]["name"], "arguments": text_in(call["function"].get("arguments"))}
+            said = {"index": at, "id": call["id"], "type": "function", "function": function}
+            await self._chunk({"tool_calls": [said]})
+
+    async def came(self, message: Mapping[str, Any]) -> None:
+        """What tools of the host give is told to the model alone."""
+
+    async def ended(self, turn: Mapping[str, Any]) -> None:
+        if turn["status"] != "completed":
+            await self._put(Sent(failure_of(turn).document()))
+            return
+        await self._chunk({}, finish_of(turn))
+        if self._usage:
+            await self._put(Sent({**self._head, "choices": [], "usage": chat_usage(turn["span"].get("usage"))}))
+        await self._put(Sent("[DONE]"))

@@ -1,0 +1,64 @@
+"""Streams and pages as OpenAI's clients read them.
+
+The one rule: a stream that ends before it is over says so, as an error with what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from starlette.requests import Request
+
+from keeve.server.errors import Refusal
+from keeve.server.openai.items import Json, refused
+from keeve.server.openai.objects import listing
+from keeve.server.streams import EventStream, Sent
+
+STOPPING = Refusal(
+    503,
+    "stopping",
+    "the server is stopping",
+    "take the stream up again with starting_after, or ask again with your key",
+)
+
+
+class Events(EventStream):
+    """Server-sent events, their errors in the form that clients raise."""
+
+    def framed(self, item: Sent) -> bytes:
+        """An item as it is sent."""
+        if item.event == "stopping":
+            return super().framed(attrs.evolve(item, data=STOPPING.document(), event="error"))
+        return super().framed(item)
+
+
+@attrs.frozen
+class Page:
+    """What of a list is asked for: at most `limit` items, from after the item `after`, the newest first or last."""
+
+    limit: int
+    after: str | None
+    newest_first: bool
+
+
+def page_of(request: Request) -> Page:
+    """The page that a request asks for. Raises a `Refusal`."""
+    query = request.query_params
+    limit, order = query.get("limit", "20"), query.get("order", "desc")
+    if not (limit.isdecimal() and limit.isascii() and len(limit) < 5 and 1 <= int(limit) <= 100):
+        raise refused("it is a number from 1 to 100", "limit")
+    if order not in ("asc", "desc"):
+        raise refused("it is 'asc' or 'desc'", "order")
+    return Page(int(limit), query.get("after"), order == "desc")
+
+
+def paged(page: Page, items: Sequence[Json], more: bool = False) -> Json:
+    """That page of items, which are given oldest first. `more`: there are others beyond them."""
+    ordered = list(reversed(items)) if page.newest_first else list(items)
+    if page.after is not None:
+        place = next((at for at, item in enumerate(ordered) if item["id"] == page.after), None)
+        if place is None:
+            raise refused(f"there is no item {page.after!r:.120} here", "after")
+        ordered = ordered[place + 1 :]
+    return listing(ordered[: page.limit], more or len(ordered) > page.limit)

@@ -1,0 +1,196 @@
+"""Following one turn: what happens in it, as a story that is told in order, and ends with the turn.
+
+    began(turn)                what was said before anybody listened
+    text(number, piece)        a piece of the answer that is being given, which will be the message of that number
+    call(number, at, id, name, piece)   a piece of a call in it
+    again()                    another attempt: of the answer that is being given, what was told is void
+    answered(number, message, own)      an answer is whole: what it is, whatever was told of it before
+    came(message)              what a call of the answer before came to, as the model is told it
+    ended(turn)                the end
+
+What is whole comes from the log, pieces from the effects that run (`host.on_progress`). A piece is told with the newest
+position of the log at that moment, so it is put between the events that stand before and after it.
+
+The one rule: the story is whole without the pieces. Where it is not sure from their first one on, none is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import trio
+
+from actors.chat import told
+from actors.messages import UNKNOWN, tool_message
+from dataspace.observe.events import CaughtUp, Event, Unreadable
+from vat.host.host import Host
+from vat.host.outside import HostRef
+from vat.host.watching import Piece
+
+WAITING: Final = 10_000
+"""Pieces that wait for one who is slow. Who misses some is told the rest of that answer when it is whole."""
+
+ENDS: Final = ("turn-done", "turn-failed", "turn-interrupted")
+
+
+class Teller(Protocol):
+    """What is told the story. Each of these may wait, and whoever waits holds up nothing but this."""
+
+    async def began(self, turn: Mapping[str, Any]) -> None: ...
+    async def text(self, number: int, piece: str) -> None: ...
+    async def call(self, number: int, at: int, id: str, name: str, piece: str) -> None: ...
+    async def again(self) -> None: ...
+    async def answered(self, number: int, message: Mapping[str, Any], own: int) -> None: ...
+    async def came(self, message: Mapping[str, Any]) -> None: ...
+    async def ended(self, turn: Mapping[str, Any]) -> None: ...
+
+
+class Following:
+    """One turn of a session, from when this was made; so it is made before the turn is asked for.
+
+    `run` tells the story, and closes it.
+    """
+
+    def __init__(self, host: Host, ref: HostRef[Any], session: str, model: str) -> None:
+        self._ref = ref
+        self._session = session
+        self._model = model
+        self._events = host.observe("(_ . _)", after="head", session=session, marks=True)
+        self._pieces: deque[Piece] = deque()
+        self._heard = trio.Event()
+        self._missed = False
+        self._end = host.on_progress(self._told)
+        self._turn = 0
+        self._step = 0
+        self._number = 0
+        self._own: set[str] = set()
+        """Calls of the last answer that are carried out here, and have no outcome yet."""
+        self._whole = False
+        """Whether all pieces of the answer that is being given were heard."""
+        self._attempt = 1
+        self._first: int | None = None
+        """The seq of the record in which the turn began."""
+        self._behind = False
+        """Whether events may come that were told already, since they are in what was read at the beginning."""
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._end()
+
+    def _told(self, piece: Piece) -> None:
+        """A running effect of any session tells something."""
+        if piece.session == self._session and piece.device == self._model and piece.method == "complete":
+            if len(self._pieces) == WAITING:
+                self._pieces.popleft()
+                self._missed = True
+            self._pieces.append(piece)
+            self._heard.set()
+
+    async def run(self, n: int, teller: Teller) -> None:
+        """Tell the story of turn `n` from its beginning."""
+        try:
+            await self._run(n, teller)
+        finally:
+            self.close()
+
+    async def _run(self, n: int, teller: Teller) -> None:
+        self._turn = n
+        turn = await self._ref.response(n)
+        await teller.began(turn)
+        await self._tell_so_far(turn, teller)
+        if "to" in turn["span"] or turn["status"] not in ("queued", "in_progress"):
+            await teller.ended(turn)
+            return
+        self._first = turn["span"].get("first")
+        one_at_a_time = trio.Lock()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hear, teller, one_at_a_time)
+            async for item in self._events:
+                async with one_at_a_time:
+                    if await self._happened(item, teller):
+                        break
+            nursery.cancel_scope.cancel()
+        await teller.ended(await self._ref.response(n))
+
+    async def _tell_so_far(self, turn: Mapping[str, Any], teller: Teller) -> None:
+        self._number = turn["span"].get("out", 0)
+        for each in turn["output"]:
+            await self._message(each["number"], each["message"], each["own"], teller)
+
+    async def _message(self, number: int, message: Mapping[str, Any], own: int, teller: Teller) -> None:
+        self._number = number + 1
+        if message["role"] == "assistant":
+            self._step += 1
+            self._own = {call["id"] for call in (message.get("tool_calls") or ())[:own]}
+            await teller.answered(number, message, own)
+        elif message["role"] == "tool":
+            self._own.discard(message["tool_call_id"])
+            await teller.came(message)
+
+    async def _hear(self, teller: Teller, one_at_a_time: trio.Lock) -> None:
+        while True:
+            await self._heard.wait()
+            self._heard = trio.Event()
+            async with one_at_a_time:
+                await self._flush(self._events.cursor.position, teller)
+
+    async def _flush(self, position: int, teller: Teller) -> None:
+        """Tell the pieces that were told when the log ended there, or before."""
+        while self._pieces and self._pieces[0].after <= position:
+            piece = self._pieces.popleft()
+            if self._missed:
+                self._missed = self._whole = False
+            if piece.attempt != self._attempt:
+                self._attempt, self._whole = piece.attempt, True
+                await teller.again()
+            if self._whole:
+                await self._piece(piece, teller)
+
+    async def _piece(self, piece: Piece, teller: Teller) -> None:
+        if piece.text:
+            await teller.text(self._number, piece.text)
+        delta = piece.value.get("delta") if isinstance(piece.value, dict) else None
+        for at, call in enumerate(delta.get("tool_calls") or () if isinstance(delta, dict) else ()):
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                place = call.get("index", at)
+                id, name, more = map(_text, (call.get("id"), function.get("name"), function.get("arguments")))
+                await teller.call(self._number, place if type(place) is int else at, id, name, more)
+
+    async def _happened(self, item: Event | CaughtUp | Unreadable, teller: Teller) -> bool:
+        """One more item of the log; gives whether the turn is over with it."""
+        if not isinstance(item, Event):
+            await self._flush(item.cursor.position, teller)
+            return False
+        await self._flush(item.position - 1, teller)
+        fact = item.value
+        label, said = fact.label, fact.keywords
+        if self._first is None and label in ENDS:
+            self._first = (await self._ref.response(self._turn))["span"].get("first")
+        if item.seq == self._first and not self._step:
+            self._whole = True
+        if not fact.fields or fact.fields[0] != self._turn or item.kind != "assert":
+            return False
+        if label == "model-output":
+            await self._answer(fact.fields[2], said["message"], teller)
+        elif label in ("tool-result", "tool-unknown") and not self._behind and fact.fields[2] in self._own:
+            content = UNKNOWN if label == "tool-unknown" else told(said["output"])
+            await self._message(self._number, tool_message(fact.fields[2], content), 0, teller)
+        elif label == "steered" and not self._behind:
+            self._number += 1
+        return label in ENDS
+
+    async def _answer(self, step: int, message: Mapping[str, Any], teller: Teller) -> None:
+        self._behind = step < self._step
+        if step <= self._step:
+            return
+        turn = await self._ref.response(self._turn, since=self._number)
+        answer = next(each for each in turn["output"] if each["message"]["role"] == "assistant")
+        await self._message(answer["number"], message, answer["own"], teller)
+        self._whole, self._attempt = True, 1
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

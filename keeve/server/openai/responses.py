@@ -1,0 +1,176 @@
+"""`/v1/responses`: make one, look at it, cancel it, delete it, and what it was asked.
+
+A response is a turn of a session. Its events are told as `keeve.server.openai.telling` says.
+
+The one rule: a turn goes on whoever listens. To end it is to cancel it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, how_of, metadata_of
+from keeve.server.openai.contents import item_named
+from keeve.server.openai.events import Events, page_of, paged
+from keeve.server.openai.following import Following
+from keeve.server.openai.items import Json, items_of, messages_of, refused
+from keeve.server.openai.objects import failure_of, label_of, response_of
+from keeve.server.openai.talking import Asked, Talk, Talking, erased, header, missing, over
+from keeve.server.openai.telling import Telling
+from keeve.server.serving import Serving
+from keeve.server.streams import Put, Sent
+
+ECHOED: Final = (
+    *("background", "max_output_tokens", "parallel_tool_calls", "temperature", "text", "reasoning", "tool_choice"),
+    *("store", "user", "safety_identifier", "prompt_cache_key", "top_p"),
+)
+"""Parameters that are in the response as they were in the request."""
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The routes of this part."""
+    responses = Responses(serving)
+    return [
+        Route("/v1/responses", responses.create, methods=["POST"]),
+        Route("/v1/responses/{id}", responses.retrieve, methods=["GET"]),
+        Route("/v1/responses/{id}", responses.delete, methods=["DELETE"]),
+        Route("/v1/responses/{id}/cancel", responses.cancel, methods=["POST"]),
+        Route("/v1/responses/{id}/input_items", responses.input_items, methods=["GET"]),
+    ]
+
+
+class Responses:
+    """The endpoints."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def create(self, request: Request) -> Response:
+        """Ask a model."""
+        body = await body_of(request)
+        check_names(body, RESPONSES)
+        stream, background = flag(body, "stream"), flag(body, "background")
+        if background and not flag(body, "store", True):
+            raise refused("what is done in the background is stored", "store", "leave one of them out")
+        talking = Talking(self._serving, request)
+        asked = await self._asked(talking, body, follow=stream)
+        headers = {"x-keeve-session": header(asked.talk.row.id)}
+        keep = flag(body, "store", True)
+        if stream:
+            assert asked.following is not None
+            return self._stream(asked.talk, asked.turn, asked.following, -1, headers, keep=keep)
+        if not background:
+            await over(asked.talk, asked.turn)
+        turn = await asked.talk.ref.response(asked.turn)
+        if turn is None:
+            raise missing("response", "that was asked for: it has been deleted meanwhile")
+        if not keep:
+            await asked.talk.host.delete(asked.talk.row.id, force=True)
+        if turn["status"] == "failed" and not background:
+            raise failure_of(turn)
+        return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
+
+    async def _asked(self, talking: Talking, body: Json, *, follow: bool) -> Asked:
+        if "input" not in body:
+            raise refused("it has to be there", "input", code="missing_required_parameter")
+        previous, conversation = body.get("previous_response_id"), body.get("conversation")
+        if isinstance(conversation, dict):
+            conversation = conversation.get("id")
+        about: Json = {"metadata": metadata_of(body), "request": {name: body[name] for name in ECHOED if name in body}}
+        about["request"]["host_tools"] = [tool for tool in body.get("tools", ()) if _is_host_tool(tool)]
+        if previous is not None and conversation is not None:
+            what = "a response goes on from another one, or in a conversation, and not both"
+            raise refused(what, "previous_response_id", "leave one of them out")
+        if previous is not None and not isinstance(previous, str):
+            raise refused("it is the id of a response", "previous_response_id")
+        about |= {"previous": previous, "conversation": conversation}
+        how = how_of(self._serving, body, about)
+        input = messages_of(await self._resolved(talking, body["input"]))
+        after: int | None = None
+        if conversation is not None:
+            talk = await talking.conversation(conversation, "turn")
+        elif previous is not None:
+            talk, after, _ = await talking.response(previous, "turn")
+        else:
+            talk = await talking.made("response")
+        return await talking.asked(talk, input, how, after, follow=follow)
+
+    async def _resolved(self, talking: Talking, input: Any) -> Any:
+        """The input with the items that it only refers to."""
+        if not isinstance(input, list):
+            return input
+        resolved = []
+        for place, item in enumerate(input):
+            if not isinstance(item, dict) or item.get("type") != "item_reference":
+                resolved.append(item)
+                continue
+            found = await item_named(talking, str(item.get("id")))
+            if found is None:
+                raise refused(f"there is no item {item.get('id')!r:.120}", f"input[{place}].id")
+            resolved.append(found)
+        return resolved
+
+    def _stream(
+        self, talk: Talk, n: int, following: Following, after: int, headers: dict[str, str], *, keep: bool = True
+    ) -> Response:
+        async def produce(put: Put) -> None:
+            async def tell(event: Json) -> None:
+                await put(Sent(event, event["type"], str(event["sequence_number"])))
+
+            await following.run(n, Telling(tell, talk.uid, after))
+            if not keep:
+                await talk.host.delete(talk.row.id, force=True)
+
+        return Events(self._serving, produce, headers)
+
+    async def retrieve(self, request: Request) -> Response:
+        """A response as it is now; with `stream=true` its events, from after `starting_after` on."""
+        talking = Talking(self._serving, request)
+        talk, n, turn = await talking.response(request.path_params["id"])
+        query = request.query_params
+        if query.get("stream") not in ("true", "True", "1"):
+            return JSONResponse(response_of(turn, talk.uid))
+        given = query.get("starting_after") or request.headers.get("last-event-id") or "-1"
+        if not given.removeprefix("-").isdecimal() or len(given) > 18:
+            raise refused("it is the number of an event", "starting_after")
+        following = Following(talk.host, talk.ref, talk.row.id, str(turn["asked"].get("model", "model")))
+        return self._stream(talk, n, following, int(given), {})
+
+    async def cancel(self, request: Request) -> Response:
+        """End a response that is not complete."""
+        talk, n, turn = await Talking(self._serving, request).response(request.path_params["id"], "turn")
+        if turn["status"] in ("queued", "in_progress"):
+            await talk.ref.interrupt(turn=n)
+            await over(talk, n)
+            turn = await talk.ref.response(n)
+        return JSONResponse(response_of(turn, talk.uid))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a response: the whole session where it is the only turn, and else what was said in it, for ever."""
+        id = request.path_params["id"]
+        talking = Talking(self._serving, request)
+        talk, n, turn = await talking.response(id, "manage")
+        if turn["status"] in ("queued", "in_progress"):
+            await talk.ref.interrupt(turn=n)
+            await over(talk, n)
+        in_conversation = turn["asked"].get("about", {}).get("conversation") is not None
+        if n == 1 and not in_conversation and (await talk.ref.status())["accepted"] == 1:
+            await talk.host.delete(talk.row.id, force=True)
+        else:
+            await talk.ref.forget(n)
+            await erased(talk, n)
+        return JSONResponse({"id": id, "object": "response", "deleted": True})
+
+    async def input_items(self, request: Request) -> Response:
+        """What a response was asked, as items."""
+        talk, n, turn = await Talking(self._serving, request).response(request.path_params["id"])
+        told = await talk.ref.input_of(n) or []
+        return JSONResponse(paged(page_of(request), items_of(told, talk.uid, label_of(turn))))
+
+
+def _is_host_tool(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == "mcp"

@@ -1,0 +1,192 @@
+"""From a request to a turn: which session is meant, and who may; and the turn that it is, however often it is asked.
+
+    nothing said before     a session is made, and the turn is its first
+    after a response        the turn comes after that in its session; if something else came there already, in a fork at
+                            the end of that response
+    in a conversation       the turn is the next one
+
+All of it is done under request ids that follow from the client's `Idempotency-Key`, so repeating it gives the same.
+
+The one rule: whoever may not reach a session is answered as if it were not there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote
+
+import attrs
+from starlette.requests import Request
+
+from actors.responding import Responding
+from dataspace.catalog.recent import SessionRow
+from dataspace.observe.dataspace import NoSuchSession
+from keeve.server.errors import Refusal
+from keeve.server.gate import Principal
+from keeve.server.openai.following import ENDS, Following
+from keeve.server.openai.ids import turn_of, uid_of
+from keeve.server.openai.items import Json
+from keeve.server.serving import Serving
+from vat.errors import Deleted
+from vat.host.host import Host, NothingToErase
+from vat.host.outside import HostRef
+from vat.objects.types import type_of
+
+TYPE: Final = type_of(Responding).name
+
+VIA: Final = "openai"
+
+
+def missing(what: str, id: str) -> Refusal:
+    """There is nothing of that id, for who asks."""
+    said = what.replace("_", " ")
+    return Refusal(404, f"no_such_{what}", f"there is no {said} {id!r:.120}", f"use the id of a {said} of your own")
+
+
+@attrs.frozen
+class Talk:
+    """A session as who asks reaches it."""
+
+    host: Host
+    row: SessionRow
+    ref: HostRef[Any]
+
+    @property
+    def uid(self) -> bytes:
+        """Its uid."""
+        return self.row.uid
+
+
+@attrs.frozen
+class Asked:
+    """A turn that was asked for, and what follows it from before it was, if that was wanted."""
+
+    talk: Talk
+    turn: int
+    following: Following | None = None
+
+
+class Talking:
+    """What one request does with sessions."""
+
+    def __init__(self, serving: Serving, request: Request) -> None:
+        self._serving = serving
+        self._principal: Principal = serving.principal(request)
+        self.host: Host = serving.host.asking(self._principal.name, VIA)
+        self.key: str | None = request.headers.get("idempotency-key")
+
+    # Which session.
+
+    async def reached(self, uid: bytes | None, verb: str) -> Talk | None:
+        """The session of that uid, for who does that with it; None if they reach none. Raises a `Refusal` (403)."""
+        self._principal.must(verb)
+        try:
+            row = None if uid is None else self.host.row(uid)
+            if row is None or row.type != TYPE:
+                return None
+            row = self._serving.gate.row(self._principal, row.id, verb)
+        except (NoSuchSession, Deleted):
+            return None
+        return Talk(self.host, row, await self.host.get(row.id))
+
+    async def response(self, id: str, verb: str = "read") -> tuple[Talk, int, Json]:
+        """The turn that a response is, with what is told of it. Raises a `Refusal` (404)."""
+        named = turn_of(id)
+        talk = None if named is None else await self.reached(named.uid, verb)
+        told = None if talk is None or named is None else await talk.ref.response(named.turn)
+        if talk is None or named is None or told is None:
+            raise missing("response", id)
+        return talk, named.turn, told
+
+    async def conversation(self, id: str, verb: str = "read") -> Talk:
+        """The session that a conversation is. Raises a `Refusal` (404)."""
+        talk = await self.reached(uid_of(id) if isinstance(id, str) else None, verb)
+        if talk is None:
+            raise missing("conversation", str(id))
+        return talk
+
+    async def made(self, what: str, name: str | None = None, key: str | None = None) -> Talk:
+        """A new session; the same one again under the same key of the client's. `what` says what it is made for."""
+        self._principal.must("manage")
+        if self._principal.sessions is not None:
+            remedy = "use a token that is not narrowed to some sessions"
+            raise Refusal(403, "not_allowed", "this token makes no sessions", remedy)
+        key = self.key if key is None else key
+        request = None if key is None else f"{VIA} {what} {key}"
+        async with self._serving.quota.room(self._principal):
+            ref = await self.host.spawn(Responding, name, request=request)
+        described = await ref.describe()
+        return Talk(self.host, self.host.row(described["id"]), ref)
+
+    # Which turn.
+
+    async def asked(
+        self, talk: Talk, input: list[Json], how: Json, after: int | None = None, *, follow: bool = False
+    ) -> Asked:
+        """The turn that this request is, in that session or, if another one came after `after` already, in a fork."""
+        self._principal.must("turn")
+        asked = await self._accepted(talk, input, how, after, follow)
+        if asked is not None:
+            return asked
+        assert after is not None
+        self._principal.must("manage")
+        await over(talk, after)
+        seq = await talk.ref.point(after)
+        if seq is None:
+            raise missing("response", "to go on from, since it never began")
+        request = None if self.key is None else f"{self.key} fork"
+        async with self._serving.quota.room(self._principal):
+            fork = await talk.ref.fork(at=seq, request=request)
+        other = Talk(self.host, self.host.row((await fork.describe())["id"]), fork)
+        asked = await self._accepted(other, input, how, after, follow, rewind=True)
+        assert asked is not None, "nothing can have come after the turn in a fork that nobody knows"
+        return asked
+
+    async def _accepted(
+        self, talk: Talk, input: list[Json], how: Json, after: int | None, follow: bool, *, rewind: bool = False
+    ) -> Asked | None:
+        """The turn, if it can be in that session."""
+        await self._offered(talk, how)
+        following = Following(self.host, talk.ref, talk.row.id, how["model"]) if follow else None
+        try:
+            accepted = await talk.ref.respond(input, how, after=after, rewind=rewind, request=self.key)
+        except BaseException:
+            if following is not None:
+                following.close()
+            raise
+        if "moved" not in accepted:
+            return Asked(talk, accepted["turn"], following)
+        if following is not None:
+            following.close()
+        return None
+
+    async def _offered(self, talk: Talk, how: Json) -> None:
+        """The session has the schemas of the host's tools, as they are now, if any of them are offered."""
+        if how["own"] is False or self._serving.tools is None:
+            return
+        schemas = self._serving.tools.schemas
+        if await talk.ref.offered != schemas:
+            await talk.ref.offer(schemas)
+
+
+async def over(talk: Talk, n: int) -> None:
+    """Wait until a turn is over."""
+    events = talk.host.observe("(_ . _)", after="head", session=talk.uid)
+    if await talk.ref.status_of(n) not in ("queued", "in_progress"):
+        return
+    async for event in events:
+        fact = event.value
+        if fact.label in ENDS and fact.fields[0] == n:
+            return
+
+
+async def erased(talk: Talk, n: int) -> None:
+    """Take what was said in a turn out of the session and all of its forks, for ever."""
+    with suppress(NothingToErase):
+        await talk.host.erase(talk.row.id, turn=n, force=True)
+
+
+def header(id: str) -> str:
+    """The id of a session, as a header can carry it."""
+    return quote(id, safe=" !#$&'()*+,/:;=?@[]~")
