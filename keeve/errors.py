@@ -88,6 +88,7 @@ from vat.devices.outcomes import (
 from vat.devices.vault import NoCredential
 from vat.errors import (
     Broken,
+    ChangedType,
     CrankOverrun,
     Deleted,
     Failed,
@@ -155,6 +156,7 @@ __all__ = [
     "BrokenChain",
     "Busy",
     "CallRefused",
+    "ChangedType",
     "CrankOverrun",
     "CursorAhead",
     "CursorChanged",

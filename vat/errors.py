@@ -109,6 +109,22 @@ class OtherShape(KeeveError, TypeError):
         self.field = field
 
 
+class ChangedType(KeeveError, TypeError):
+    """A class was changed and its version was not: the state has another shape for a field, or has none of it."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, field: str, declares: str, version: int, holds: str | None) -> None:
+        there = f"has {holds} there" if holds else "has no such field, and the class no default for it"
+        remedy = "" if holds else ", or give the field a default"
+        super().__init__(
+            f"{field}: version {version} of the class declares {declares}, and the session, which is at version "
+            f"{version} as well, {there}; nothing was read or written. Raise the version of the changed class, "
+            f"@actor(..., version={version + 1}), and fill the field in upgrade(){remedy}"
+        )
+        self.field = field
+
+
 class PromiseGone(KeeveError, LookupError):
     """A promise is over, and nothing in the heap has kept what came of it."""
 

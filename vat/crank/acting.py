@@ -18,13 +18,13 @@ from vat.crank.progress import STATED
 from vat.crank.promises import method_of
 from vat.crank.sending import Sending
 from vat.crank.whole import whole
-from vat.errors import OtherShape, Refused
+from vat.errors import ChangedType, OtherShape, Refused
 from vat.heap.entries import Facet
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS, fact_key
 from vat.heap.refs import Ref
 from vat.heap.stored import listed, mapped
-from vat.objects.fields import beginning, checked, filling, given
+from vat.objects.fields import beginning, checked, filling, given, shape_of
 from vat.objects.randomness import Random
 from vat.objects.types import ActorType, Field, Shape, type_of
 
@@ -48,42 +48,47 @@ class Acting(Sending):
         self.do(_CHANGE, actor, field.name, verb, *args)
 
     def fits(self, actor: int, field: Field) -> None:
-        """Raise `OtherShape` if an older class declares this field, and has another shape for it than the state.
+        """Raise unless what is stored has the shape that the field declares.
 
-        What the state's version does not have is the older classes' own, if they agree on it.
+        `OtherShape` if an older class declares it, and the state's version has another shape for it; `ChangedType` if
+        it is that very version. What the state's version does not have is the older classes' own, if they agree on it.
         """
         state = self.heap.state(actor)
         described = self.types.fit(state.type, state.version)
         there = described.fields.get(field.name)
-        if there is field:
-            return
         shape = field.shape
+        if there is field:
+            if field.name in state.fields and (stored := shape_of(field, state.fields[field.name])) is not shape:
+                raise ChangedType(f"{state.type}.{field.name}", shape.words, state.version, stored.words)
+            return
         if there is not None and described.version == state.version:
             shape = there.shape
         elif field.name in state.fields:
-            kind = type(state.fields[field.name])
-            if kind in COLLECTIONS or COLLECTIONS[shape] is not None:
-                shape = Shape(COLLECTIONS.index(kind)) if kind in COLLECTIONS else Shape.VALUE
+            shape = shape_of(field, state.fields[field.name])
         if shape is not field.shape:
             raise OtherShape(
                 f"{state.type}.{field.name}",
-                declares=f"a {field.shape.name.lower()}",
+                declares=field.shape.words,
                 older=self.types.version_with(state.type, field, state.version),
-                holds=f"a {shape.name.lower()}",
+                holds=shape.words,
                 newer=state.version,
             )
 
     def there(self, actor: int, field: Field) -> None:
-        """Raise `OtherShape` if an older class declares this field, without a default, and the state has none of it."""
+        """Raise `OtherShape` or `ChangedType`, as `fits`, if the field has no default and the state has none of it."""
         state = self.heap.state(actor)
-        if field.required and field.name not in state.fields:
-            raise OtherShape(
-                f"{state.type}.{field.name}",
-                declares=f"a {field.shape.name.lower()}",
-                older=self.types.version_with(state.type, field, state.version),
-                holds=None,
-                newer=state.version,
-            )
+        if not field.required or field.name in state.fields:
+            return
+        name = f"{state.type}.{field.name}"
+        if self.types.fit(state.type, state.version).fields.get(field.name) is field:
+            raise ChangedType(name, field.shape.words, state.version, None)
+        raise OtherShape(
+            name,
+            declares=field.shape.words,
+            older=self.types.version_with(state.type, field, state.version),
+            holds=None,
+            newer=state.version,
+        )
 
     def assign(self, actor: int, field: str, value: Value) -> None:
         """Set a field."""

@@ -45,6 +45,7 @@ from vat.heap.past import Past
 from vat.heap.refs import Promise, Ref, running
 from vat.heap.stored import listed, mapped
 from vat.objects.actor import facade
+from vat.objects.fields import beginning
 from vat.objects.types import Field, Method, Types
 
 DELIVERIES: Final = 10_000
@@ -253,7 +254,10 @@ class Crank(Finding):
     def _read(self, actor: int, field: Field, args: Sequence[Any], keywords: Mapping[str, Any]) -> Outcome | Promise:
         if args or keywords:
             raise TypeError(f"{field.name} is a field and takes no arguments")
-        stored = self.fields(actor).get(field.name, field.default)
+        self.fits(actor, field)
+        self.there(actor, field)
+        fields = self.fields(actor)
+        stored = fields[field.name] if field.name in fields else beginning(field, {}, self.keep)
         page = self.heap.page
         if isinstance(stored, Promise):
             return stored

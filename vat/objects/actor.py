@@ -20,7 +20,7 @@ from vat.errors import OutsideCrank
 from vat.heap.refs import DIRECTORY, Promise, Ref
 from vat.objects.collections import List, Map, Set
 from vat.objects.describing import describe_type
-from vat.objects.fields import stored
+from vat.objects.fields import TREES, stored
 from vat.objects.types import BadActorType, Field, Shape
 
 A = TypeVar("A", bound="type[Actor]")
@@ -89,7 +89,12 @@ class _Field:
             return handle(crank, actor._actor, field)
         number = actor._actor
         held = crank.fields(number).get(field.name, field.default)
-        if crank.heap.state(number).version != cls.__keeve_type__.version:  # type: ignore[attr-defined]  # an actor's
+        if (
+            (held is None and field.required)
+            or field.kind is not None
+            or type(held) in TREES
+            or crank.heap.state(number).version != cls.__keeve_type__.version  # type: ignore[attr-defined]  # an actor's
+        ):
             crank.fits(number, field)
             crank.there(number, field)
         value = crank.heap.read(held)

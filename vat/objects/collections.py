@@ -52,7 +52,7 @@ class _Handle:
     @property
     def _tree(self) -> Any:
         tree = self._crank.fields(self._actor).get(self._field.name, self._none)
-        if type(tree) is not type(self._none):  # of a newer version than the class that runs
+        if type(tree) is not type(self._none):  # stored by another class than the one that runs
             self._crank.fits(self._actor, self._field)
         return tree
 

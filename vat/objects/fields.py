@@ -13,8 +13,12 @@ from typing import Any, Final
 from dataspace.values import Value, scalar_key
 from vat.heap.opcodes import Verb
 from vat.heap.operations import COLLECTIONS
+from vat.heap.refs import Ref
 from vat.objects.types import ActorType, Field, Shape, type_of
 from vat.objects.views import View
+
+TREES: Final = frozenset(COLLECTIONS) - {None}
+"""What only a field that holds a collection holds."""
 
 _GIVEN: Final[dict[Shape, tuple[str, Any]]] = {
     Shape.LIST: ("list", Sequence),
@@ -48,6 +52,20 @@ def checked(described: ActorType, given: Mapping[str, Any]) -> None:
     for name, field in described.fields.items():
         if field.required and name not in given:
             raise TypeError(f"{described.name} needs a value for its field {name!r}")
+
+
+def shape_of(field: Field, held: Value) -> Shape:
+    """The shape of what is stored for a field: what it declares, wherever that cannot be told from what is there."""
+    shape = field.shape
+    if type(held) is COLLECTIONS[shape]:
+        return shape
+    if type(held) in TREES:
+        return Shape(COLLECTIONS.index(type(held)))
+    if shape is Shape.VALUE or (shape is Shape.DEVICE and isinstance(held, str)):
+        return shape
+    if shape is Shape.PART and isinstance(held, Ref | None):
+        return shape
+    return Shape.VALUE
 
 
 def stored(field: Field, value: Any, keep: Callable[[Any, str], Value]) -> Value:

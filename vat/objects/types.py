@@ -62,6 +62,11 @@ class Shape(IntEnum):
     DEVICE = 4
     PART = 5
 
+    @property
+    def words(self) -> str:
+        """What it is called in errors."""
+        return f"a {self.name.lower()}"
+
 
 Mark: TypeAlias = Callable[[Any], Any]
 """Gives a value with `Text` where there is content in it, however short. It must take any value, and not raise."""
