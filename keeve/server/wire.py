@@ -71,7 +71,8 @@ async def serve(serving: Serving, channel: SocketChannel | ByteChannel, token: s
     """Serve one client. `token` is what it has shown before, for one that says none in its first message."""
     admit = partial(_admitted, serving, token)
     refs = SturdyRefs(serving.secret)
-    await serve_connection(channel, serving.host, admit, refs, Limits(), serving.stopping)
+    with serving.metrics.under_way("wire"):
+        await serve_connection(channel, serving.host, admit, refs, Limits(), serving.stopping)
 
 
 def _admitted(serving: Serving, shown: str, token: str) -> TokenGuard:
