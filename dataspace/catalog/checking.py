@@ -5,10 +5,10 @@ The one rule: what is right is what a scan of the log gives; nothing is put righ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.catalog.recall import UNREADABLE, noted
+from dataspace.catalog.recall import UNREADABLE, Notable
 from dataspace.catalog.tree import HASH, STEP, WIDTH
 from dataspace.log.store import Store
 
@@ -19,23 +19,27 @@ _PLACES = 1000
 class Right:
     """What the log says, for a catalog to be held against: a catalog made anew, in memory, and all labels.
 
-    Costs two scans of the log, in the thread that makes it; raises what a scan raises. Close `catalog` at the end.
+    Costs a scan of the log, in the thread that makes it; raises what a scan raises. Close `catalog` at the end.
     """
 
     def __init__(self, store: Store) -> None:
-        self.catalog = Catalog(None, store)
-        try:
-            self.labels = sorted(
-                {
-                    statement.fact.label
-                    for stored in store.scan()
-                    for statement in noted(stored).statements
-                    if hasattr(statement, "fact")
-                }
-            )
-        except BaseException:
-            self.catalog.close()
-            raise
+        self.labels: set[str] = set()
+        self.catalog = _Anew(store, self.labels)
+
+
+class _Anew(Catalog):
+    """A catalog in memory, which puts the labels of what it notes into `labels`."""
+
+    def __init__(self, store: Store, labels: set[str]) -> None:
+        self._labels = labels
+        super().__init__(None, store)
+
+    def note(self, records: Sequence[Notable]) -> None:
+        for record in records:
+            for statement in record.statements:
+                if hasattr(statement, "fact"):
+                    self._labels.add(statement.fact.label)
+        super().note(records)
 
 
 def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:
@@ -54,7 +58,7 @@ def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:
         if wrong:
             break
     yield _tree(catalog, truth)
-    for label in right.labels:
+    for label in sorted(right.labels):
         _level(catalog, truth)
         found = set(truth.positions(None, label)) <= set(catalog.positions(None, label))
         what = "records whose facts cannot be read" if label == UNREADABLE else f"facts with the label {label!r}"
