@@ -1,5 +1,6 @@
 # What one does with this project. Everything happens in .venv, which is made here, from Python 3.11+ alone.
-#   make run      talk to a durable session in ./data (answers the lines of its standard input when that is no terminal)
+#   make run      serve the store in ./data over HTTP, and say at which address (Ctrl-C or SIGTERM ends it in order)
+#   make chat     talk to a durable session in ./data (answers the lines of its standard input when that is no terminal)
 #   make test     all that a change must pass: format, lint, types, tests, doctests, examples
 #   make crash    the crash suites with every kill point and the long runs
 #   make fuzz     each decoder fed for SECONDS (60) with what a fuzzer finds
@@ -7,18 +8,22 @@
 #   make format   bring the code into its format
 #   make docs     write into docs/ which tests show each invariant, and what each file is
 #   make clean    remove what was made here, stores excepted
-# Another Python: make PYTHON=python3.12 run. Another store: make STORE=elsewhere run.
+# Another Python: make PYTHON=python3.12 run. Another store: make STORE=elsewhere run. Another port: make PORT=9000 run.
 
 PYTHON ?= python3
 STORE ?= ./data
+PORT ?= 8420
 WORKERS ?= 4
 SECONDS ?= 60
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test crash fuzz bench format docs clean
+.PHONY: run chat test crash fuzz bench format docs clean
 
 run: .venv/installed
+	@$(BIN)/keeve serve $(STORE) --port $(PORT)
+
+chat: .venv/installed
 	@$(BIN)/keeve chat --store $(STORE)
 
 test: .venv/installed-dev
@@ -58,7 +63,7 @@ clean:
 
 .venv/installed: pyproject.toml | .venv/made
 	@echo "Installing Keeve into .venv ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . </dev/null >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]' </dev/null >&2
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/made

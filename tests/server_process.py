@@ -28,6 +28,7 @@ class Server:
     address: str
     token: str
     log: Path
+    said: str
 
     @property
     def port(self) -> int:
@@ -82,7 +83,7 @@ def server(store: Path, *words: str | Path, env: Mapping[str, str] | None = None
         said = process.stdout.readline()
         assert said, log.read_text()
         address = json.loads(said)["address"]
-        yield Server(process, store, address, (store / "token").read_text().strip(), log)
+        yield Server(process, store, address, (store / "token").read_text().strip(), log, said.decode())
     finally:
         if process.poll() is None:
             process.kill()

@@ -14,6 +14,7 @@ import trio
 from keeve.cli.app import app
 from tests.cli_runner import ROOT, Said, keeve
 from tests.cli_worlds import leave_a_ledger, leave_a_turn_waiting, leave_asking, leave_fibers
+from tests.server_process import server
 
 PAGE = (ROOT / "docs" / "json.md").read_text()
 ROWS = dict(re.findall(r"^\| `([\w-]+)` \| (.*?) \|$", PAGE, re.MULTILINE))
@@ -71,7 +72,14 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "gc": ("gc",),
         "erase": ("erase", "s1", "--turn", "1"),
     }
-    return {name: partial(keeve, *these, "--store", store, "--json", input="x\n") for name, these in words.items()}
+    served = {"serve": partial(serving, store.parent / "served"), "config": partial(keeve, "config", "--json")}
+    return served | {name: partial(keeve, *these, "--store", store, "--json", input="x\n") for name, these in words.items()}
+
+
+def serving(store: Path) -> Said:
+    """What a server says when it has started, which is ended then."""
+    with server(store) as running:
+        return Said(0, running.said, "")
 
 
 def test_each_command_gives_the_fields_that_the_page_names(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""How often a principal may ask, and how much at once; what a page of a browser may; what is counted and what is logged."""
+"""How often a principal may ask, and how much at once; what a page of a browser may; what is counted and logged."""
 
 from __future__ import annotations
 
