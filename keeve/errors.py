@@ -111,10 +111,9 @@ from vat.heap.memory import BadSnapshotPage
 from vat.heap.messages import BadRequestId
 from vat.heap.refs import NotNear
 from vat.heap.restore import BrokenChain, NoSuchPoint
-from vat.host.archiving import NothingToArchive
 from vat.host.asking import NotRunning
 from vat.host.following import Outrun
-from vat.host.host import BadSessionId, ErasureUnfinished, IdInUse, NothingToErase
+from vat.host.host import BadSessionId, ErasureUnfinished, IdInUse, NothingToArchive, NothingToErase
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.salvaging import NothingSound, PlaceTaken
 from vat.host.sessions import Busy, SnapshotMismatch

@@ -2,9 +2,9 @@
 
 `catalog` is all of it, put together, and made again when it is missing or bad; `recent` and `lookups` have the rows
 that it gives, and `checked` holds each record that it leads to against what was asked. `checking` holds all of it
-against the log. `remains` says what of deleted sessions and of erased content lies there yet. `tables`, `questions`,
-`schema`, `connections` and `packing` are its SQLite file, `writing` says who may write it; `recall` reads back what
-records said, and `tree` is the Merkle tree over them.
+against the log. `remains` says what of deleted sessions and of erased content lies there yet, `withholding` that the
+latter reads as erased. `tables`, `questions`, `schema`, `connections` and `packing` are its SQLite file, `writing` says
+who may write it; `recall` reads back what records said, and `tree` is the Merkle tree over them.
 
 `catalog`, `checking`, `lookups`, `recent` and `remains` are public, the others are private to the package.
 """

@@ -28,6 +28,7 @@ from dataspace.catalog.recent import Recent
 from dataspace.catalog.schema import FORMAT, about, ours
 from dataspace.catalog.tables import READING, Tables
 from dataspace.catalog.tree import LogTree
+from dataspace.catalog.withholding import withhold, withhold_from_start
 from dataspace.catalog.writing import Writing
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
@@ -96,6 +97,7 @@ class Catalog(Checked):
         super().__init__(tables, store)
         try:
             self._begin_at(tables.head())
+            withhold_from_start(store, self)
             self.catch_up()
         except KeeveError:
             raise
@@ -127,8 +129,10 @@ class Catalog(Checked):
         recent, origin = self._recent, self._origin
         for record in records:
             recent.note(record, origin)
-        if recent.reclaimed:
-            recent.reclaimed = False
+        if recent.erasing:
+            said, recent.erasing = recent.erasing, []
+            for address in said:
+                withhold(self._store, address)
             self.recall.forget()
         if recent is not self._recent:
             # SQLite failed under a question of `origin`, and the catalog was made anew without this batch.

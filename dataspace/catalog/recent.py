@@ -27,6 +27,7 @@ _PLAIN: Final = frozenset(Kind) - {
     Kind.SNAPSHOT,
     Kind.DELETE,
     Kind.CREATED,
+    Kind.ERASE,
     Kind.RECLAIMED,
 }
 
@@ -148,11 +149,11 @@ class Thread:
 class Recent:
     """The records after `start` that have been noted. `head` is the last one's, `mark` the log's there.
 
-    A posting is `position * 2`, or `position * 2 + 1` for a retraction. `reclaimed` is set by a record that says that
-    content is gone.
+    A posting is `position * 2`, or `position * 2 + 1` for a retraction. `erasing` gathers the addresses of records that
+    say that content is erased, or gone.
     """
 
-    __slots__ = ("addresses", "hashes", "head", "ids", "mark", "postings", "reclaimed", "start", "taken", "threads")
+    __slots__ = ("addresses", "erasing", "hashes", "head", "ids", "mark", "postings", "start", "taken", "threads")
 
     def __init__(self, start: Head) -> None:
         self.start = start.position
@@ -164,7 +165,7 @@ class Recent:
         self.ids: dict[str, bytes] = {}
         self.postings: dict[str, list[int]] = {}
         self.taken: list[Taken] = []
-        self.reclaimed = False
+        self.erasing: list[int] = []
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -214,6 +215,9 @@ class Recent:
     def _tell(self, record: Notable, thread: Thread) -> None:
         """Take in what a record of the runtime's own says, whose message may be one that cannot be read."""
         kind = record.kind
+        if kind in (Kind.ERASE, Kind.RECLAIMED):
+            self.erasing.append(record.address)
+            return
         said = None if record.message is None else thaw(record.message, loaded)
         if kind == Kind.CREATED:
             thread.birth = Birth("", "", None, 0, record.time)
@@ -221,8 +225,6 @@ class Recent:
             thread.deleted = record.position
             if thread.birth is None or thread.birth.id == record.uid.hex():
                 self._bury(_buried(said), thread)
-        elif kind == Kind.RECLAIMED:
-            self.reclaimed = True
         elif kind == Kind.SNAPSHOT:
             thread.snapshots.append((record.seq, _covered(said, record.seq)))
         elif (birth := _birth(said, record)) is not None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.checked import Checked
 from dataspace.catalog.lookups import LATEST
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.erasing import by_segment
 from dataspace.log.frames import place
-from dataspace.log.store import Erasure, Store
+from dataspace.log.store import Erasure, Store, Stored
 from dataspace.records import STORE_UID, Kind
 from dataspace.values.encoding import BadEncoding
 
@@ -39,23 +39,26 @@ class Done(NamedTuple):
     erased: int = 0
 
 
-def done(store: Store, catalog: Catalog) -> Done:
+def done(store: Store, catalog: Checked) -> Done:
     """How far a log has been reclaimed. Where that cannot be read, nothing has."""
     last = 0
     for position in catalog.positions(STORE_UID, RECLAIMED):
         last = position
-    if not last:
-        return Done()
     try:
-        match read_deeds(catalog.stored(last).body().deeds).message:
-            case {"deleted": int(deleted), "erased": int(erased)}:
-                return Done(deleted, erased)
+        return far(catalog.stored(last)) if last else Done()
     except (KeeveError, BadEncoding):
-        pass
+        return Done()
+
+
+def far(stored: Stored) -> Done:
+    """How far a record says that a log has been reclaimed. Raises what reading it raises."""
+    match read_deeds(stored.body().deeds).message:
+        case {"deleted": int(deleted), "erased": int(erased)}:
+            return Done(deleted, erased)
     return Done()
 
 
-def tombstones(catalog: Catalog, after: int) -> Iterator[int]:
+def tombstones(catalog: Checked, after: int) -> Iterator[int]:
     """The positions of the tombstones after `after`."""
     for position in catalog.positions(None, DELETED, after):
         header = catalog.stored(position).header
@@ -63,22 +66,28 @@ def tombstones(catalog: Catalog, after: int) -> Iterator[int]:
             yield position
 
 
-def erasures(catalog: Catalog, after: int) -> Iterator[int]:
+def erasures(catalog: Checked, after: int) -> Iterator[int]:
     """The positions of the records after `after` that say what is erased."""
     for position in catalog.positions(STORE_UID, ERASED, after):
         if catalog.stored(position).header.kind == Kind.ERASE:
             yield position
 
 
-def erased(catalog: Catalog, position: int) -> Iterator[Erasure]:
+def erased(catalog: Checked, position: int) -> Iterator[Erasure]:
     """What the record at `position` says is erased. Raises what reading it raises."""
-    for said, numbers in read_deeds(catalog.stored(position).body().deeds).message["cells"]:
+    for said, numbers in erased_cells(catalog.stored(position)).items():
         address = catalog.at(said)
         assert address is not None
-        yield Erasure(address, numbers, body=False)
+        yield Erasure(address, sorted(numbers), body=False)
 
 
-def remains(catalog: Catalog, tombstone: int) -> Iterator[Erasure]:
+def erased_cells(stored: Stored) -> dict[int, frozenset[int]]:
+    """The cells that a record of the store's own says are erased: their numbers, by the positions of their records.
+    Raises what reading it raises."""
+    return {place: frozenset(numbers) for place, numbers in read_deeds(stored.body().deeds).message["cells"]}
+
+
+def remains(catalog: Checked, tombstone: int) -> Iterator[Erasure]:
     """What the session whose tombstone is at that position leaves to nobody: its records, and those of ancestors."""
     for leg in reversed(catalog.lineage(catalog.stored(tombstone).header.uid)):
         row = catalog.by_uid(leg.uid)
@@ -104,7 +113,7 @@ def unfinished(store: Store, erasures: Iterable[Erasure]) -> bool:
     return any(place(erasure.address)[0] == mark.segment for erasure in erasures)
 
 
-def needed(catalog: Catalog, uid: bytes) -> int:
+def needed(catalog: Checked, uid: bytes) -> int:
     """The seq up to which living forks need a session's own records; 0 when none does. O(the forks of forks)."""
     most = 0
     met: dict[bytes, int] = {}

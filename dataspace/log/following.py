@@ -26,6 +26,7 @@ from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.log.withheld import Withheld
 from dataspace.records import Salts
 
 
@@ -60,6 +61,10 @@ class StoreFolder:
     @property
     def mark(self) -> Mark:
         return self._mark
+
+    @property
+    def withheld(self) -> Withheld:
+        return self._reader.withheld
 
     @property
     def secret(self) -> bytes | None:

@@ -32,6 +32,7 @@ from dataspace.log.store import (
     StoreReadOnly,
     check_records,
 )
+from dataspace.log.withheld import Withheld
 from dataspace.records import Body, Header, Record, Salts, split_body, split_cell
 from dataspace.values import ERASED, Erased
 
@@ -95,6 +96,7 @@ class MemoryStore:
         self._log = MemoryLog() if log is None else log
         self.readonly = readonly
         self.secret: bytes | None = None
+        self.withheld = Withheld()
         self.fault: KeeveError | None = None
         self.failing: list[KeeveError] = []
         self._chains = Chains(lambda uid: None, remembered=1 << 60)
@@ -199,7 +201,7 @@ class MemoryStore:
     def read(self, address: int) -> MemoryStored:
         if not 0 < address <= self.head.position:
             raise NoSuchRecord(address)
-        return MemoryStored(self._log, address)
+        return MemoryStored(self._log, address, self.withheld)
 
     def scan(self, start: int | Mark | None = None) -> Iterator[MemoryStored]:
         first = start.position + 1 if isinstance(start, Mark) else start or 1
@@ -221,10 +223,11 @@ class MemoryStore:
 class MemoryStored:
     """A record of a `MemoryLog`."""
 
-    __slots__ = ("_log", "address", "kept")
+    __slots__ = ("_log", "_withheld", "address", "kept")
 
-    def __init__(self, log: MemoryLog, address: int) -> None:
+    def __init__(self, log: MemoryLog, address: int, withheld: Withheld) -> None:
         self._log = log
+        self._withheld = withheld
         self.kept = log.records[address - 1]
         self.address = address
 
@@ -250,13 +253,13 @@ class MemoryStored:
         if not 0 <= number < self.attachments:
             raise NoSuchPart(self.address, number, "part")
         part = (self.kept.cells + self.kept.pages)[number]
-        return ERASED if part is None else part
+        return ERASED if part is None or self._withheld.has(self.address, number) else part
 
     def cell(self, number: int) -> str | bytes | Erased:
         if not 0 <= number < len(self.kept.cells):
             raise NoSuchPart(self.address, number, "cell")
         cell = self.kept.cells[number]
-        return ERASED if cell is None else split_cell(cell).content
+        return ERASED if cell is None or self._withheld.has(self.address, number) else split_cell(cell).content
 
     def page(self, number: int) -> bytes:
         if not len(self.kept.cells) <= number < self.attachments:

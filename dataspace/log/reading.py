@@ -40,6 +40,7 @@ from dataspace.log.packed import SegmentFile
 from dataspace.log.scan import begins_at, is_commit_at
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
 from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
+from dataspace.log.withheld import Withheld
 from dataspace.records import Body, Header, split_body, split_cell
 from dataspace.values import ERASED, Erased
 
@@ -65,6 +66,7 @@ class SegmentReader:
         self.archives = Archives(layout)
         self.keys: Keyring | None = None
         """What opens sealed bodies."""
+        self.withheld = Withheld()
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
         """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,
@@ -317,6 +319,8 @@ class StoredRecord:
         found = self._found(number, name)
         if kind is not None and found.was != kind:
             raise NoSuchPart(self.header.position, number, name)
+        if self._reader.withheld.has(self.header.position, number):
+            return None
         return self._content(found, f"{name} {number}")
 
     def _found(self, number: int, name: str) -> Frame:

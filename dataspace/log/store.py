@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.verdicts import SessionDamaged
+from dataspace.log.withheld import Withheld
 from dataspace.records import STORE_UID, Body, Header, Record
 from dataspace.values import Erased
 
@@ -258,6 +259,11 @@ class Store(Protocol):
     @property
     def secret(self) -> bytes | None:
         """From which files that are derived of this store take their keys; None when it is not encrypted."""
+        ...
+
+    @property
+    def withheld(self) -> Withheld:
+        """The cells that are erased and may lie in the files yet: `cell` and `part` give `ERASED` for them."""
         ...
 
     @property

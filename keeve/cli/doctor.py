@@ -278,7 +278,12 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
 
 
 def deleted(read: Reading) -> Iterator[Sign]:
-    """What was deleted and lies in the files yet."""
+    """What was deleted, or erased, and lies in the files yet."""
+    withheld = len(read.store.withheld)
+    if withheld:
+        seen = f"{counted(withheld, 'piece')} of content that nobody reads any more may lie in the files yet"
+        remedy = "keeve gc takes them out; it needs as much space as the largest file of the log"
+        yield Sign("erased", WARN, seen, remedy)
     left = sum(1 for _ in tombstones(read.catalog, done(read.store, read.catalog).deleted))
     if left:
         seen = f"what {counted(left, 'deleted session')} said is in the files yet"

@@ -85,6 +85,12 @@ def _tell(report: Report, output: Output) -> None:
         output.say(
             f"archived: {counted(counts.archived, 'piece')} of content (`keeve log '(archived . _)'` says where){away}"
         )
+    if report.withheld:
+        output.say(
+            f"erased: {counted(report.withheld, 'piece')} of content that nobody reads any more may lie in the files "
+            "yet (`keeve gc` takes them out)",
+            "yellow",
+        )
     integrity, complete = report.integrity, report.completeness
     output.say(f"integrity: {integrity.verdict} ({integrity.what})", _GOOD.get(integrity.verdict, "red"))
     for touched in integrity.sessions:

@@ -102,6 +102,11 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     known.StoreDamaged: Answer(503, "the store can only be read now: whoever keeps the server has to see to it"),
     known.SessionDamaged: Answer(500, "fork the session at a seq before the damage"),
     known.DiskFull: Answer(507, LATER, lambda _: "the disk of the server is full"),
+    known.ErasureUnfinished: Answer(
+        507,
+        "nothing: the server takes them out when there is space",
+        lambda _: "it is erased, and nobody reads it any more; its bytes are in the server's files yet",
+    ),
     known.WriteFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
     known.SyncFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
     known.ModelBusy: Answer(503, LATER),

@@ -47,6 +47,24 @@ class ErasureContract:
         assert (third.body().deeds, third.cell(0), third.cell(1)) == (b"body 3", ERASED, b"raw")
         assert (fourth.body().deeds, fourth.cell(0), fourth.page(2)) == (b"body 4", "cell 4" * 9, b"page" * 4)
 
+    def test_what_is_withheld_reads_as_erased_and_can_be_erased_yet(self, store: Store) -> None:
+        _, records = _written(store)
+        held = store.read(records[1].address)
+        store.withheld.add(9, {records[1].position: [0], records[2].position: [1]})
+        for found in (held, store.read(records[1].address)):
+            assert [found.cell(0), found.part(0), found.cell(1), found.body().deeds] == [
+                ERASED,
+                ERASED,
+                b"raw",
+                b"body 2",
+            ]
+            assert found.page(2) == b"page" * 2
+        assert store.read(records[2].address).cell(1) is ERASED
+        assert store.erase([Erasure(records[1].address, [0], body=False)]) == 1
+        store.withheld.gone(9)
+        assert [store.read(record.address).cell(0) for record in records[1:3]] == [ERASED, "cell 3" * 9]
+        assert store.read(records[2].address).cell(1) == b"raw"
+
     def test_erasing_again_changes_nothing(self, store: Store) -> None:
         _, records = _written(store)
         erasures = [Erasure(records[0].address, [1]), Erasure(records[2].address)]

@@ -85,6 +85,14 @@ async def inputs(host: Host, id: str) -> list[Any]:
     return [said if said is ERASED else said.removesuffix(LONG) for said in await (await host.get(id)).history]
 
 
+async def _read(folder: Path) -> None:
+    """Who only reads before any host goes on sees what is erased as erased, whether or not its bytes are there yet."""
+    async with open_host(folder, readonly=True) as host:
+        if any(stored.header.kind == Kind.ERASE for stored in store_of(host).scan()):
+            for row in host.sessions():
+                assert SHARED not in str(await inputs(host, row.id))
+
+
 async def _goes_on(folder: Path, told: list[str]) -> None:
     async with host_of(folder) as host:
         kinds = [stored.header.kind for stored in store_of(host).scan()]
@@ -154,6 +162,7 @@ def test_a_process_that_dies_in_any_operation(made: Path, tmp_path: Path, calls:
     for at in range(1, calls + 1, 1 if FULL else 7):
         with case(made, tmp_path / str(at)) as folder:
             told = live(folder, CrashFiles(at, partial=at * 37 % 3000))
+            trio.run(_read, folder)
             goes_on(folder, told)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from dataspace.values import ERASED
 from tests.vat.hosts import Counter, World, catalog_of, heap_of, store_of
 from vat.errors import Deleted
 from vat.heap.messages import Observed
-from vat.host.host import Host, Reclaimed
+from vat.host.host import ErasureUnfinished, Host, Reclaimed
 from vat.host.residents import Job
 from vat.host.sessions import Busy
 
@@ -277,16 +278,41 @@ async def test_a_host_opens_although_an_erasure_cannot_be_ended_and_ends_it_late
             raise full
 
         monkeypatch.setattr(MemoryStore, "erase", fails)
-        with pytest.raises(DiskFull):
+        with pytest.raises(ErasureUnfinished) as caught:
             await host.erase("s1", seq=2)
-        assert await s.seen == ["one" * 200]
+        assert caught.value.cause is full
+        assert await s.seen == [ERASED]
     async with world.host(reclaim=60) as host:
         s = await host.get("s1")
-        assert await s.seen == ["one" * 200]
+        assert await s.seen == [ERASED]
         monkeypatch.setattr(MemoryStore, "erase", erase)
         await until(lambda: not host._engine.reclaiming.pending)
         await host.restore_latest("s1")
         assert await s.seen == [ERASED]
+
+
+async def test_while_the_disk_refuses_it_is_tried_again_and_again_and_less_and_less_often(
+    world: World, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 11: What a disk refused is done when it no longer refuses, and nobody has to ask."""
+    tried: list[float] = []
+
+    def fails(*_: Any) -> int:
+        trio.from_thread.run_sync(lambda: tried.append(trio.current_time()))
+        raise DiskFull("(memory)", "no space", True)
+
+    async with world.host(reclaim=60) as host:
+        await counted(host, "s1", "one" * 200)
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "erase", fails)
+            with pytest.raises(ErasureUnfinished):
+                await host.erase("s1", seq=2)
+            await until(lambda: len(tried) == 8)
+        waits = [round(after - before, -1) for before, after in pairwise(tried)]  # threads take their own
+        assert waits == [60, 120, 240, 480, 600, 600, 600]
+        assert len(store_of(host).withheld) == 1
+        await until(lambda: not host._engine.reclaiming.pending)
+        assert len(store_of(host).withheld) == 0
 
 
 async def test_an_event_on_its_way_that_may_say_it_again_is_waited_for(world: World) -> None:

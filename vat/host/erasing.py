@@ -3,9 +3,9 @@
 1. The session and its forks do nothing for a while, and their vats leave memory: nobody says again what is to go. While
    a device runs for one of them, which may have been told of it, erasing is refused unless it is forced.
 2. The cells that are meant are read, and whatever was said later in these sessions is searched for the same content.
-3. A record of the store's chain says which cells are erased. From then on it is so: a host that opens the store
-   after a crash goes on with 4 before it loads anything.
-4. Their bodies go from the files (`reclaiming`), and the sessions go on.
+3. A record of the store's chain says which cells are erased. From then on it is so for whoever reads the store.
+4. Their bodies go from the files (`reclaiming`), and the sessions go on. Where that fails it is tried again, here or
+   by the next host.
 
 Records stay as they are, but for the content of their cells, which reads as `ERASED` from then on; so chains verify,
 and every heap is what it was.
@@ -62,18 +62,24 @@ class Erasing:
     ) -> int:
         """Erase what the record at `seq` brought, or what a `turn` said; gives how many pieces of content are gone.
 
+        What is erased and lies in the files yet goes from there, and is counted too.
+
         Raises `NothingToErase`, `NoSuchSession`, `Deleted`, `ValueError` unless one of the two is given, or what the
-        store raises; and `Busy`, unless `force`d, while something is under way that may have been told of it.
+        store raises; `Busy`, unless `force`d, while something is under way that may have been told of it; and
+        `ErasureUnfinished` where it is erased, and the disk refuses to have it go from the files yet.
         """
         if (seq is None) == (turn is None):
             raise ValueError("say either the seq of a record or the number of a turn")
+        _check_number("seq", "the seq of a record", seq)
+        _check_number("turn", "the number of a turn", turn)
         self._sessions.must_write()
         row = self._sessions.row(id)
         held: set[bytes] = set()
         async with self._one:
             try:
                 meant = await self._meant(row, seq, turn)
-                assert meant.first is not None
+                if meant.first is None:
+                    return await self._finish(row, meant, f"seq {seq}" if turn is None else f"turn {turn}")
                 await self._hold(meant.first, held)
                 if not force:
                     self._check_idle(held)
@@ -91,7 +97,7 @@ class Erasing:
     # What is meant.
 
     async def _meant(self, row: SessionRow, seq: int | None, turn: int | None) -> Meant:
-        """The cells that are meant. Raises `NothingToErase`."""
+        """The cells that are meant."""
         catalog, store = self._engine.dataspace.catalog, self._engine.store
         found = Meant()
         if turn is not None:
@@ -101,10 +107,18 @@ class Erasing:
             found = reader.meant()
         elif seq is not None and (position := catalog.position(row.uid, seq)) is not None:
             stored = catalog.stored(position)
+            found.places.add(position)
             found.add(stored, set(cells(stored)))
-        if not found.parts:
-            raise NothingToErase(row.id, f"seq {seq}" if turn is None else f"turn {turn}")
         return found
+
+    async def _finish(self, row: SessionRow, meant: Meant, where: str) -> int:
+        """Nothing is meant that anybody reads: have go what is left of it in the files. Raises `NothingToErase`."""
+        withheld = self._engine.store.withheld
+        left = sum(len(withheld.of(position)) for position in meant.places)
+        if not left:
+            raise NothingToErase(row.id, where)
+        await self._engine.reclaiming.finish()
+        return left
 
     def _lineage(self, row: SessionRow) -> Iterator[tuple[str, list[int]]]:
         """The records of a session's lineage in their order, some at a time: what their session is called, and where
@@ -184,6 +198,11 @@ class Erasing:
                     addresses = []
         await _search(store, addresses, contents, found)
         return found
+
+
+def _check_number(name: str, what: str, given: object) -> None:
+    if given is not None and type(given) is not int:
+        raise TypeError(f"{name} is {what}, a whole number, and not {given!r}")
 
 
 async def _search(store: Store, addresses: Sequence[int], contents: set[str | bytes], found: Parts) -> None:

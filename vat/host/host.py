@@ -26,7 +26,7 @@ from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
-from vat.host.archiving import ArchivedContent, Archiving, absolute
+from vat.host.archiving import ArchivedContent, Archiving, NothingToArchive, absolute
 from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
@@ -34,7 +34,7 @@ from vat.host.erasing import Erasing, NothingToErase
 from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot, place
 from vat.host.proving import Proving, Receipted
-from vat.host.reclaiming import Reclaimed
+from vat.host.reclaiming import ErasureUnfinished, Reclaimed
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus, Resolving
 from vat.host.sessions import Sessions
@@ -47,8 +47,10 @@ __all__ = [
     "EVERY_REF",
     "ArchivedContent",
     "BadSessionId",
+    "ErasureUnfinished",
     "Host",
     "IdInUse",
+    "NothingToArchive",
     "NothingToErase",
     "Receipted",
     "Reclaimed",
@@ -157,9 +159,11 @@ class Host:
 
         Gone is what is kept as content: every text of a conversation, whatever is declared `Text`, and strings and
         bytes over 256 bytes; there, and wherever these sessions said the same later. It reads as `Erased` then. Gives
-        how many pieces are gone from the files, durably. Raises `NothingToErase`, `NoSuchSession`, `Deleted`; and
-        `Busy` while a model or a tool runs for one of these sessions, unless `force`d: what that says later is not
-        looked at. Holds them up meanwhile: about 100 µs for each of their records, and a copy of each file concerned.
+        how many pieces are gone from the files, durably. Raises `ErasureUnfinished` where the disk refuses that for
+        now (it reads as `Erased` all the same, and what is left goes later); `NothingToErase`, `NoSuchSession`,
+        `Deleted`; and `Busy` while a model or a tool runs for one of these sessions, unless `force`d: what that says
+        later is not looked at. Holds them up meanwhile: about 100 µs for each of their records, and a copy of each file
+        concerned.
         """
         return await self._erasing.erase(id, self._asker, seq=seq, turn=turn, force=force)
 

@@ -26,10 +26,12 @@ Parts = dict[int, set[int]]
 
 @attrs.define
 class Meant:
-    """The cells that are meant, and the first record concerned: whose it is, and its seq."""
+    """The cells that are meant, and the first record concerned: whose it is, and its seq. `places` are the positions of
+    all records that were looked at for them."""
 
     parts: Parts = attrs.field(factory=dict)
     first: tuple[bytes, int] | None = None
+    places: set[int] = attrs.field(factory=set)
 
     def add(self, stored: Stored, numbers: set[int]) -> None:
         """Cells of a record; records are added in their order."""
@@ -61,7 +63,7 @@ class TurnReader:
 
     def meant(self) -> Meant:
         """What is meant, by all that was read."""
-        found = Meant()
+        found = Meant(places={stored.header.position for stored, _, _ in self._own})
         for stored, digests, stated in self._own:
             found.add(stored, {n for n, digest in digests.items() if n in stated or digest not in self._others})
         return found

@@ -20,6 +20,7 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.remains import Done, done, erased, erasures, remains, steps, tombstones, unfinished
 from dataspace.errors import KeeveError
+from dataspace.log.files import ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import reclaimed
 from dataspace.log.store import Erasure, Store
@@ -34,6 +35,25 @@ STEP: Final = 10_000
 """Records that are looked for before their segments are written anew, but for those of one session."""
 SLICE: Final = 256
 """Records that are looked for before other tasks get a chance."""
+LONGEST: Final = 600.0
+"""Seconds between two tries, at the most, while the disk refuses."""
+
+
+class ErasureUnfinished(KeeveError):
+    """What was to be erased is, and nobody reads it any more; but its bytes lie in the files yet.
+
+    `pieces` is how many pieces of content do, with those of other erasures; `cause` is what the disk said.
+    """
+
+    def __init__(self, pieces: int, cause: KeeveError) -> None:
+        self.pieces = pieces
+        self.cause = cause
+        why = cause.reason if isinstance(cause, WriteFailed | SyncFailed | ReadFailed) else str(cause)
+        super().__init__(
+            "it is erased, and nobody reads it any more; but its bytes lie in the store's files yet, which could not "
+            f"be written anew ({why}; pieces of content that are left: {pieces}): make space; then the host takes them "
+            "out by itself after a while, and so do the next start and `keeve gc`"
+        )
 
 
 @attrs.frozen
@@ -83,21 +103,27 @@ class Reclaiming:
         self._deleted.set()
 
     async def run(self) -> None:
-        """Reclaim in a quiet while after each deletion, until cancelled."""
+        """Reclaim in a quiet while after each deletion, until cancelled; and what the disk refuses again and again."""
         if self._after is None:
             return
         if self.pending:
             self.soon()
+        wait = self._after
         while True:
             await self._deleted.wait()
             while self._deleted.is_set():  # until there was none for so long
                 self._deleted = trio.Event()
-                await trio.sleep(self._after)
+                await trio.sleep(wait)
             try:
                 await self.finish()
                 await self.reclaim(quietly=True)
+                wait = self._after
             except KeeveError as error:
-                log.warning("what was deleted is not reclaimed yet, and is when something else is deleted: %s", error)
+                wait = max(self._after, min(LONGEST, max(1.0, 2 * wait)))
+                again = "when the store is opened again" if self._store.fault is not None else f"in {wait:g} s"
+                log.warning("what was deleted or erased is in the files yet, and is tried again %s: %s", again, error)
+                if self._store.fault is None:
+                    self.soon()
             except Exception:
                 log.exception("what was deleted cannot be reclaimed; the host goes on")
 
@@ -135,7 +161,10 @@ class Reclaiming:
         await self._put(lambda chain: make(chain, self._clock(), self._entropy))
 
     async def erase(self, record: Callable[[ChainHead], Record]) -> int:
-        """Say in the store's chain what is erased, and have it go; gives how many cells are gone."""
+        """Say in the store's chain what is erased, and have it go; gives how many cells are gone.
+
+        Raises what has kept the record from becoming durable, and then nothing is erased; or `ErasureUnfinished`.
+        """
         async with self._one:
             await self._put(record)
             return await self._finish()
@@ -146,14 +175,24 @@ class Reclaiming:
         try:
             await self.finish()
         except KeeveError as error:
-            log.warning("what was erased can be read until there is space, or the disk works: %s", error)
+            log.warning("what a host before this one has erased: %s", error)
 
     async def finish(self) -> None:
-        """Have go what records say is erased. Raises what `Store.append` raises."""
+        """Have go what records say is erased. Raises `ErasureUnfinished`."""
         async with self._one:
             await self._finish()
 
     async def _finish(self) -> int:
+        try:
+            return await self._ended()
+        except BaseException as error:
+            if self._store.fault is None:
+                self.soon()
+            if isinstance(error, KeeveError):
+                raise ErasureUnfinished(len(self._store.withheld), error) from error
+            raise
+
+    async def _ended(self) -> int:
         before = done(self._store, self._catalog)
         places = list(erasures(self._catalog, before.erased))
         if not places:

@@ -121,7 +121,8 @@ class Completeness:
 
 @attrs.frozen
 class Report:
-    """What was looked at, and what was found."""
+    """What was looked at, and what was found. `withheld` pieces of content are erased, so that nobody reads them, and
+    may lie in the files yet."""
 
     integrity: Integrity
     completeness: Completeness
@@ -129,6 +130,7 @@ class Report:
     sessions: int
     snapshots: int
     troubles: tuple[Trouble, ...]
+    withheld: int = 0
 
     @property
     def sound(self) -> bool:

@@ -61,6 +61,7 @@ class _Looked:
     sessions: int = 0
     snapshots: int = 0
     right: Right | None = None
+    withheld: int = 0
 
     def report(self) -> Report:
         troubles = self.troubles
@@ -68,7 +69,8 @@ class _Looked:
             names = self.right.catalog
             troubles = [attrs.evolve(each, session=_name(names, each.session)) for each in troubles]
         complete = Completeness.of(self.testimonies, self.end, self.own)
-        return Report(Integrity.of(troubles), complete, self.counts, self.sessions, self.snapshots, tuple(troubles))
+        integrity = Integrity.of(troubles)
+        return Report(integrity, complete, self.counts, self.sessions, self.snapshots, tuple(troubles), self.withheld)
 
 
 def silent(look: Look, done: int, total: int) -> None:
@@ -140,6 +142,7 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
         looked, upto = _frames(store, troubles, progress, notes)
     else:
         looked, upto = _bodies(store, troubles, notes)
+    looked.withheld = len(store.withheld)
     held = Held(origin_of(store.log_id), notes.tree, upto, looked.end)
     _testify(looked, held, seen)
     looked.testimonies += held.cosignatures(notes.sound, witnesses)
