@@ -126,7 +126,7 @@ def durable_part(layout: Layout, evidence: Evidence, visit: Visit | None) -> Ver
         if verdict.outcome.writable and last is not None and last.offset > 0 and last.length > COMMIT_SIZE:
             evidence = attrs.evolve(evidence, seen=(), start=None)
             segments = [
-                SegmentBytes(number, data[: last.offset] if number == last.segment else data)
+                SegmentBytes(number, data[0 : last.offset] if number == last.segment else data)
                 for number, data in segments
                 if number <= last.segment
             ]

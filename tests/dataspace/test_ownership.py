@@ -220,6 +220,19 @@ class TestReadingBeside:
         assert texts(reader) == ["first", "second", "third"]
         reader.close()
 
+    def test_nor_is_it_where_a_segment_after_it_was_begun_and_has_nothing(
+        self, folder: Path, store: SegmentStore
+    ) -> None:
+        chain = Chain()
+        store.append([chain.record("first")])
+        store.append([chain.record("second")])
+        (folder / "head").unlink()
+        segment(folder, 2).touch()
+        reader = opened(folder, readonly=True)
+        assert texts(reader) == ["first"]
+        reader.close()
+        segment(folder, 2).unlink()
+
     def test_what_is_written_and_not_published_is_not_shown(self, folder: Path) -> None:
         files, chain = CrashFiles(), Chain()
         store = opened(folder, files=files)
