@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Annotated, Any, ClassVar
 
 import pytest
@@ -192,6 +193,35 @@ def test_a_field_with_a_name_that_is_taken_is_refused(name: str) -> None:
 def test_a_method_with_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(BadActorType, match="name"):
         actor("types.taken", version=1)(type("Taken", (Actor,), {name: lambda self: None}))
+
+
+@pytest.mark.parametrize("name", ["upgrade", "given"])
+def test_a_method_of_the_class_is_refused_without_classmethod_with_what_to_write(name: str) -> None:
+    with pytest.raises(BadActorType, match=rf"{name} is called on the class: write @classmethod above it"):
+        actor("types.taken", version=1)(type("Taken", (Actor,), {name: lambda self, state: None}))
+
+
+@pytest.mark.parametrize("value", [classmethod(lambda cls: None), property(lambda self: None), 5])
+def test_a_name_that_every_actor_has_is_refused_whatever_it_is_given_to(value: Any) -> None:
+    with pytest.raises(BadActorType, match="the attribute now has the name of something that every actor has"):
+        actor("types.taken", version=1)(type("Taken", (Actor,), {"now": value}))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "why"),
+    [
+        (typing.List[str], "that is the List of typing"),  # noqa: UP006  # it is what is refused
+        (typing.Set, "that is the Set of typing"),  # noqa: UP006  # it is what is refused
+        ("typing.List[str]", "that is the List of typing"),
+        ("typing.Text", "that is the Text of typing"),
+        ("Missing.Set[str]", "Set cannot be found in test_types when it is imported"),
+        ("keeve.List[str]", "List cannot be found"),
+    ],
+)
+def test_an_annotation_that_reads_like_a_collection_and_is_none_is_refused(annotation: Any, why: str) -> None:
+    body = {"__annotations__": {"xs": annotation}, "__module__": __name__}
+    with pytest.raises(BadActorType, match=f"xs: .*{why}.*write `from keeve import"):
+        actor("types.lost", version=1)(type("Lost", (Actor,), body))
 
 
 def test_a_class_that_is_not_derived_from_actor_is_refused_with_what_to_write():

@@ -23,6 +23,9 @@ from vat.objects.types import TYPE_NAME, ActorType, BadActorType, Field, Keep, M
 _PLAIN: Final = (bool, int, float, str, bytes, list, dict, set, tuple, type(None))
 """Types of what a class attribute without an annotation may have been meant as a field with."""
 
+_OURS: Final = ("List", "Map", "Set", "Device", "Text")
+"""Annotations that make something else of a field than a plain value."""
+
 _WORD: Final = re.compile(r"[^\W\d][\w.]*")
 
 
@@ -41,13 +44,12 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
                 raise BadActorType(cls, "an actor has no __init__: declare fields, and give them to spawn(...)")
             if key.startswith("__"):
                 continue
+            if key in reserved:
+                _of_the_class(cls, key, function)
+                continue
             if not isinstance(function, FunctionType):
                 _no_lost_field(cls, base, key, function)
                 continue
-            if key in reserved:
-                raise BadActorType(
-                    cls, f"the method {key} has the name of something that every actor has; give it another"
-                )
             if inspect.isasyncgenfunction(function) and not key.startswith("_"):
                 raise BadActorType(
                     cls, f"{key} is an async generator: nobody can iterate it through a ref; give a list"
@@ -62,6 +64,16 @@ def describe_type(cls: type, name: str, version: int, reserved: frozenset[str]) 
     if clash:
         raise BadActorType(cls, f"{min(clash)} is a field and a method; give one of them another name")
     return ActorType(name, version, cls, fields, methods, inner)
+
+
+def _of_the_class(cls: type, name: str, given: Any) -> None:
+    """Raise for a name that every actor has, but for a class method in the place of one, as `upgrade`."""
+    root = next(base for base in cls.__mro__ if "__keeve_root__" in vars(base))
+    if not isinstance(vars(root).get(name), classmethod):
+        kind = "method" if isinstance(given, FunctionType) else "attribute"
+        raise BadActorType(cls, f"the {kind} {name} has the name of something that every actor has; give it another")
+    if not isinstance(given, classmethod | staticmethod):
+        raise BadActorType(cls, f"{name} is called on the class: write @classmethod above it, and def {name}(cls, ...)")
 
 
 def _no_lost_field(cls: type, base: type, name: str, value: Any) -> None:
@@ -97,8 +109,26 @@ def _fields(cls: type, reserved: frozenset[str]) -> dict[str, Field]:
                 raise BadActorType(cls, f"the field {name} has a name of Python's or the runtime's: use another one")
             if name == "request":
                 raise BadActorType(cls, "spawn(..., request=...) is the id of a request: give the field another name")
+            _meant(cls, name, annotation, names)
             fields[name] = _field(cls, base, name, kind, annotation)
     return fields
+
+
+def _meant(cls: type, name: str, annotation: Any, names: Mapping[str, Any]) -> None:
+    """Raise for an annotation that reads like one of ours and is another: the field would be a plain value."""
+    word = _WORD.match(annotation) if isinstance(annotation, str) else None
+    called = word[0].rpartition(".")[2] if word is not None else ""
+    found = annotation if word is None else _resolved(word[0], names)
+    if called in _OURS and found is None:
+        problem = f"{called} cannot be found in {cls.__module__} when it is imported"
+    elif getattr(found, "__module__", "") == "typing" and getattr(found, "_name", "") in _OURS:
+        called = found._name
+        problem = f"that is the {called} of typing, with which the field is a plain value"
+    elif called == "Text" and found is str:
+        problem = "that is the Text of typing, which is str"
+    else:
+        return
+    raise BadActorType(cls, f"{name}: {annotation}: {problem}; write `from keeve import {called}` in its module")
 
 
 def _field(cls: type, base: type, name: str, kind: Any, annotation: Any) -> Field:
