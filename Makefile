@@ -3,6 +3,7 @@
 #   make chat     talk to a durable session in ./data (answers the lines of its standard input when that is no terminal)
 #   make test     all that a change must pass: format, lint, types, tests, doctests, examples
 #   make crash    the crash suites with every kill point and the long runs
+#   make outside  programs of others (openai, openai-agents, llm, hermes-agent), unchanged, with our server behind them
 #   make fuzz     each decoder fed for SECONDS (60) with what a fuzzer finds
 #   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
 #   make format   bring the code into its format
@@ -35,6 +36,9 @@ test: .venv/installed-dev
 crash: .venv/installed-dev
 	KEEVE_CRASH=full $(PYTEST) -m crash -o faulthandler_timeout=7200 -rP -n $(WORKERS) --maxprocesses 4
 
+outside: .venv/installed-dev
+	KEEVE_OUTSIDE=all $(PYTEST) tests/outside/test_clients.py -o faulthandler_timeout=1200 -v
+
 fuzz: .venv/installed-fuzz
 	$(BIN)/python -m tests.fuzz_decoders $(SECONDS)
 
@@ -51,7 +55,7 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/fill_rooms.py
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .fuzz .mypy_cache .ruff_cache
+	rm -rf .venv .outside build dist *.egg-info .pytest_cache .hypothesis .fuzz .mypy_cache .ruff_cache
 
 # The stamps: an installation is repeated only when pyproject.toml has changed. Nothing of it reads or writes the
 # standard streams of a conversation: input comes from /dev/null, what it says goes to the standard error.
