@@ -73,6 +73,16 @@ from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
 from keeve.opening import NotAsync, NotTrio
+from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
+from keeve.wire.channels import ChannelClosed
+from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
+from keeve.wire.connection import Silent, Stopping
+from keeve.wire.frames import BadFrame
+from keeve.wire.guarding import TooLarge, TooMany
+from keeve.wire.messages import WrongVersion
+from keeve.wire.revocations import BadRevocations, NoTokenId
+from keeve.wire.sturdy import BadRef
+from keeve.wire.tokens import BadCaveat, BadToken, TokenRefused
 from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import RequestConflict
 from vat.devices.devices import BadPolicy, NotADevice
@@ -128,8 +138,10 @@ __all__ = [
     "BadActorType",
     "BadAnswer",
     "BadArguments",
+    "BadCaveat",
     "BadCursor",
     "BadEncoding",
+    "BadFrame",
     "BadHostKey",
     "BadHostSetting",
     "BadInput",
@@ -143,19 +155,26 @@ __all__ = [
     "BadPattern",
     "BadPolicy",
     "BadReceipt",
+    "BadRef",
     "BadRequest",
     "BadRequestId",
+    "BadRevocations",
     "BadSessionId",
     "BadSetting",
     "BadSignature",
     "BadSnapshotPage",
+    "BadToken",
     "BadTool",
+    "BadURL",
     "BodyErased",
     "Broken",
     "BrokenChain",
     "Busy",
     "CallRefused",
     "ChangedType",
+    "ChannelClosed",
+    "ClientClosed",
+    "ClientTooLarge",
     "CrankOverrun",
     "CursorAhead",
     "CursorChanged",
@@ -200,9 +219,13 @@ __all__ = [
     "NoSuchEffect",
     "NoSuchMethod",
     "NoSuchPoint",
+    "NoSuchPromise",
     "NoSuchSession",
     "NoSuchTool",
+    "NoToken",
+    "NoTokenId",
     "NotADevice",
+    "NotARef",
     "NotAStore",
     "NotAValue",
     "NotAnArchive",
@@ -248,8 +271,11 @@ __all__ = [
     "ServerUnavailable",
     "SessionDamaged",
     "SignerFailed",
+    "Silent",
     "SnapshotMismatch",
     "StaleOwner",
+    "Stopped",
+    "Stopping",
     "StoreClosed",
     "StoreDamaged",
     "StoreFailed",
@@ -259,6 +285,9 @@ __all__ = [
     "SyncFailed",
     "TestRunGuard",
     "TimeLimit",
+    "TokenRefused",
+    "TooLarge",
+    "TooMany",
     "ToolFailed",
     "TurnInterrupted",
     "TurnOver",
@@ -266,9 +295,11 @@ __all__ = [
     "UnknownActorType",
     "UnknownDevice",
     "Unpaid",
+    "Unreachable",
     "UpgradeFailed",
     "WriteFailed",
     "WrongCursor",
     "WrongHostKey",
     "WrongKey",
+    "WrongVersion",
 ]
