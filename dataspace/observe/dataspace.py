@@ -209,6 +209,8 @@ class Reader:
     def _limited(self, session: str | bytes | None, lineage: bool) -> View:
         if session is None:
             return self._view
+        if not isinstance(session, str | bytes):
+            raise TypeError(f"session is the id of a session or its uid, a str or bytes, and not {session!r}")
         catalog = self._space.catalog
         row = catalog.by_uid(session) if isinstance(session, bytes) else catalog.session(session)
         mine = self._view.legs

@@ -140,3 +140,20 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_name(name: str, given: Any
 
 def test_settings_without_an_end_can_be_meant() -> None:
     assert Settings(grace=0, closing=float("inf"), reclaim=None, vats=0).closing == float("inf")
+
+
+@pytest.mark.parametrize("which", [{"seq": 1.5}, {"seq": "1"}, {"seq": [1]}, {"turn": True}, {"turn": 2.0}])
+async def test_what_is_no_number_of_a_record_or_a_turn_erases_nothing(host: Host, which: dict[str, Any]) -> None:
+    (name,) = which
+    with pytest.raises(TypeError, match=rf"^{name} is the .*, a whole number, and not "):
+        await host.erase("s", **which)
+
+
+@pytest.mark.parametrize("session", [[1], 5, 1.5, {"id": "s"}])
+async def test_what_is_no_session_is_asked_nothing(host: Host, session: Any) -> None:
+    """Invariant 43."""
+    for asked in (host.query, host.facts, host.observe):
+        with pytest.raises(TypeError, match="session is the id of a session or its uid"):
+            asked("(_ . _)", session=session)
+    with pytest.raises(TypeError, match="session is the id of a session or its uid"):
+        host.reader().narrow(session=session)
