@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager
 
 from keeve.client.client import Client
 from keeve.client.dialing import Address
-from keeve.client.errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
 from keeve.client.refs import RemotePromise, RemoteRef
 from keeve.client.running import running
 from keeve.client.streams import RemoteObservation, RemoteWatch
+from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
 
 __all__ = [
     "BadURL",

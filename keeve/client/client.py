@@ -22,20 +22,19 @@ from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Held
 from dataspace.patterns import Pattern, parse
 from dataspace.proofs.proofs import Receipt
-from keeve.client.errors import ClientClosed, Unreachable
 from keeve.client.link import Link
 from keeve.client.refs import DESK, Asking, RemotePromise, RemoteRef
 from keeve.client.streams import RemoteObservation, RemoteStream, RemoteWatch
 from keeve.wire.channels import Channel, ChannelClosed
+from keeve.wire.client_errors import ClientClosed, Unreachable
 from keeve.wire.frames import BadFrame, decoded, message
 from keeve.wire.messages import FROM_SERVER, VERSION, WrongVersion, fields_of
 from keeve.wire.sturdy import PREFIX, BadRef
 from keeve.wire.telling import held_of, row_of, told
 from keeve.wire.tokens import BadToken, TokenRefused
 from vat.errors import Deleted, exception_of
-from vat.heap.messages import UNIVERSAL
-from vat.host.proving import Receipted
-from vat.host.universal import given
+from vat.host.host import Receipted
+from vat.host.outside import Snapshot
 from vat.objects.types import type_of
 
 PAUSES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -280,6 +279,6 @@ def _presented(state: Asking) -> Any:
     if state.receipt:
         value, text = value
         receipt = Receipt.parse(text)
-    if state.target is not DESK and state.method in UNIVERSAL:
-        value = given(state.method, value)
+    if state.target is not DESK and state.method == "snapshot":
+        value = Snapshot.of(value)
     return value if receipt is None else Receipted(value, receipt)

@@ -19,10 +19,10 @@ import anyio
 import attrs
 from anyio.abc import ByteStream
 
-from keeve.client.errors import BadURL, NoToken
 from keeve.client.websockets import WebSocketChannel
 from keeve.private_files import read_private
 from keeve.wire.channels import ByteChannel, Channel, ChannelClosed
+from keeve.wire.client_errors import BadURL, NoToken
 from keeve.wire.tokens import TokenRefused
 
 SOCKET: Final = "socket"

@@ -17,10 +17,10 @@ import attrs
 from anyio.abc import TaskGroup
 
 from dataspace.values import Promise, Ref, Value
-from keeve.client.errors import ClientTooLarge
 from keeve.client.refs import DESK, Asking, Desk, RemotePromise, RemoteRef
 from keeve.wire import messages
 from keeve.wire.channels import Channel, ChannelClosed
+from keeve.wire.client_errors import ClientTooLarge
 from keeve.wire.frames import BadFrame, decoded, message
 from keeve.wire.messages import FROM_SERVER, fields_of, numbers_in
 from vat.errors import exception_of

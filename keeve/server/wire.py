@@ -53,7 +53,7 @@ class BadSocket(KeeveError):
 
     def __init__(self, path: Path, what: str) -> None:
         self.path = path
-        super().__init__(f"{path}: {what}; refs over a WebSocket are served all the same")
+        super().__init__(f"{path}: {what}; use the WebSocket, which is served all the same")
 
 
 def routes(serving: Serving) -> list[BaseRoute]:

@@ -42,16 +42,14 @@ class NoSuchPromise(KeeveError, LookupError):
     usage = True
 
     def __init__(self, id: int) -> None:
-        super().__init__(
-            f"this connection has no call {id} whose answer could be meant: it was forgotten, or never made"
-        )
+        super().__init__(f"this connection has no call {id} whose answer could be meant: make it again")
 
 
 class Stopped(KeeveError):
     """A call was made of the answer of one that its client has stopped waiting for."""
 
     def __init__(self, id: int) -> None:
-        super().__init__(f"the call {id}, whose answer this one needed, was stopped")
+        super().__init__(f"the call {id}, whose answer this one needed, was stopped: make both again")
 
 
 class NotARef(KeeveError, TypeError):
@@ -60,7 +58,9 @@ class NotARef(KeeveError, TypeError):
     usage = True
 
     def __init__(self, value: Any) -> None:
-        super().__init__(f"the answer that was to be called is a {type(value).__name__}, and no ref to an actor")
+        super().__init__(
+            f"the answer that was to be called is a {type(value).__name__}, not a ref: call what gives one"
+        )
 
 
 @attrs.define(eq=False)

@@ -1,4 +1,4 @@
-"""What a client raises of itself. All else is what the server raised: the same class, if it is known here.
+"""What a client raises of itself; all else is what the server raised. Here, since the client itself needs an extra.
 
 The one rule: whether something was done is said wherever it is not plain.
 """
@@ -28,7 +28,7 @@ class ClientClosed(KeeveError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this client is closed: connect again, client.live(...) gives the refs whose sturdy form you kept"
+            "this client is closed: use another; its client.live(...) takes the refs whose sturdy form you kept"
         )
 
 
@@ -50,7 +50,9 @@ class NoToken(KeeveError, ValueError):
     usage: ClassVar[bool] = True
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"no token was given, and none found ({why}): connect(url, token=...) with one of the server")
+        super().__init__(
+            f"no token was given, and none found ({why}): give connect(url, token=...) one of the server's"
+        )
 
 
 class ClientTooLarge(KeeveError, ValueError):

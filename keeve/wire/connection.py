@@ -38,14 +38,14 @@ class Stopping(KeeveError):
     """The server stops. Calls that have no answer may be made again, with the same request ids, when it is back."""
 
     def __init__(self) -> None:
-        super().__init__("the server stops: connect again; with the same request ids a retry is safe")
+        super().__init__("the server stops: ask again when it is back; with the same request id a retry is safe")
 
 
 class Silent(KeeveError):
     """A client said nothing for too long."""
 
     def __init__(self) -> None:
-        super().__init__("nothing was heard from here for too long: connect again")
+        super().__init__("nothing was heard from here for too long: open another connection")
 
 
 async def serve_connection(

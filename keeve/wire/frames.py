@@ -32,7 +32,7 @@ class BadFrame(KeeveError, ValueError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"this is no message of the protocol: {what}; docs/wire.md says what is")
+        super().__init__(f"this is no message of the protocol: {what}; see docs/wire.md")
 
 
 def decoded(body: bytes, items: int | None = ITEMS) -> list[Value]:

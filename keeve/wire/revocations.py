@@ -26,7 +26,7 @@ class BadRevocations(KeeveError):
 
     def __init__(self, path: Path, what: str) -> None:
         self.path = path
-        super().__init__(f"{path}: {what}; no token is taken until it has one id of 32 hex digits a line")
+        super().__init__(f"{path}: {what}; no token is taken now: give it one id of 32 hex digits a line")
 
 
 class NoTokenId(KeeveError, ValueError):
@@ -35,7 +35,7 @@ class NoTokenId(KeeveError, ValueError):
     usage: ClassVar[bool] = True
 
     def __init__(self, id: object) -> None:
-        super().__init__(f"{id!r:.60} is no id of a token: 32 hex digits, as `keeve token show` says")
+        super().__init__(f"{id!r:.60} is no id of a token: give the 32 hex digits that `keeve token show` says")
 
 
 class Revocations:
