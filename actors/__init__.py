@@ -1,6 +1,8 @@
-"""What runs in vats: `Session`, a conversation with a model that calls tools; the models that it is given as devices
+"""What runs in vats: `Session`, a conversation with a model that calls tools, and `Responding`, one whose turns are
+asked for whole, as other people's programs do (`BadRequest`, `TurnRuns`); the models that it is given as devices
 (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`, `McpTools`); what a
 conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the messages `user(...)` and `tool(...)`);
+what a model is told of its calls (`told`, `tool_message`, `NOT_RUN`, `UNKNOWN`);
 `approvals_in`, which reads what waits for a person (each a `WaitingCall`); and the `Directory`, which spawns, finds,
 lists and deletes sessions by message.
 
@@ -8,11 +10,12 @@ Everything here is written with what any user of Keeve has, but for the labels o
 """
 
 from actors.approvals import Approvals, NothingWaits
-from actors.chat import BadAnswer, BadInput
+from actors.chat import BadAnswer, BadInput, told
 from actors.directory import Directory, NoHost
 from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
-from actors.messages import user
+from actors.messages import NOT_RUN, UNKNOWN, tool_message, user
 from actors.models import ChatModel, EchoModel, ScriptedModel
+from actors.responding import BadRequest, Responding, TurnRuns
 from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
@@ -20,11 +23,14 @@ from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoS
 from actors.waiting_calls import WaitingCall, approvals_in
 
 __all__ = [
+    "NOT_RUN",
+    "UNKNOWN",
     "ApprovalWanted",
     "Approvals",
     "BadAnswer",
     "BadArguments",
     "BadInput",
+    "BadRequest",
     "BadSetting",
     "BadTool",
     "CallRefused",
@@ -38,6 +44,7 @@ __all__ = [
     "NotFetched",
     "NotInstalled",
     "NothingWaits",
+    "Responding",
     "ScriptedModel",
     "ServerGone",
     "ServerUnavailable",
@@ -47,8 +54,11 @@ __all__ = [
     "Tools",
     "TurnInterrupted",
     "TurnOver",
+    "TurnRuns",
     "WaitingCall",
     "approvals_in",
+    "told",
     "tool",
+    "tool_message",
     "user",
 ]

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from actors.chat import BadInput, check_input
-from actors.session.settings import check
+from actors.session import check
 from dataspace.errors import KeeveError
 from dataspace.values import Text
 

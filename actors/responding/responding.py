@@ -27,8 +27,7 @@ from actors.messages import named
 from actors.responding.asking import BadRequest, check_how, check_messages, marked_how
 from actors.responding.keeping import Keeping, Said, marked_messages
 from actors.responding.numbering import open_calls, unfitting
-from actors.session import Session
-from actors.session.settings import check
+from actors.session import Session, check
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import actor
 from vat.objects.moving import append_kept, kept

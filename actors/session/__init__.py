@@ -7,6 +7,6 @@ to, `forking` what a fork leaves with its parent.
 
 from actors.messages import NOT_RUN, UNKNOWN
 from actors.session.session import Session, TurnInterrupted, TurnOver
-from actors.session.settings import MODES, BadSetting
+from actors.session.settings import MODES, BadSetting, check
 
-__all__ = ["MODES", "NOT_RUN", "UNKNOWN", "BadSetting", "Session", "TurnInterrupted", "TurnOver"]
+__all__ = ["MODES", "NOT_RUN", "UNKNOWN", "BadSetting", "Session", "TurnInterrupted", "TurnOver", "check"]

@@ -47,23 +47,6 @@ async def test_an_observer_reads_the_past_then_what_comes() -> None:
     assert found[-1] == CaughtUp(world.space.cursor)
 
 
-async def test_what_comes_while_a_mark_is_looked_at_is_read_at_once() -> None:
-    world = talkative_world()
-    found: list[Any] = []
-    async with trio.open_nursery() as nursery:
-
-        async def listen() -> None:
-            async for item in world.space.observe("(turn . _)", after="head", marks=True):
-                found.append(item)
-                if len(found) == 1:
-                    world.say("ada", fact("turn", 4, "ada"))
-
-        nursery.start_soon(listen)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-    assert [type(item) for item in found] == [CaughtUp, Event, CaughtUp]
-
-
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("pattern", ["(_ . _)", "(turn . _)", '(turn _ "s1" . _)'])
 async def test_however_it_is_interrupted_an_observer_gets_the_log(seed: int, pattern: str) -> None:

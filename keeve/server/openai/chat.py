@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from actors.responding.asking import ROLES
 from dataspace.observe.dataspace import NoSuchSession
+from keeve import errors as known
 from keeve.server.errors import Refusal
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
 from keeve.server.openai.events import Events
@@ -28,7 +28,8 @@ from keeve.server.openai.talking import TYPE, Asked, Talk, Talking, header, miss
 from keeve.server.serving import Serving
 from keeve.server.streams import Put, Sent
 from vat.errors import Deleted
-from vat.host.births import IdInUse
+
+ROLES: Final = ("user", "system", "developer", "assistant", "tool")
 
 HEADERS: Final = ("x-keeve-session", "x-hermes-session-id")
 """Headers that name a session, the one that counts first."""
@@ -97,7 +98,7 @@ async def named(talking: Talking, name: str) -> Talk:
             pass
         try:
             return await talking.made("session" if place else "session beside", place, name)
-        except (IdInUse, Deleted):
+        except (known.IdInUse, Deleted):
             continue
     raise Refusal(410, "deleted", f"the session {name!r:.100} was deleted", "choose another name")
 

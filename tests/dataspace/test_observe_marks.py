@@ -1,0 +1,29 @@
+"""Marks: what an observer is told of having caught up, and what comes meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+import trio.testing
+from worlds import talkative_world
+
+from dataspace.facts import fact
+from dataspace.observe.events import CaughtUp, Event
+
+
+async def test_what_comes_while_a_mark_is_looked_at_is_read_at_once() -> None:
+    world = talkative_world()
+    found: list[Any] = []
+    async with trio.open_nursery() as nursery:
+
+        async def listen() -> None:
+            async for item in world.space.observe("(turn . _)", after="head", marks=True):
+                found.append(item)
+                if len(found) == 1:
+                    world.say("ada", fact("turn", 4, "ada"))
+
+        nursery.start_soon(listen)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert [type(item) for item in found] == [CaughtUp, Event, CaughtUp]
