@@ -5,9 +5,9 @@ Keeve. `docs/openai.md` says what there is of each.
     items           messages as items, and back
     asking          parameters, and what a session is asked
     objects         responses, completions, lists
-    following, telling      a turn as it goes on, and as events
+    following               a turn as it goes on, as a story; `telling` tells it as events, `chunks` as chunks
     talking, contents       which session and turn a request means, and items in it
-    responses, conversations, chat, catalog     the endpoints
+    responses, conversations, chat, catalog     the endpoints; `sessions` for those of other types
 """
 
 from starlette.routing import BaseRoute

@@ -9,7 +9,6 @@ The one rule: a session that the client names is its own. One of that name that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -19,14 +18,15 @@ from starlette.routing import BaseRoute, Route
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import errors as known
 from keeve.server.errors import Refusal
+from keeve.server.openai import sessions
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
+from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
-from keeve.server.openai.ids import completion_id
 from keeve.server.openai.items import Json, refused, text_in
-from keeve.server.openai.objects import chat_usage, completion_of, failure_of, finish_of
+from keeve.server.openai.objects import completion_of, failure_of
 from keeve.server.openai.talking import TYPE, Asked, Talk, Talking, header, missing, over
 from keeve.server.serving import Serving
-from keeve.server.streams import Put, Sent
+from keeve.server.streams import Put
 from vat.errors import Deleted
 
 ROLES: Final = ("user", "system", "developer", "assistant", "tool")
@@ -54,8 +54,11 @@ class Completions:
         talking = Talking(self._serving, request)
         name = next((request.headers[each] for each in HEADERS if request.headers.get(each)), None)
         system, messages = parted(body.get("messages"), new=name is not None)
+        talk = None if name is None else await named(talking, name)
+        if talk is not None and talk.row.type != TYPE:
+            return await sessions.answered(self._serving, talking, talk, body, system, messages)
         how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
-        talk = await talking.made("completion") if name is None else await named(talking, name)
+        talk = talk or await talking.made("completion")
         keep = keep or name is not None
         asked = await talking.asked(talk, messages, how, follow=stream)
         headers = {"x-keeve-session": header(talk.row.id)}
@@ -92,7 +95,7 @@ async def named(talking: Talking, name: str) -> Talk:
     for place in (name, None):
         try:
             row = talking.host.row(name)
-            if place is not None and row.type == TYPE and (talk := await talking.reached(row.uid, "turn")) is not None:
+            if place is not None and (talk := await talking.reached(row.uid, "turn", any_type=True)) is not None:
                 return talk
         except (NoSuchSession, Deleted):
             pass
@@ -136,60 +139,3 @@ def _kept(message: Json, at: str) -> Json:
         raise refused("content has to be there", at)
     kept = {name: value for name, value in message.items() if value is not None}
     return {"role": role, "content": content, **{name: kept[name] for name in kept if name not in ("role", "content")}}
-
-
-class Chunks:
-    """Tells a turn as the chunks of a chat completion. A `Teller` of `keeve.server.openai.following`."""
-
-    def __init__(self, put: Put, uid: bytes, n: int, usage: bool) -> None:
-        self._put = put
-        self._usage = usage
-        self._head: Json = {"id": completion_id(uid, n), "object": "chat.completion.chunk", "created": 0, "model": ""}
-        self._text = ""
-        """What was sent of the answer that is being given."""
-        self._said = ""
-
-    async def began(self, turn: Mapping[str, Any]) -> None:
-        asked = turn["asked"]
-        self._head["created"] = int(asked.get("at", 0))
-        self._head["model"] = asked.get("about", {}).get("model", "model")
-        await self._chunk({"role": "assistant", "content": ""})
-
-    async def _chunk(self, delta: Json, finish: str | None = None) -> None:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        await self._put(Sent({**self._head, "choices": [choice], **({"usage": None} if self._usage else {})}))
-
-    async def text(self, number: int, piece: str) -> None:
-        self._said += piece
-        if self._said.startswith(self._text):
-            new, self._text = self._said[len(self._text) :], self._said
-            if new:
-                await self._chunk({"content": new})
-
-    async def call(self, number: int, at: int, id: str, name: str, piece: str) -> None:
-        """Calls are told when the answer is whole: before that nobody knows whose they are."""
-
-    async def again(self) -> None:
-        self._said = ""
-
-    async def answered(self, number: int, message: Mapping[str, Any], own: int) -> None:
-        text = text_in(message.get("content"))
-        if text.startswith(self._text) and len(text) > len(self._text):
-            await self._chunk({"content": text[len(self._text) :]})
-        self._text = self._said = ""
-        for at, call in enumerate((message.get("tool_calls") or ())[own:]):
-            function = {"name": call["function"]["name"], "arguments": text_in(call["function"].get("arguments"))}
-            said = {"index": at, "id": call["id"], "type": "function", "function": function}
-            await self._chunk({"tool_calls": [said]})
-
-    async def came(self, message: Mapping[str, Any]) -> None:
-        """What tools of the host give is told to the model alone."""
-
-    async def ended(self, turn: Mapping[str, Any]) -> None:
-        if turn["status"] != "completed":
-            await self._put(Sent(failure_of(turn).document()))
-            return
-        await self._chunk({}, finish_of(turn))
-        if self._usage:
-            await self._put(Sent({**self._head, "choices": [], "usage": chat_usage(turn["span"].get("usage"))}))
-        await self._put(Sent("[DONE]"))

@@ -78,12 +78,12 @@ class Talking:
 
     # Which session.
 
-    async def reached(self, uid: bytes | None, verb: str) -> Talk | None:
+    async def reached(self, uid: bytes | None, verb: str, *, any_type: bool = False) -> Talk | None:
         """The session of that uid, for who does that with it; None if they reach none. Raises a `Refusal` (403)."""
         self._principal.must(verb)
         try:
             row = None if uid is None else self.host.row(uid)
-            if row is None or row.type != TYPE:
+            if row is None or (row.type != TYPE and not any_type):
                 return None
             row = self._serving.gate.row(self._principal, row.id, verb)
         except (NoSuchSession, Deleted):

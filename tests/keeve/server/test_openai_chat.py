@@ -8,6 +8,7 @@ import openai
 import pytest
 
 from actors.models import ModelRefused
+from actors.session import Session
 from actors.tools import Tools
 from tests.actors.scenes import Says, calls, says
 from tests.keeve.server.test_openai_responses import weather
@@ -188,3 +189,21 @@ async def test_a_completion_that_is_not_to_be_stored_is_gone_when_it_was_answere
     async with world() as w:
         await client_of(w).chat.completions.create(model="model", messages=[user("a")], store=False)
         assert w.host.sessions() == []
+
+
+@LEAVES_THE_REST
+async def test_a_session_of_another_type_takes_its_turn_as_it_is_set() -> None:
+    model = Streams(["o", "ne"], ["tw", "o"], ["three"])
+    async with world(devices={"model": model}) as w:
+        s = await w.host.asking("owner").spawn(Session, "talk", system="Be brief.")
+        completions = client_of(w).chat.completions
+        named = {"X-Keeve-Session": "talk"}
+        made = await completions.create(model="model", messages=[user("a")], extra_headers=named)
+        stream = await completions.create(model="model", messages=[user("b")], extra_headers=named, stream=True)
+        texts = [chunk.choices[0].delta.content async for chunk in stream]
+        with pytest.raises(openai.BadRequestError, match="has its own temperature"):
+            await completions.create(model="model", messages=[user("c")], extra_headers=named, temperature=1)
+        history = await s.history
+    assert made.choices[0].message.content == "one"
+    assert texts == ["", "tw", "o", None]
+    assert history == ["a", "b"]

@@ -361,3 +361,18 @@ async def test_an_item_may_be_referred_to_by_its_owner_alone() -> None:
         with pytest.raises(openai.BadRequestError, match="there is no item"):
             await client_of(w, "bob").responses.create(input=[item, {"role": "user", "content": "b"}])
     assert [message["content"] for message in model.asked[1][0]] == ["one", "b"]
+
+
+async def test_a_tool_of_the_host_that_is_not_offered_is_not_called() -> None:
+    called: list[str] = []
+
+    async def drop(table: str) -> str:
+        """Drop a table."""
+        called.append(table)
+        return "dropped"
+
+    model, tools = Says(says(None, calls("c1", "drop", table="users")), says("well")), Tools(drop)
+    async with world(devices={"model": model, "tools": tools}) as w:
+        made = await client_of(w).responses.create(model="model", input="a", tools=[schema("other")])
+    assert made.output_text == "well"
+    assert called == []
