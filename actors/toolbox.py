@@ -18,6 +18,8 @@ from typing import Any
 
 from actors.approvals import Approver
 from actors.chat import Call
+from actors.tools.errors import NoSuchTool
+from actors.tools.offering import offered
 from vat.heap.refs import Promise
 from vat.objects.actor import Device, actor
 from vat.objects.collections import List
@@ -40,6 +42,9 @@ class Toolkeeper(Approver):
 
     def _call(self, call: Call) -> Promise:
         return self._run(str(self.tool_device), call, 0)
+
+    async def _refuse(self, call: Call) -> None:
+        raise NoSuchTool(call["function"]["name"], tuple(offered(self.schemas)))
 
 
 class Toolbox(Part):
@@ -65,8 +70,12 @@ class Toolbox(Part):
         return List(self._crank, self._ref.actor, type_of(Toolkeeper).fields["schemas"])
 
     def call(self, call: Mapping[str, Any]) -> Promise:
-        """Have one tool call carried out; approved of by a person first where the tool wants that."""
-        promise: Promise = self.inner("_call", call)
+        """Have one tool call carried out; approved of by a person first where the tool wants that.
+
+        A call of what is not offered breaks with `NoSuchTool`, whatever the device has besides.
+        """
+        name = call.get("function", {}).get("name")
+        promise: Promise = self.inner("_call" if name in offered(self._schemas) else "_refuse", call)
         return promise
 
     async def run_all(self, calls: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Any]]:

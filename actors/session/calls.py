@@ -30,6 +30,8 @@ from actors.approvals import Approvals
 from actors.chat import Output, marked_call, marked_output, told
 from actors.messages import NOT_RUN, UNKNOWN, failed, named, tool_message
 from actors.session.forking import Forking
+from actors.tools.errors import NoSuchTool
+from actors.tools.offering import offered
 from dataspace.values import Text
 from vat.devices.outcomes import EffectCancelled, OutcomeUnknown
 from vat.errors import Forked, failure_of
@@ -48,6 +50,7 @@ class Calls(Forking):
     # Of the session's settings.
     tool_device: Device
     parallel: bool
+    tools: List[Mapping[str, Any]]
     messages: List[Mapping[str, Any]]
 
     approvals: Approvals
@@ -71,6 +74,7 @@ class Calls(Forking):
     def _start(self, n: int, step: int) -> Promise | None:
         """Start the calls that can be started now; gives a promise for what comes of one, None if all are over."""
         calls, own = self._calls(), self._own_calls()
+        names = offered(self.tools) if self._started < own else []
         most = AT_ONCE if self.parallel else 1
         while self._started < own and len(self._open) < most:
             at = self._started
@@ -79,6 +83,11 @@ class Calls(Forking):
             said = {"name": function["name"], "arguments": function.get("arguments")}
             state_own(self, "tool-call", n, self.session_id, call["id"], **said)
             self._started = at + 1
+            if function["name"] not in names:
+                self._open[at] = 0
+                error = NoSuchTool(function["name"], tuple(names))
+                self._has_failed(n, at, error, failed(error))
+                continue
             asked = self.approvals.run(str(self.tool_device), call, n)
             heard = asked.then(self._returned, n, step, at, broken=self._raised)
             self._open[at] = heard.id

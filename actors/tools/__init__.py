@@ -1,7 +1,8 @@
 """Tools that a model calls: plain functions (`Tools`), with their JSON schema from hints and docstrings, each under its
 own policy; `@tool`, with which a function declares it; and what can be wrong with a call.
 
-`errors`, `signatures`, `shortening`, `declaring` and `device` are private to `actors`; what is public is named here.
+`errors`, `offering`, `signatures`, `shortening`, `declaring` and `device` are private to `actors`; what is public is
+named here.
 """
 
 from actors.tools.declaring import tool

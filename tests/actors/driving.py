@@ -19,6 +19,7 @@ from dataspace.records import Kind, Record
 from dataspace.values import FrozenDict, freeze
 from snapshots.cache import PageCache
 from snapshots.tree import Tree
+from tests.actors.scenes import schema
 from vat.crank.vat import Powers, Step, Vat, request_digest
 from vat.devices.devices import Effect, methods_of
 from vat.devices.outcomes import OutcomeUnknown
@@ -27,7 +28,7 @@ from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Asker, Call, Detach, Ended, Outcome
 from vat.heap.restore import Lineage, restore
-from vat.objects.types import Types
+from vat.objects.types import Types, type_of
 from vat.objects.views import view_of
 
 
@@ -106,6 +107,8 @@ class Driven:
         if vat is not None:
             self.vat = vat
         else:
+            if "tools" in devices and "tools" in self.types[type_of(cls).name].fields:
+                fields = {"tools": [schema("look")], **fields}
             uid = id.encode().rjust(16, b"-")
             heap = Heap(self.world.memory(uid))
             self.vat, step = Vat.spawn(uid, id, heap, self.types, self.world.powers, cls, fields, Asker())

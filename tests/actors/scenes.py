@@ -17,6 +17,11 @@ def says(text: str | None, *calls: Mapping[str, Any], usage: Mapping[str, Any] |
     return {"message": message, "usage": usage, "model": "said", "finish_reason": "tool_calls" if calls else "stop"}
 
 
+def schema(name: str) -> dict[str, Any]:
+    """The schema of a tool, as a session is given it."""
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+
+
 def calls(id: str, name: str = "look", **arguments: Any) -> dict[str, Any]:
     """A tool call."""
     return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}

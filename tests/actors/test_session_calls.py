@@ -10,7 +10,7 @@ import pytest
 from actors.session import NOT_RUN, UNKNOWN, Session, TurnInterrupted
 from dataspace.facts import fact
 from tests.actors.driving import Driven
-from tests.actors.scenes import Does, Says, calls, says, tool, user
+from tests.actors.scenes import Does, Says, calls, says, schema, tool, user
 from vat.devices.devices import Effect, effect
 from vat.errors import Forked
 from vat.heap.messages import Asker
@@ -63,6 +63,35 @@ def test_until_all_are_over_the_messages_have_those_that_are() -> None:
     end(driven, a)
     assert driven.read("messages")[2:] == [tool("a", "of a"), tool("c", "of c")]
     assert driven.open == [b]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize("offered", [["look"], []])
+def test_what_is_not_offered_is_not_called_whatever_the_device_has(offered: list[str], parallel: bool) -> None:
+    names = iter(["danger", "look", "danger"])
+    asked = [calls(id, next(names)) for id in "abc"]
+    model, doing = Says(says("looking", *asked), says("done")), Does(a="no", b="of b", c="no")
+    tools = [schema(name) for name in offered]
+    driven = Driven(Session, {"model": model, "tools": doing}, tools=tools, parallel=parallel)
+    driven.call("turn", "look")
+    driven.run()
+    assert doing.calls == (["b"] if offered else [])
+    first, second, third = (said["content"] for said in model.asked[1][0][2:])
+    refused = f"This call failed: NoSuchTool: there is no tool 'danger'; there are {'look' if offered else 'none'}"
+    assert (first, third) == (refused, refused)
+    assert second == "of b" if offered else "no tool 'look'" in second
+    assert [said.fields[2] for said in driven.stated("tool-call")] == ["a", "b", "c"]
+    assert sorted(said.fields[2] for said in driven.stated("tool-result")) == ["a", "b", "c"]
+    assert driven.stated("turn-done")[0].keywords["output"] == "done"
+
+
+def test_ten_thousand_calls_of_nothing_are_refused_in_one_go() -> None:
+    model = Says(says("looking", *(calls(f"{n}", "danger") for n in range(10_000))), says("done"))
+    driven = Driven(Session, {"model": model, "tools": Does()})
+    driven.call("turn", "look")
+    driven.run()
+    assert len(model.asked[1][0]) == 10_002
+    assert driven.stated("turn-done")[0].keywords["output"] == "done"
 
 
 def test_two_calls_of_one_id_have_each_their_own_outcome() -> None:

@@ -13,7 +13,7 @@ from actors.session import UNKNOWN, BadSetting, Session, TurnInterrupted
 from actors.tools import Tools
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
-from tests.actors.scenes import Does, Says, calls, says, tool, user
+from tests.actors.scenes import Does, Says, calls, says, schema, tool, user
 from vat.devices.devices import Effect, effect
 from vat.heap.refs import Promise, Ref
 from vat.objects.actor import Actor, actor
@@ -82,7 +82,7 @@ async def test_a_tool_that_was_running_when_the_host_ended_is_not_run_again() ->
     log, waits, tools = MemoryLog(), Waits(), Does(a="x")
     model = Says(says(None, calls("a")), says("done"), says("more"))
     async with memory_host(log, devices={"model": model, "tools": waits}) as host, trio.open_nursery() as nursery:
-        s = await host.spawn(Session, "s1")
+        s = await host.spawn(Session, "s1", tools=[schema("look")])
         nursery.start_soon(s.turn, "go")
         await waits.began.wait()
         nursery.cancel_scope.cancel()

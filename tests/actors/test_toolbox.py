@@ -117,6 +117,22 @@ async def test_whatever_goes_wrong_in_a_call_is_told_to_the_model() -> None:
     assert "unknown field `town`" in told[3]
 
 
+async def test_what_is_not_offered_is_not_called_whatever_the_device_has() -> None:
+    called: list[str] = []
+
+    async def danger() -> str:
+        called.append("danger")
+        return "gone"
+
+    model = Plays(says(None, calls("a", "danger"), calls("b", "weather", city="Oslo")), says("done"))
+    async with memory_host(actors=[Agent], devices={"model": model, "tools": Tools(weather, danger)}) as host:
+        agent = await host.spawn(Agent, "agent", tools=Tools(weather))
+        assert await agent.turn("go") == "done"
+        told = heard(await agent.messages)
+    assert told == ["This call failed: NoSuchTool: there is no tool 'danger'; there are weather", "rain in Oslo"]
+    assert called == []
+
+
 class Slow:
     """Tools, one of which is under way when the host ends."""
 

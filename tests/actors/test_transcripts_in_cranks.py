@@ -15,6 +15,7 @@ from actors.models import ScriptedModel
 from actors.session import Session
 from dataspace.facts import Fact, fact
 from tests.actors.driving import Driven
+from tests.actors.scenes import schema
 from vat.devices.devices import Effect, effect
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "transcripts"
@@ -54,6 +55,7 @@ def begun(path: Path, snapshot_every: int = 0) -> tuple[Driven, RecordedTools]:
         {"model": ScriptedModel(transcript), "tools": tools},
         snapshot_every=snapshot_every,
         system=system["content"],
+        tools=[schema("bash")],
         max_steps=sum(said["role"] == "assistant" for said in rest),
     )
     driven.call("turn", first["content"])

@@ -27,6 +27,7 @@ from actors.tools import tool
 from dataspace.values import Text
 from keeve.api import open_host
 from keeve.testing.crashes import CRASH_AT, crash_files_from
+from tests.actors.scenes import schema
 from tests.crash.conversations import beside_each_other, ended, outputs_in, read_transcript
 from tests.crash.kill_points import Killer, PointFiles, append_line, tell_of_fibers, tell_of_the_rest
 from tests.crash.nursery import serve
@@ -37,7 +38,7 @@ from vat.objects.collections import List
 
 SETTINGS = Settings(first_snapshot=12, snapshot_records=30)
 SEGMENT_BYTES = 60_000
-BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+BASH = schema("bash")
 
 
 @attrs.frozen
