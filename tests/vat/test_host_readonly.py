@@ -21,6 +21,20 @@ from vat.objects.types import read
 Both = tuple[Host, Host]
 
 
+@actor("readonly.shelf", version=1)
+class Shelf(Actor):
+    """Has another actor in it, of which it gives a ref."""
+
+    inner: Any = None
+
+    def fill(self) -> None:
+        self.inner = self.spawn(Counter, count=7)
+
+    @read
+    def lend(self) -> Any:
+        return self.inner
+
+
 @pytest.fixture
 async def both(either: World) -> AsyncIterator[Both]:
     """An owner, and one who reads beside it."""
@@ -200,3 +214,18 @@ async def test_what_is_open_is_listed_without_knowing_whether_it_runs(either: Wo
         (effect,) = reader.effects()
         assert (effect.session, effect.device, effect.method, list(effect.args)) == ("s1", "tool", "once", [1])
         assert effect.state == "started"
+
+
+async def test_a_reader_is_given_a_ref_that_nobody_was_given_before(either: World) -> None:
+    """As the owner would be, who writes it down, since from then on the actor stays."""
+    either.actors = (Counter, Shelf)
+    async with either.host() as owner:
+        await (await owner.spawn(Shelf, "s")).fill()
+        async with either.host(readonly=True) as reader:
+            head = store_of(reader).head
+            s: HostRef[Any] = await reader.get("s")
+            for lent in (await s.lend(), await s.inner):
+                assert await lent.count == 7
+                with pytest.raises(StoreReadOnly):
+                    await lent.add()
+            assert store_of(reader).head == head

@@ -21,9 +21,11 @@ class Powers:
     begun: whether a device may have been given an effect (by its session's uid, and its number) of which no record says
       that it has started. False where such a record would be there, because the device is given it after that only.
     carries: whether effects and messages are carried out, so that what a caller waits for can come.
+    writes: whether records can be written. Where they cannot, nothing is collected either, so that a ref which is handed
+      out for the first time leads to what stays.
     """
 
-    __slots__ = ("begun", "carries", "clock", "cursor", "entropy", "log_id")
+    __slots__ = ("begun", "carries", "clock", "cursor", "entropy", "log_id", "writes")
 
     def __init__(
         self,
@@ -33,6 +35,7 @@ class Powers:
         cursor: Callable[[], str],
         begun: Callable[[bytes, int], bool] = perhaps,
         carries: bool = True,
+        writes: bool = True,
     ) -> None:
         self.log_id = log_id
         self.clock = clock
@@ -40,3 +43,4 @@ class Powers:
         self.cursor = cursor
         self.begun = begun
         self.carries = carries
+        self.writes = writes

@@ -97,7 +97,7 @@ class Vat(Upkeep):
         return step
 
     def _asked(self, call: Call, found: Any) -> Step:
-        """A read: nothing is recorded, but that a ref is handed out for the first time."""
+        """A read: nothing is recorded, but that a ref is handed out for the first time, where that can be recorded."""
         crank = self.crank
         self._begin(call.asker, silent=True)
         args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
@@ -113,7 +113,7 @@ class Vat(Upkeep):
                 step.replies.append((call.reply, outcome))
         lent = crank.progress.lent
         crank.end()
-        if lent:
+        if lent and self.powers.writes:
             self._begin(call.asker).message = _said(call, args, keywords)
             for actor in lent:
                 crank.hand(actor)

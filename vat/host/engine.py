@@ -89,8 +89,8 @@ class Engine:
         self.types = types
         self.entropy = entropy
         self.settings = settings
-        carries = settings.takes_up != "nothing"
-        self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun, carries)
+        carries, writes = settings.takes_up != "nothing", not store.readonly
+        self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun, carries, writes)
         self.residents = Residents(settings.vats)
         self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache), self.residents.durable)
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
