@@ -3,13 +3,14 @@
 `ListTree`, `MapTree` and `SetTree` are the collections of a heap, as persistent trees (`Tree`): a change gives another
 tree that shares what did not change. A `PageDraft` (or `write`, at once) gives the nodes that no `Page` holds yet to a
 `Writer`; a `Loader` finds a `Node` by its `PageRef` again when somebody passes through; `encode_node`, `decode_node`
-and `decode_tree` are the bytes of it. `leading` finds the refs in a tree. `PageCache` keeps the pages of all vats of a
-host in memory, up to a limit, and tells its `CacheStatistics`; `MemoryPages` is for tests.
+and `decode_tree` are the bytes of it. `leading` finds the refs in a tree, `through` all that is in it. `PageCache`
+keeps the pages of all vats of a host in memory, up to a limit, and tells its `CacheStatistics`; `MemoryPages` is for
+tests.
 """
 
 from snapshots.cache import CacheStatistics, PageCache
 from snapshots.keyed import MapTree, NoSuchKey, SetTree
-from snapshots.leading import leading
+from snapshots.leading import leading, through
 from snapshots.lists import ListTree, OutOfRange
 from snapshots.memory import MemoryPages, MissingPage
 from snapshots.nodes import Loader, Node, NoLoader, PageRef
@@ -41,5 +42,6 @@ __all__ = [
     "decode_tree",
     "encode_node",
     "leading",
+    "through",
     "write",
 ]

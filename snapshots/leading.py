@@ -8,7 +8,7 @@ The one rule: a page's mark follows from its content, and is made once, when the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dataspace.values import Promise, Ref
@@ -41,6 +41,24 @@ def leading(tree: Tree, loader: Loader = nowhere) -> Iterator[Any]:
                 continue
             seen.add(ref)
         node = loader(here) if type(here) is PageRef else here
+        if isinstance(node, Branch):
+            todo.extend(node.children)
+        else:
+            yield from contents(node)
+
+
+def through(tree: Tree, enter: Callable[[PageRef], bool], loader: Loader = nowhere) -> Iterator[Any]:
+    """All items, keys and values of a tree, but for those under pages which `enter` says are not to be entered.
+
+    `enter` is asked once for each way that leads to a page. Costs every node that is passed.
+    """
+    todo: list[Any] = [tree.root]
+    while todo:
+        here = todo.pop()
+        ref = here if type(here) is PageRef else None
+        if here is None or (ref is not None and not enter(ref)):
+            continue
+        node = here if ref is None else loader(ref)
         if isinstance(node, Branch):
             todo.extend(node.children)
         else:

@@ -9,7 +9,6 @@ waits, since that is made again on heaps of the past.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -18,8 +17,8 @@ from dataspace.catalog.lookups import LATEST
 from dataspace.errors import KeeveError
 from dataspace.values import CelledBlob, CellRef
 from snapshots.cache import PageCache
-from snapshots.items import contents
-from snapshots.nodes import Branch, PageRef
+from snapshots.leading import through
+from snapshots.nodes import PageRef
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
 from vat.heap.memory import VatMemory
@@ -90,20 +89,13 @@ class _Walk:
         return new
 
     def trees(self, heap: Heap) -> None:
-        todo: list[Any] = [tree.root for tree in heap.trees().values()]
+        todo = list(heap.trees().values())
         while todo:
-            here = todo.pop()
-            if type(here) is PageRef:
-                if not self.page(here):
-                    continue
-                here = self._memory.page(here)
-            if isinstance(here, Branch):
-                todo.extend(here.children)
-            elif here is not None:
-                self._values(contents(here), todo)
+            for value in through(todo.pop(), self.page, self._memory.page):
+                self._value(value, todo)
 
-    def _values(self, values: Iterable[Any], trees: list[Any]) -> None:
-        left = list(values)
+    def _value(self, value: Any, trees: list[Tree]) -> None:
+        left = [value]
         while left:
             value = left.pop()
             if isinstance(value, dict):
@@ -115,4 +107,4 @@ class _Walk:
             elif isinstance(value, CellRef) and self.cells:
                 self.found.cells.add(Place(self._lineage.owner(value.seq), value.seq, value.number))
             elif isinstance(value, Tree):
-                trees.append(value.root)
+                trees.append(value)

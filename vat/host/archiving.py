@@ -49,7 +49,7 @@ class NothingToArchive(KeeveError):
     usage: ClassVar[bool] = True
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: nothing was done")
+        super().__init__(f"{what}; nothing was done: see what was archived with `keeve log '(archived . _)'`")
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ class Archiving:
             sealed = store.sealed()
             old = [each for each in sealed[: len(sealed) - keep] if before is None or each.last < before]
             if not old:
-                raise NothingToArchive("no segment of the log is full, and so old")
+                raise NothingToArchive("no segment of the log is full and all older than was asked for")
             needed, whole, asleep = await self._needs(old[-1].last if idle else 0)
             stays = _staying(self._catalog, needed, whole)
             done = pieces = size = 0
