@@ -69,16 +69,28 @@ class PromiseCycle(Broken):
 class FiberDiverged(Broken):
     """A fiber cannot go on: run again, it did something else than was recorded. It breaks alone, and for good.
 
-    part: which one, from 1. recorded, did: what the record says and what the code does now, in words.
+    part: which one, from 1. recorded, did: what the record says and what the code does now, in words. raised: whether
+    the code has a higher version, so that only the older class is missing.
     """
 
-    def __init__(self, session: str, fiber: int, type: str, method: str, part: int, *, recorded: str, did: str) -> None:
+    def __init__(
+        self,
+        session: str,
+        fiber: int,
+        type: str,
+        method: str,
+        part: int,
+        *,
+        recorded: str,
+        did: str,
+        raised: bool = False,
+    ) -> None:
+        half = "keep" if raised else "give changed code a higher version, and keep"
         super().__init__(
             f"session {session!r}, fiber {fiber}: {type}.{method} cannot go on where it waited. In its part {part}, "
             f"which is run again to bring it back, the record says that it {recorded}; the code now {did}. "
             "This run of it is over; what its earlier parts did stands. Call the method again to start it anew. The "
-            "next time, give changed code a higher version, and keep the old class in actors=[...] until no fiber of "
-            "it waits (`keeve effects` lists them)"
+            f"next time, {half} the old class in actors=[...] until no fiber of it waits (`keeve effects` lists them)"
         )
         self.session = session
         self.fiber = fiber

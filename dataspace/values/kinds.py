@@ -54,7 +54,7 @@ class NotAValue(KeeveError, TypeError):
         if self.reason is not None:
             return f"{self.path}: {self.reason}"
         name = self.kind.__name__
-        remedy = _REMEDIES.get(name)
+        remedy = _REMEDIES.get(name) or getattr(self.kind, "__keeve_remedy__", None)
         return f"{self.path}: {name} is not a value" + (f" ({remedy})" if remedy else "")
 
 

@@ -201,6 +201,14 @@ def test_the_path_begins_with_what_the_caller_calls_the_value() -> None:
     assert str(caught.value) == "messages[3].content: datetime is not a value (keep its .isoformat())"
 
 
+def test_a_class_can_say_what_to_give_in_its_place() -> None:
+    class Held:
+        __keeve_remedy__ = "give its id"
+
+    with pytest.raises(NotAValue, match=r"tools: Held is not a value \(give its id\)"):
+        freeze(Held(), path="tools")
+
+
 def test_not_a_value_is_a_type_error_and_ours() -> None:
     assert issubclass(NotAValue, TypeError)
     assert issubclass(NotAValue, KeeveError)

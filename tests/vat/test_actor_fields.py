@@ -139,12 +139,12 @@ def test_an_undeclared_name_cannot_be_assigned(world, box, name):
 
 
 def test_a_field_cannot_be_deleted(world, box):
-    with pytest.raises(NotDeclared, match="cannot be deleted"):
+    with pytest.raises(NotDeclared, match=r"cannot be deleted(?!.*<type>)"):
         world.ask(box, "remove", "count")
 
 
 def test_a_collection_cannot_be_assigned_but_added_to(world, box):
-    with pytest.raises(NotDeclared, match="use clear"):
+    with pytest.raises(NotDeclared, match=r"use clear(?!.*<type>)"):
         world.ask(box, "assign", "items", [1])
     assert world.ask(box, "add") == 1
     assert world.ask(box, "items") == ["more"]

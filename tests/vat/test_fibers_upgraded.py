@@ -77,6 +77,7 @@ def test_one_whose_code_is_gone_breaks_in_the_crank_of_the_upgrade(world):
     with pytest.raises(FiberDiverged) as caught:
         value_of(got)
     assert "was begun by version 1 of waits.worker; the code now is version 2" in str(caught.value)
+    assert "The next time, keep the old class in actors=[...]" in str(caught.value)
     assert (world.waiting, world.ask(world.agent, "count")) == (0, 1)
     world.give()
     world.sound()

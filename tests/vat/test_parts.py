@@ -8,6 +8,7 @@ import pytest
 from vatmaker import World, assert_restores
 
 from dataspace.log.memory import MemoryLog
+from dataspace.values import NotAValue
 from keeve.testing.hosts import memory_host
 from vat.errors import Refused
 from vat.heap.refs import Promise, Ref, near
@@ -59,6 +60,9 @@ class Desk(Actor):
     def swap(self) -> None:
         self.upper = self.lower
 
+    def handed(self) -> Any:
+        return self.device("model").complete([], tools=self.upper)
+
     def pair(self) -> Ref:
         return self.spawn(Desk, lower={"label": "inner"})
 
@@ -103,6 +107,8 @@ async def test_a_part_cannot_be_assigned_and_begins_with_what_it_can_be_given() 
         desk = await host.spawn(Desk, "desk")
         with pytest.raises(NotDeclared, match="is an actor of its own"):
             await desk.swap()
+        with pytest.raises(NotAValue, match=r"Drawer is not a value \(it is a part: give what it holds, as \.view\(\)"):
+            await desk.handed()
         with pytest.raises(TypeError, match="Drawer begins with a dict of its fields, not with a int"):
             await host.spawn(Desk, "other", upper=3)
         with pytest.raises(TypeError, match="has no field 'colour'"):

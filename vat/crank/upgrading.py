@@ -94,6 +94,7 @@ def break_fibers(crank: Crank, old: dict[str, int]) -> None:
                 *(crank.id, number, name, fiber[METHOD], fiber[PARTS]),
                 recorded=f"was begun by version {version} of {name}",
                 did=f"is version {crank.types[name].version}, and the older one is not registered",
+                raised=True,
             )
             broken[number] = crank.failed(diverged)
     crank.end_fibers(broken)

@@ -29,15 +29,18 @@ _HANDLES: Final[dict[Shape, Any]] = {Shape.LIST: List, Shape.MAP: Map, Shape.SET
 
 
 class NotDeclared(KeeveError, AttributeError):
-    """An attribute was assigned that is no declared field."""
+    """An attribute was assigned that is no declared field, or one that cannot be assigned."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, actor: Actor, name: str, problem: str = "is not a declared field") -> None:
-        cls = type(actor)
+    def __init__(self, actor: Actor, name: str, problem: str | None = None) -> None:
         super().__init__(
-            f"{cls.__name__}.{name} {problem}: an actor's state is its declared fields, since nothing else survives; "
-            f"write `{name}: <type>` in the class"
+            f"{type(actor).__name__}.{name} "
+            + (
+                problem
+                or "is not a declared field: an actor's state is its declared fields, since nothing else survives; "
+                f"write `{name}: <type>` in the class"
+            )
         )
 
 
@@ -109,7 +112,7 @@ class _Field:
         crank = actor._crank
         handle = _HANDLES.get(field.shape)
         if field.shape is Shape.PART:
-            raise NotDeclared(actor, field.name, "is an actor of its own, which stays what it is")
+            raise NotDeclared(actor, field.name, "is an actor of its own, which stays what it is: call its methods")
         if handle is None:
             crank.changes()
             crank.fits(actor._actor, field)
@@ -141,7 +144,7 @@ class Actor:
         descriptor.__set__(self, value)
 
     def __delattr__(self, name: str) -> None:
-        raise NotDeclared(self, name, "cannot be deleted")
+        raise NotDeclared(self, name, "cannot be deleted: an actor keeps its declared fields; give it another value")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Actor) and other._actor == self._actor and other._crank is self._crank

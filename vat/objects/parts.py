@@ -27,6 +27,7 @@ class Part(Near):
     __slots__ = ("_crank",)
     __keeve_shape__: ClassVar[Shape] = Shape.PART
     __keeve_part__: ClassVar[type]
+    __keeve_remedy__: ClassVar[str] = "it is a part: give what it holds, as .view(), or its .ref"
 
     def __init__(self, crank: Any, ref: Ref) -> None:
         super().__init__(ref)
