@@ -157,3 +157,22 @@ async def test_what_is_no_session_is_asked_nothing(host: Host, session: Any) -> 
             asked("(_ . _)", session=session)
     with pytest.raises(TypeError, match="session is the id of a session or its uid"):
         host.reader().narrow(session=session)
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords"),
+    [
+        ((), {"turn": 1}),
+        ((1, "f", 2), {}),
+        ((1,), {"at": 1}),
+        (("f",), {}),
+        ((), {"into": 1}),
+    ],
+)
+async def test_what_a_fork_cannot_take_is_told_with_what_it_takes(host: Host, args: Any, keywords: Any) -> None:
+    s: Any = await host.get("s")
+    with pytest.raises(TypeError, match=r"^fork\(at=None, into=None\): .* turn, give the seq of .*turn-done"):
+        await s.fork(*args, **keywords)
+    with pytest.raises(TypeError, match=r"^snapshot\(\) takes no arguments"):
+        await s.snapshot(1)
+    assert len(host.sessions()) == 1

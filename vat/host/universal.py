@@ -64,11 +64,12 @@ class Universal:
         answered = False
         value: Value
         if call.method == "snapshot":
-            _no_arguments(*call.args, **call.keywords)
+            if call.args or call.keywords:
+                raise TypeError("snapshot() takes no arguments")
             step, named = vat.snapshot()
             value = FrozenDict(named)
         else:
-            at, into = _fork_arguments(*call.args, **call.keywords)
+            at, into = _fork_arguments(call)
             step, child = self._fork(vat, call, at, into)
             value = child_ref(child)
             answered = call.sender is None  # its record has the answer to a request id in it
@@ -85,12 +86,20 @@ def given(method: str, answer: Any) -> Any:
     return Snapshot(**answer) if method == "snapshot" else answer
 
 
-def _no_arguments() -> None:
-    """Raises `TypeError` for any."""
-
-
-def _fork_arguments(at: int | None = None, into: str | None = None) -> tuple[int | None, str | None]:
-    """Raises `TypeError` for anything else."""
-    if not (at is None or type(at) is int) or not (into is None or type(into) is str):
-        raise TypeError("fork(at=None, into=None): at is a seq, into the id of the new session")
+def _fork_arguments(call: Call) -> tuple[int | None, str | None]:
+    """The seq and the id of a fork. Raises `TypeError` for anything else."""
+    given: dict[str, Value] = dict(zip(("at", "into"), call.args, strict=False))
+    every = {**given, **call.keywords}
+    at, into = every.get("at"), every.get("into")
+    if (
+        len(call.args) > 2
+        or call.keywords.keys() - {"at", "into"}
+        or given.keys() & call.keywords.keys()
+        or not (at is None or type(at) is int)
+        or not (into is None or type(into) is str)
+    ):
+        raise TypeError(
+            "fork(at=None, into=None): at is a seq, into the id of the new session; to fork after a turn, give the seq "
+            "of the event of its (turn-done n . _)"
+        )
     return at, into
