@@ -57,34 +57,33 @@ class Bounds:
             await send(message)
 
         serving = self._serving
-        try:
-            with serving.metrics.under_way(scope["type"]):
+        method = scope.get("method", "WEBSOCKET")
+        with serving.metrics.under_way(scope["type"]), serving.tracing.request(scope) as span:
+            try:
                 await self._app(scope, receive, sending)
-        except Exception as raised:  # whatever it is, it is answered here
-            error = alone(raised)
-            refusal = refusal_of(error)
-            if refusal is None:
-                serving.log.error("failed", request=request_id, exc_info=error)
-                refusal = internal()
-            if not status:
-                await refuse(scope, receive, sending, refusal, request_id)
-        finally:
-            self._told(scope, request_id, status, trio.current_time() - began)
-
-    def _told(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        principal = scope["state"].get("principal")
-        endpoint = scope.get("endpoint")
-        route = getattr(endpoint, "__name__", "none")
-        self._serving.metrics.answered(route, scope.get("method", "WEBSOCKET"), status, seconds)
-        self._serving.log.info(
-            "request",
-            request=request_id,
-            method=scope.get("method", "WEBSOCKET"),
-            path=scope["path"],
-            status=status,
-            ms=round(seconds * 1000, 1),
-            by=None if principal is None else principal.name,
-        )
+            except Exception as raised:  # whatever it is, it is answered here
+                error = alone(raised)
+                refusal = refusal_of(error)
+                if refusal is None:
+                    serving.log.error("failed", request=request_id, exc_info=error)
+                    refusal = internal()
+                if not status:
+                    await refuse(scope, receive, sending, refusal, request_id)
+            finally:
+                route = getattr(scope.get("endpoint"), "__name__", "none")
+                seconds = trio.current_time() - began
+                serving.tracing.answered(span, method, route, status)
+                serving.metrics.answered(route, method, status, seconds)
+                principal = scope["state"].get("principal")
+                serving.log.info(
+                    "request",
+                    request=request_id,
+                    method=method,
+                    path=scope["path"],
+                    status=status,
+                    ms=round(seconds * 1000, 1),
+                    by=None if principal is None else principal.name,
+                )
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, request_id: str | None) -> None:

@@ -30,7 +30,8 @@ class Metrics:
             "keeve_request_seconds", "How long they took, streams included.", ("route",), buckets=SECONDS, registry=here
         )
         self._under_way = Gauge("keeve_requests_under_way", "Requests that are under way.", ("kind",), registry=here)
-        self._refused = Counter("keeve_refused", "Requests that were refused, by code.", ("code",), registry=here)
+        self._turns = Counter("keeve_turns", "Turns, by what became of them.", ("state",), registry=here)
+        self._tokens = Counter("keeve_tokens", "Tokens that models have counted.", ("kind",), registry=here)
 
     @contextmanager
     def under_way(self, kind: str) -> Iterator[None]:
@@ -47,9 +48,13 @@ class Metrics:
         self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def refused(self, code: str) -> None:
-        """A request was refused."""
-        self._refused.labels(code).inc()
+    def turned(self, state: str) -> None:
+        """A turn was accepted, or is done, failed or interrupted."""
+        self._turns.labels(state).inc()
+
+    def used(self, kind: str, count: int) -> None:
+        """A turn has used so many tokens of a kind."""
+        self._tokens.labels(kind).inc(count)
 
     def shows(self, name: str, what: str, value: Callable[[], float]) -> None:
         """A number that is looked up when it is asked for."""

@@ -21,6 +21,7 @@ from keeve.api import now, open_host
 from keeve.host_keys import host_key_from
 from keeve.server import wire
 from keeve.server.app import application
+from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import Listening
 from keeve.server.logs import Secrets, listens, make_log
@@ -28,6 +29,7 @@ from keeve.server.owner import FILE, token_in
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS, BadSetting, ServerSettings
 from keeve.server.tokens import Chains
+from keeve.server.tracing import Tracing, tracer
 from keeve.wire.revocations import Revocations
 from vat.devices.vault import Environment, Vault
 from vat.objects.types import type_of
@@ -52,7 +54,9 @@ async def serve(
     secrets = Secrets()
     log = make_log(secrets, form=settings.log, level=settings.log_level)
     listens(log, settings.log_level)
+    tracing = Tracing(tracer())
     devices, vault = models_of(settings, environ)
+    devices = tracing.of(devices, model_names(settings, environ, devices))
     async with (
         open_host(
             settings.store,
@@ -72,12 +76,14 @@ async def serve(
         gate = Gate(host, now, [tokens, Chains(secret, Revocations(settings.store))])
         serving = Serving(
             *(host, settings, gate, now, nursery, log),
+            tracing=tracing,
             models=tuple(devices) or ("model",),
             tools=tools,
             types={type_of(each).name: each for each in actors},
             secret=secret,
         )
         listening = Listening(application(serving), settings)
+        count_turns(serving)
         serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             ended = [signal.SIGTERM]
@@ -142,6 +148,13 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
     if devices and "model" not in devices:
         devices["model"] = devices[next(iter(devices))]
     return devices, Vault(credentials)
+
+
+def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:
+    """By the name of a device that is a model, the model's own name."""
+    named = {each.name: each.model for each in settings.models.values()}
+    first = next(iter(named.values()), "model")
+    return {name: named.get(name) or environ.get("KEEVE_MODEL") or first for name in devices}
 
 
 def address_of(settings: ServerSettings, port: int) -> str:

@@ -18,6 +18,7 @@ from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
 from keeve.server.quota import Quota
 from keeve.server.settings import ServerSettings
+from keeve.server.tracing import Tracing
 from vat.host.host import Host
 from vat.host.outside import HostRef
 
@@ -28,7 +29,7 @@ class Serving:
 
     host: the host of the store. gate: who may. clock: µs since 1970. nursery: for what goes on beside requests; it is
     cancelled at the end. stopping: set when the server begins to stop: whoever streams ends then.
-    log: structured, and without secrets. metrics: what is counted.
+    log: structured, and without secrets. metrics: what is counted. tracing: spans.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
@@ -42,6 +43,7 @@ class Serving:
     nursery: trio.Nursery
     log: Log
     metrics: Metrics = attrs.field(factory=Metrics)
+    tracing: Tracing = attrs.field(factory=Tracing)
     stopping: trio.Event = attrs.field(factory=trio.Event)
     models: tuple[str, ...] = ("model",)
     tools: Any = None

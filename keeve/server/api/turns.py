@@ -27,6 +27,7 @@ from keeve.server.api.sessions import reached, values
 from keeve.server.api.table import Asked
 from keeve.server.errors import Refusal
 from keeve.server.streams import EventStream
+from keeve.server.tracing import Tracing
 from vat.crank.vat import RequestConflict
 from vat.errors import Failed
 from vat.host.host import Host
@@ -47,6 +48,7 @@ class Saying:
     request: str
     by: str
     head: int
+    tracing: Tracing
 
     @classmethod
     async def of(cls, asked: Asked) -> Saying:
@@ -57,7 +59,16 @@ class Saying:
             raise Refusal(422, "bad_request_id", "the Idempotency-Key is empty", "give 1 to 1,000 characters")
         by = asked.serving.principal(asked.request).name
         said = values(asked.body.input, "input")
-        return cls(host, ref, row, said, key or f"http-{secrets.token_hex(12)}", by, head_of(host).position)
+        return cls(
+            host,
+            ref,
+            row,
+            said,
+            key or f"http-{secrets.token_hex(12)}",
+            by,
+            head_of(host).position,
+            asked.serving.tracing,
+        )
 
     def facts(self, label: str) -> Pattern:
         """What the session states of this input: its number is captured as `n`."""
@@ -79,7 +90,9 @@ class Saying:
 
     async def answer(self) -> dict[str, Any]:
         """Have it take its turn; what that came to, in JSON. Raises what the turn does."""
-        return await self.done(await outcome(self.ref.turn(self.input, request=self.request)))
+        with self.tracing.turn(self.row.id, self.row.type):
+            output = await outcome(self.ref.turn(self.input, request=self.request))
+        return await self.done(output)
 
     async def done(self, output: Any) -> dict[str, Any]:
         """What a turn came to, in JSON."""
