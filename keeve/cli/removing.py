@@ -68,8 +68,10 @@ def erase(
 ) -> int:
     """Take what was said in a turn out of a session, and of its forks, for ever. The session goes on.
 
-    Everything that was said in the turn goes, and what was said later with the same words. In its place stands that
-    something was erased. What cannot be erased alone, `docs/deletion.md` tells.
+    Everything that was said in the turn goes, and every later text that is the very same, whole. A longer text that
+    quotes it stays: erase the turn that brought it as well. In its place stands that something was erased, and nobody
+    reads it any more, also where its bytes cannot go from the files for want of space: then this ends with 1, and they
+    go later. What cannot be erased alone, `docs/deletion.md` tells.
 
     ```
     keeve erase s1 --turn 3

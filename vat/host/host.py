@@ -158,9 +158,9 @@ class Host:
         """Take what the record at `seq` of a session brought, or what was said in a `turn`, out of it and its forks.
 
         Gone is what is kept as content: every text of a conversation, whatever is declared `Text`, and strings and
-        bytes over 256 bytes; there, and wherever these sessions said the same later. It reads as `Erased` then. Gives
-        how many pieces are gone from the files, durably. Raises `ErasureUnfinished` where the disk refuses that for
-        now (it reads as `Erased` all the same, and what is left goes later); `NothingToErase`, `NoSuchSession`,
+        bytes over 256 bytes; there, and wherever these sessions said the very same later. It reads as `Erased` then.
+        Gives how many pieces are gone from the files, durably. Raises `ErasureUnfinished` where the disk refuses that
+        for now (it reads as `Erased` all the same, and what is left goes later); `NothingToErase`, `NoSuchSession`,
         `Deleted`; and `Busy` while a model or a tool runs for one of these sessions, unless `force`d: what that says
         later is not looked at. Holds them up meanwhile: about 100 µs for each of their records, and a copy of each file
         concerned.
