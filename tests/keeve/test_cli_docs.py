@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from dataspace.errors import KeeveError
 from keeve.cli.app import app
+from keeve.private_files import make_private
 from tests.cli_runner import ROOT, keeve
 from tests.cli_worlds import leave_a_turn_waiting, leave_asking
 
@@ -46,6 +48,8 @@ def test_the_examples_of_the_page_run_and_say_what_is_shown(tmp_path: Path, monk
         if command == "keeve effects":
             trio.run(leave_a_turn_waiting, Path("data"), "mailer")
             waiting = keeve("effects", "--json").json["effects"][0]["id"]
+        if command.startswith("keeve token make"):
+            make_private(Path("data/token"), b"what-a-server-has-made", lambda what: KeeveError(what))
         if command.startswith(("keeve approve", "keeve refuse")):
             trio.run(leave_asking, Path("data"), command.split()[2])
         command, shown = command.replace("EFFECT", waiting), shown.replace("settled EFFECT", f"settled {waiting}")

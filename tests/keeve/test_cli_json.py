@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import trio
 
+from dataspace.errors import KeeveError
 from keeve.cli.app import app
+from keeve.private_files import make_private
 from tests.cli_runner import ROOT, Said, keeve
 from tests.cli_worlds import leave_a_ledger, leave_a_turn_waiting, leave_asking, leave_fibers
 from tests.server_process import server
@@ -42,6 +44,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert keeve(*words, "--store", path, input="hello\n").code == 0
     assert keeve("fork", "s1", "--into", "s2", "--store", path).code == 0
     assert keeve("checkpoint", "--signer", path.parent / "log.pem", "--make", "--store", path).code == 0
+    make_private(path / "token", b"what-a-server-has-made", lambda what: KeeveError(what))
     (path.parent / "receipt").write_text(keeve("prove", "s1", "2", "--words", "--store", path).out)
     return path
 
@@ -64,6 +67,7 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "check": ("check", store.parent / "receipt"),
         "keys": ("keys",),
         "new-key": ("new-key", store.parent / "host.key"),
+        "token": ("token", "make"),
         "verify": ("verify",),
         "dump": ("dump",),
         "salvage": ("salvage", store, store.parent / "saved"),
