@@ -9,6 +9,7 @@ The one rule: what is kept of a request follows from its body alone, so that the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -70,7 +71,7 @@ async def body_of(request: Request) -> Json:
     if not text:
         return {}
     try:
-        body = json.loads(text, parse_constant=_constant)
+        body = json.loads(text, parse_constant=_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise Refusal(400, "bad_json", f"the body is no JSON: {error}", "send a JSON object") from None
     if not isinstance(body, dict):
@@ -80,6 +81,13 @@ async def body_of(request: Request) -> Json:
 
 def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits:.40} is too large a number")
+    return number
 
 
 def check_names(body: Json, known: frozenset[str]) -> None:

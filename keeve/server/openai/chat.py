@@ -10,6 +10,7 @@ The one rule: a session that the client names is its own. One of that name that 
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -52,7 +53,7 @@ class Completions:
         check_names(body, CHAT)
         stream, keep = flag(body, "stream"), flag(body, "store", True)
         talking = Talking(self._serving, request)
-        name = next((request.headers[each] for each in HEADERS if request.headers.get(each)), None)
+        name = next((unquote(request.headers[each]) for each in HEADERS if request.headers.get(each)), None)
         system, messages = parted(body.get("messages"), new=name is not None)
         talk = None if name is None else await named(talking, name)
         if talk is not None and talk.row.type != TYPE:

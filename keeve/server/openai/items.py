@@ -31,7 +31,7 @@ ERASED: Final = "[erased]"
 
 def refused(what: str, param: str, remedy: str = "", code: str = "invalid_value") -> Refusal:
     """Something in a request that cannot be done."""
-    return Refusal(400, code, what, remedy, param=param)
+    return Refusal(400, code, what, remedy, param=param.encode(errors="replace").decode())
 
 
 # From messages to items.

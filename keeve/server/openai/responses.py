@@ -81,7 +81,10 @@ class Responses:
         if isinstance(conversation, dict):
             conversation = conversation.get("id")
         about: Json = {"metadata": metadata_of(body), "request": {name: body[name] for name in ECHOED if name in body}}
-        about["request"]["host_tools"] = [tool for tool in body.get("tools", ()) if _is_host_tool(tool)]
+        tools = body.get("tools")
+        about["request"]["host_tools"] = (
+            [tool for tool in tools if _is_host_tool(tool)] if isinstance(tools, list) else []
+        )
         if previous is not None and conversation is not None:
             what = "a response goes on from another one, or in a conversation, and not both"
             raise refused(what, "previous_response_id", "leave one of them out")

@@ -108,16 +108,20 @@ class Talking:
 
     async def made(self, what: str, name: str | None = None, key: str | None = None) -> Talk:
         """A new session; the same one again under the same key of the client's. `what` says what it is made for."""
-        self._principal.must("manage")
-        if self._principal.sessions is not None:
-            remedy = "use a token that is not narrowed to some sessions"
-            raise Refusal(403, "not_allowed", "this token makes no sessions", remedy)
+        self._must_make()
         key = self.key if key is None else key
         request = None if key is None else f"{VIA} {what} {key}"
         async with self._serving.quota.room(self._principal):
             ref = await self.host.spawn(Responding, name, request=request)
         described = await ref.describe()
         return Talk(self.host, self.host.row(described["id"]), ref)
+
+    def _must_make(self) -> None:
+        """Raise a `Refusal` (403) unless who asks may make sessions, which they reach then."""
+        self._principal.must("manage")
+        if self._principal.sessions is not None:
+            remedy = "use a token that is not narrowed to some sessions"
+            raise Refusal(403, "not_allowed", "this token makes no sessions, and no forks", remedy)
 
     # Which turn.
 
@@ -130,7 +134,7 @@ class Talking:
         if asked is not None:
             return asked
         assert after is not None
-        self._principal.must("manage")
+        self._must_make()
         await over(talk, after)
         seq = await talk.ref.point(after)
         if seq is None:
