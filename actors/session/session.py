@@ -297,6 +297,8 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
     def _failed(self, error: Exception, n: int) -> None:
         """The turn was interrupted, or something broke it."""
         stopped = self._stopped or {}
+        if isinstance(error, Forked) and self._inherited() and not self._has_answered():
+            self.messages.pop()  # its parent was told, and is answered there
         self._give_up(n, error)
         if "by" in stopped:
             state_own(self, "turn-interrupted", n, self.session_id, by=stopped["by"], step=self._step)

@@ -254,3 +254,25 @@ def test_a_fork_between_turns_shares_the_past_and_nothing_after_it() -> None:
     assert driven.read("history") == ["hello", "again", "original"]
     child.restart()
     assert [message["content"] for message in child.read("messages")][-2:] == ["diverge", "diverge"]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_fork_is_told_nothing_that_only_its_parent_is_answered(waits: bool) -> None:
+    """Such as the input that waited, and began in the record in which the turn before it ended."""
+    model = Says(says("1"), says("2"), says("aside"))
+    driven = session(model)
+    driven.call("turn", "one")
+    if waits:
+        driven.call("turn", "two")
+        driven.advance()
+    else:
+        driven.run()
+        driven.call("turn", "two")
+    child = driven.fork()
+    driven.run()
+    assert [message["content"] for message in driven.read("messages")] == ["one", "1", "two", "2"]
+    assert [message["content"] for message in child.read("messages")] == ["one", "1"]
+    assert child.read("history") == ["one", "two"]
+    child.call("turn", "another")
+    child.run()
+    assert model.asked[-1][0] == [user("one"), says("1")["message"], user("another")]
