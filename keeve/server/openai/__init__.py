@@ -5,7 +5,8 @@ Keeve. `docs/openai.md` says what there is of each.
     items           messages as items, and back
     asking          parameters, and what a session is asked
     objects         responses, completions, lists
-    following               a turn as it goes on, as a story; `telling` tells it as events, `chunks` as chunks
+    following               a turn as it goes on, as a story; `telling` tells it as events, `chunks` as chunks;
+                            `heard` has what was told before one began to follow
     talking, contents       which session and turn a request means, and items in it
     responses, conversations, chat, catalog     the endpoints; `sessions` for those of other types
 """
@@ -13,6 +14,7 @@ Keeve. `docs/openai.md` says what there is of each.
 from starlette.routing import BaseRoute
 
 from keeve.server.openai import catalog, chat, conversations, responses
+from keeve.server.openai.heard import Heard
 from keeve.server.serving import Serving
 
 __all__ = ["routes"]
@@ -20,4 +22,7 @@ __all__ = ["routes"]
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """The routes of this part."""
-    return [route for part in (responses, conversations, chat, catalog) for route in part.routes(serving)]
+    heard = Heard()
+    serving.host.on_progress(heard.hear)
+    talking = [route for part in (responses, conversations, chat) for route in part.routes(serving, heard)]
+    return [*talking, *catalog.routes(serving)]

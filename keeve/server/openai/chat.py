@@ -23,6 +23,7 @@ from keeve.server.openai import sessions
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
+from keeve.server.openai.heard import Heard
 from keeve.server.openai.items import Json, refused, text_in
 from keeve.server.openai.objects import completion_of, failure_of
 from keeve.server.openai.talking import TYPE, Asked, Talk, Talking, header, missing, over
@@ -36,23 +37,24 @@ HEADERS: Final = ("x-keeve-session", "x-hermes-session-id")
 """Headers that name a session, the one that counts first."""
 
 
-def routes(serving: Serving) -> list[BaseRoute]:
+def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
     """The routes of this part."""
-    return [Route("/v1/chat/completions", Completions(serving).create, methods=["POST"])]
+    return [Route("/v1/chat/completions", Completions(serving, heard).create, methods=["POST"])]
 
 
 class Completions:
     """The endpoint."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, heard: Heard) -> None:
         self._serving = serving
+        self._heard = heard
 
     async def create(self, request: Request) -> Response:
         """Ask a model."""
         body = await body_of(request)
         check_names(body, CHAT)
         stream, keep = flag(body, "stream"), flag(body, "store", True)
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         name = next((unquote(request.headers[each]) for each in HEADERS if request.headers.get(each)), None)
         system, messages = parted(body.get("messages"), new=name is not None)
         talk = None if name is None else await named(talking, name)

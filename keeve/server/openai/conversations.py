@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from keeve.server.openai.asking import body_of, check_names, metadata_of
 from keeve.server.openai.contents import LABEL, item_in, page_in
 from keeve.server.openai.events import page_of
+from keeve.server.openai.heard import Heard
 from keeve.server.openai.ids import conversation_id, item_of
 from keeve.server.openai.items import Json, items_of, messages_of, refused
 from keeve.server.openai.objects import listing
@@ -23,9 +24,9 @@ from keeve.server.openai.talking import Talk, Talking, missing
 from keeve.server.serving import Serving
 
 
-def routes(serving: Serving) -> list[BaseRoute]:
+def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
     """The routes of this part."""
-    here = Conversations(serving)
+    here = Conversations(serving, heard)
     one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
     return [
         Route("/v1/conversations", here.create, methods=["POST"]),
@@ -42,11 +43,12 @@ def routes(serving: Serving) -> list[BaseRoute]:
 class Conversations:
     """The endpoints."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, heard: Heard) -> None:
         self._serving = serving
+        self._heard = heard
 
     async def _talk(self, request: Request, verb: str) -> tuple[Talking, Talk]:
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         return talking, await talking.conversation(request.path_params["id"], verb)
 
     async def create(self, request: Request) -> Response:
@@ -55,7 +57,7 @@ class Conversations:
         check_names(body, frozenset(("items", "metadata")))
         metadata = metadata_of(body)
         messages = messages_of(body.get("items", []), "items")
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         talk = await talking.made("conversation")
         if metadata:
             await talk.ref.describe_as(metadata, request=_step(talking, "metadata"))

@@ -25,6 +25,7 @@ import trio
 from actors.chat import told
 from actors.messages import UNKNOWN, tool_message
 from dataspace.observe.events import CaughtUp, Event, Unreadable
+from keeve.server.openai.heard import Heard
 from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.watching import Piece
@@ -53,7 +54,9 @@ class Following:
     `run` tells the story, and closes it.
     """
 
-    def __init__(self, host: Host, ref: HostRef[Any], session: str, model: str) -> None:
+    def __init__(self, host: Host, ref: HostRef[Any], session: str, model: str, heard: Heard) -> None:
+        self._host = host
+        self._heard_before = heard
         self._ref = ref
         self._session = session
         self._model = model
@@ -104,6 +107,8 @@ class Following:
             await teller.ended(turn)
             return
         self._first = turn["span"].get("first")
+        if turn["status"] == "in_progress":
+            self._take_up()
         one_at_a_time = trio.Lock()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, teller, one_at_a_time)
@@ -112,7 +117,19 @@ class Following:
                     if await self._happened(item, teller):
                         break
             nursery.cancel_scope.cancel()
+        self._heard_before.forget(self._session)
         await teller.ended(await self._ref.response(n))
+
+    def _take_up(self) -> None:
+        """What was told before this was made of the answer that is being given comes first, in its place."""
+        for effect in self._host.effects(self._session):
+            if (effect.device, effect.method) == (self._model, "complete"):
+                before = self._heard_before.of(self._session, effect.id)
+                if before is not None:
+                    self._pieces = deque(before)  # those that came since are the last of them
+                    self._attempt = before[0].attempt if before else 1
+                    self._whole, self._missed = True, False
+                    self._heard.set()
 
     async def _tell_so_far(self, turn: Mapping[str, Any], teller: Teller) -> None:
         self._number = turn["span"].get("out", 0)

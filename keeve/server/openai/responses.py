@@ -17,6 +17,7 @@ from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, ho
 from keeve.server.openai.contents import item_named
 from keeve.server.openai.events import Events, page_of, paged
 from keeve.server.openai.following import Following
+from keeve.server.openai.heard import Heard
 from keeve.server.openai.items import Json, items_of, messages_of, refused
 from keeve.server.openai.objects import failure_of, label_of, response_of
 from keeve.server.openai.talking import Asked, Talk, Talking, erased, header, missing, over
@@ -31,9 +32,9 @@ ECHOED: Final = (
 """Parameters that are in the response as they were in the request."""
 
 
-def routes(serving: Serving) -> list[BaseRoute]:
+def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
     """The routes of this part."""
-    responses = Responses(serving)
+    responses = Responses(serving, heard)
     return [
         Route("/v1/responses", responses.create, methods=["POST"]),
         Route("/v1/responses/{id}", responses.retrieve, methods=["GET"]),
@@ -46,8 +47,9 @@ def routes(serving: Serving) -> list[BaseRoute]:
 class Responses:
     """The endpoints."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, heard: Heard) -> None:
         self._serving = serving
+        self._heard = heard
 
     async def create(self, request: Request) -> Response:
         """Ask a model."""
@@ -56,7 +58,7 @@ class Responses:
         stream, background = flag(body, "stream"), flag(body, "background")
         if background and not flag(body, "store", True):
             raise refused("what is done in the background is stored", "store", "leave one of them out")
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         asked = await self._asked(talking, body, follow=stream)
         headers = {"x-keeve-session": header(asked.talk.row.id)}
         keep = flag(body, "store", True)
@@ -132,7 +134,7 @@ class Responses:
 
     async def retrieve(self, request: Request) -> Response:
         """A response as it is now; with `stream=true` its events, from after `starting_after` on."""
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         talk, n, turn = await talking.response(request.path_params["id"])
         query = request.query_params
         if query.get("stream") not in ("true", "True", "1"):
@@ -140,12 +142,12 @@ class Responses:
         given = query.get("starting_after") or request.headers.get("last-event-id") or "-1"
         if not given.removeprefix("-").isdecimal() or len(given) > 18:
             raise refused("it is the number of an event", "starting_after")
-        following = Following(talk.host, talk.ref, talk.row.id, str(turn["asked"].get("model", "model")))
+        following = talking.following(talk, str(turn["asked"].get("model", "model")))
         return self._stream(talk, n, following, int(given), {})
 
     async def cancel(self, request: Request) -> Response:
         """End a response that is not complete."""
-        talk, n, turn = await Talking(self._serving, request).response(request.path_params["id"], "turn")
+        talk, n, turn = await Talking(self._serving, self._heard, request).response(request.path_params["id"], "turn")
         if turn["status"] in ("queued", "in_progress"):
             await talk.ref.interrupt(turn=n)
             await over(talk, n)
@@ -155,7 +157,7 @@ class Responses:
     async def delete(self, request: Request) -> Response:
         """Delete a response: the whole session where it is the only turn, and else what was said in it, for ever."""
         id = request.path_params["id"]
-        talking = Talking(self._serving, request)
+        talking = Talking(self._serving, self._heard, request)
         talk, n, turn = await talking.response(id, "manage")
         if turn["status"] in ("queued", "in_progress"):
             await talk.ref.interrupt(turn=n)
@@ -170,7 +172,7 @@ class Responses:
 
     async def input_items(self, request: Request) -> Response:
         """What a response was asked, as items."""
-        talk, n, turn = await Talking(self._serving, request).response(request.path_params["id"])
+        talk, n, turn = await Talking(self._serving, self._heard, request).response(request.path_params["id"])
         told = await talk.ref.input_of(n) or []
         return JSONResponse(paged(page_of(request), items_of(told, talk.uid, label_of(turn))))
 

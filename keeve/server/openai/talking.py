@@ -25,6 +25,7 @@ from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal
 from keeve.server.openai.following import ENDS, Following
+from keeve.server.openai.heard import Heard
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
 from keeve.server.serving import Serving
@@ -70,8 +71,9 @@ class Asked:
 class Talking:
     """What one request does with sessions."""
 
-    def __init__(self, serving: Serving, request: Request) -> None:
+    def __init__(self, serving: Serving, heard: Heard, request: Request) -> None:
         self._serving = serving
+        self._heard = heard
         self._principal: Principal = serving.principal(request)
         self.host: Host = serving.host.asking(self._principal.name, VIA)
         self.key: str | None = request.headers.get("idempotency-key")
@@ -152,7 +154,7 @@ class Talking:
     ) -> Asked | None:
         """The turn, if it can be in that session."""
         await self._offered(talk, how)
-        following = Following(self.host, talk.ref, talk.row.id, how["model"]) if follow else None
+        following = self.following(talk, how["model"]) if follow else None
         try:
             accepted = await talk.ref.respond(input, how, after=after, rewind=rewind, request=self.key)
         except BaseException:
@@ -164,6 +166,10 @@ class Talking:
         if following is not None:
             following.close()
         return None
+
+    def following(self, talk: Talk, model: str) -> Following:
+        """What follows a turn of that session, in which that model is asked, from now on."""
+        return Following(self.host, talk.ref, talk.row.id, model, self._heard)
 
     async def _offered(self, talk: Talk, how: Json) -> None:
         """The session has the schemas of the host's tools, as they are now, if any of them are offered."""

@@ -12,6 +12,8 @@ from openai.types.responses import ResponseStreamEvent
 
 from actors.models import ModelCut
 from actors.tools import Tools
+from keeve.server.openai.following import Following
+from keeve.server.openai.heard import SESSIONS, Heard
 from keeve.server.openai.telling import Telling
 from tests.actors.scenes import Says, says
 from tests.actors.test_session_on_host import Waits
@@ -19,6 +21,7 @@ from tests.keeve.server.test_openai_responses import weather
 from tests.openai_clients import Streams, client_of, schema
 from tests.server_worlds import World, world
 from vat.devices.devices import Effect, effect
+from vat.host.watching import Piece
 
 
 def piece(index: int, arguments: str, id: str | None = None, name: str | None = None) -> dict[str, Any]:
@@ -155,8 +158,38 @@ async def test_who_comes_in_the_middle_misses_nothing() -> None:
             nursery.start_soon(listen)
             await trio.testing.wait_all_tasks_blocked(0.05)
             gate.set()
-    assert "".join(deltas(events)) == "one two"
+    assert deltas(events) == ["one ", "two"]
     assert [kind for kind in kinds(events) if kind != "output_text.delta"] == TEXT
+
+
+async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_is_whole() -> None:
+    first, second = trio.Event(), trio.Event()
+    async with world(devices={"model": Streams(["one ", first, "two ", second, "three"])}) as w:
+        client = client_of(w)
+        made = await client.responses.create(input="a", background=True)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        [session] = w.host.sessions()
+        heard = Heard()
+        for n in range(SESSIONS + 1):  # others have pushed out what was heard
+            heard.hear(Piece(f"s{n}", "e", "model", "complete", {}, 0))
+        following = Following(w.host, await w.host.get(session.id), session.id, "model", heard)
+        told: list[str] = []
+
+        class Noted(Telling):
+            async def text(self, number: int, piece: str) -> None:
+                told.append(piece)
+
+        async def forget(event: Any) -> None:
+            pass
+
+        async with trio.open_nursery() as nursery:  # who has not heard the beginning hears nothing of the rest
+            nursery.start_soon(following.run, 1, Noted(forget, session.uid))
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            first.set()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            second.set()
+        assert told == []
+        assert (await client.responses.retrieve(made.id)).output_text == "one two three"
 
 
 class Cut:
