@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Final
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 import anyio
 
@@ -60,7 +60,7 @@ class Client:
         self._failure: Exception | None = None
         self._why: object = "not yet"
         self._refs: WeakValueDictionary[str, RemoteRef] = WeakValueDictionary()
-        self._streams: dict[RemoteStream[Any], None] = {}
+        self._streams: WeakSet[RemoteStream[Any]] = WeakSet()
 
     # Sessions.
 
@@ -167,13 +167,13 @@ class Client:
         """A stream is there, and goes on over all links."""
         if self._failure is not None:
             raise self._failure
-        self._streams[stream] = None
+        self._streams.add(stream)
         if self._link is not None:
             stream.open(self._link)
 
     def leave(self, stream: RemoteStream[Any]) -> None:
         """A stream has ended."""
-        self._streams.pop(stream, None)
+        self._streams.discard(stream)
 
     def _ref(self, sturdy: str, shown: str) -> RemoteRef:
         ref = self._refs.get(sturdy)

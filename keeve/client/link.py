@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 import anyio
 import attrs
@@ -26,7 +27,7 @@ from keeve.wire.messages import FROM_SERVER, fields_of, numbers_in
 from vat.errors import exception_of
 from vat.host.outside import replaced
 
-SOON: Final = 0.05
+SOON: Final = 0.25
 """Seconds after which what is not needed any more is told, unless something else is sent before."""
 
 
@@ -83,7 +84,7 @@ class Link:
         self._by_promise: dict[RemotePromise, Attempt] = {}
         self._had: dict[str, Had] = {}
         self._coming: dict[str, Promise] = {}
-        self._streams: dict[int, Told] = {}
+        self._streams: WeakValueDictionary[int, Told] = WeakValueDictionary()  # who is heard by nobody is dropped
         self._forgotten: list[int] = []
         self._stopped: list[int] = []
         self._released: list[list[int]] = []
@@ -274,6 +275,10 @@ class Link:
         """Want no more of it."""
         if self._streams.pop(id, None) is not None:
             self.post(message("stop", id))
+
+    def drop(self, id: int) -> None:
+        """Nobody has this stream any more. Called from wherever Python finds that out."""
+        self._stopped.append(id)
 
     # Hearing.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
+from weakref import finalize
 
 import anyio
 import anyio.lowlevel
@@ -49,6 +50,8 @@ class RemoteStream(Generic[T]):
         self._came = anyio.Event()
         self._over = False
         self._error: Exception | None = None
+        self._place: list[Any] = []
+        finalize(self, _dropped, self._place).atexit = False
         client.begin(self)
 
     def open(self, link: Link) -> None:
@@ -56,6 +59,7 @@ class RemoteStream(Generic[T]):
         self._link = link
         self._untold = 0
         self._id = self._opened(link)
+        self._place[:] = [link, self._id]
 
     def items(self, items: list[Value], caught_up: str | None) -> None:
         """Some have come."""
@@ -68,6 +72,7 @@ class RemoteStream(Generic[T]):
     def end(self, error: Exception | None) -> None:
         """No more come; with an error, that is raised after those that have."""
         self._over, self._error = True, error
+        self._place.clear()
         self._client.leave(self)
         self._came.set()
 
@@ -192,3 +197,10 @@ class RemoteWatch(RemoteStream[Piece]):
 
 def _place(place: Any) -> Any:
     return str(place) if isinstance(place, Cursor) else place
+
+
+def _dropped(place: list[Any]) -> None:
+    """A stream that nobody has any more wants no more."""
+    if place:
+        link, id = place
+        link.drop(id)

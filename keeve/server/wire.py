@@ -40,6 +40,9 @@ OPEN: Final[tuple[str, ...]] = ()
 SOCKET: Final = "socket"
 """The Unix socket's name, in the folder of a store."""
 
+PAUSE: Final = 0.1
+"""Seconds until another connection is taken when there was no room for one."""
+
 _EVERYTHING: Final = frozenset(VERBS)
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 _LONGEST: Final = 107
@@ -187,21 +190,31 @@ async def serve_socket(serving: Serving, *, task_status: trio.TaskStatus[Path] =
     path = (serving.settings.store / SOCKET).absolute()
     listening = await made_socket(path)
     made = os.lstat(path)
-    room = trio.Semaphore(serving.settings.connections)
     try:
         async with trio.open_nursery() as connections:
             task_status.started(path)
             with trio.CancelScope() as accepting:
                 connections.start_soon(_cancel_at, serving.stopping, accepting)
-                while True:
-                    await room.acquire()
-                    stream = await trio.SocketListener(listening).accept()
-                    connections.start_soon(_serve_stream, serving, stream, room)
+                await _accept(serving, trio.SocketListener(listening), connections)
     finally:
         listening.close()
         with suppress(OSError):
             if os.lstat(path).st_ino == made.st_ino:
                 os.unlink(path)
+
+
+async def _accept(serving: Serving, listener: trio.SocketListener, connections: trio.Nursery) -> None:
+    room = trio.Semaphore(serving.settings.connections)
+    while True:
+        await room.acquire()
+        try:
+            stream = await listener.accept()
+        except OSError as error:  # it has no room for another one: those that are there go on
+            room.release()
+            serving.log.warning("no connection can be taken", why=str(error.strerror))
+            await trio.sleep(PAUSE)
+        else:
+            connections.start_soon(_serve_stream, serving, stream, room)
 
 
 async def _cancel_at(event: trio.Event, scope: trio.CancelScope) -> None:

@@ -180,6 +180,17 @@ async def test_what_nobody_refers_to_any_more_is_released() -> None:
             del inner
 
 
+async def test_an_observation_that_nobody_goes_on_with_is_stopped() -> None:
+    async with world(Limits(streams=3)) as there, there.client() as client:
+        book = await there.host.spawn(Book, "b")
+        await book.write("x")
+        for _ in range(20):
+            async for event in client.observe("(wires.line ?what)"):
+                assert event.captures["what"] == "x"
+                break
+            await client.sessions()
+
+
 async def test_a_token_that_is_refused_later_ends_the_client() -> None:
     async with world() as there, there.client() as client:
         book = await client.spawn(Book, "b")
