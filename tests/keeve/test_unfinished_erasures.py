@@ -106,8 +106,7 @@ async def test_nor_does_a_host_that_only_reads(tmp_path: Path, options: dict[str
         (folder / "catalog.sqlite").unlink(missing_ok=True)  # and whoever makes one anew
 
 
-async def test_nor_does_one_that_had_it_in_memory(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Invariant 26: A reader forgets what its store's owner has erased."""
+async def test_nor_does_one_that_has_read_it_before(tmp_path: Path, options: dict[str, Any]) -> None:
     folder, disk = tmp_path / "store", TightDisk()
     async with host_of(folder, files=disk, **options) as owner:
         await converse(owner, "talk", f"{FIRST} is said", f"{SECOND} is said")

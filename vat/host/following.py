@@ -1,7 +1,6 @@
 """Following: what a host that only reads does to see what the owner of its store writes.
 
-The one rule: only what the owner has published is looked at, and a vat that is behind it, or has what was erased, is
-loaded again.
+The one rule: only what the owner has published is looked at, and a vat that is behind it is loaded again.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import logging
 
 import trio
 
-from dataspace.catalog.remains import erased_cells, erasures
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace
@@ -42,28 +40,17 @@ class Following:
     def refresh(self) -> None:
         """Learn what the owner has written by now. Costs what is new. Raises `StoreMoved`, or what reading raises."""
         catalog = self._dataspace.catalog
-        before = catalog.head.position
-        if self._store.refresh().position == before:
+        if self._store.refresh().position == catalog.head.position:
             return
         self._dataspace.catch_up()
-        erased = self._erased(before)
         for resident in self._residents:
             row = catalog.by_uid(resident.uid)
             vat = resident.vat
-            if vat is None:
-                continue
-            has = erased and any(leg.uid in erased for leg in catalog.lineage(resident.uid))
-            if has or row is None or row.deleted or row.seq != vat.seq:
+            if vat is not None and (row is None or row.deleted or row.seq != vat.seq):
                 if vat.waiters:
                     self._commits.drop(resident, Outrun(vat.id))
                 else:
                     resident.let_go()
-
-    def _erased(self, after: int) -> set[bytes]:
-        """The sessions of whose own records something was erased after that position."""
-        catalog = self._dataspace.catalog
-        said = [erased_cells(catalog.stored(place)) for place in erasures(catalog, after)]
-        return {catalog.stored(position).header.uid for cells in said for position in cells}
 
     async def run(self) -> None:
         """Look again and again. What ends it is raised to whoever asks for something."""
