@@ -45,21 +45,16 @@ How = Annotated[Any, Keep(marked_how)]
 class Responding(Session, Keeping):
     """A conversation by requests. It has all that a `Session` has; `turn` goes on with what the last request set."""
 
-    def respond(self, input: Said, how: How, after: int | None = None, rewind: bool = False) -> dict[str, Any]:
+    def respond(self, input: Said, how: How, after: int | None = None) -> dict[str, Any]:
         """Accept a turn: its input, and how the model is to be asked; `after` which turn it is meant to come.
 
-        rewind: what was said after that turn is not to count. For forks at its end, in whose record the next one may
-          have begun.
         Raises `BadRequest`, `BadInput` or `BadSetting`.
         """
         check_messages(input)
         check_how(how)
         self._part()
         if after is not None and after != self._newest():
-            if not rewind or self._unfinished() is not None or "to" not in self._spans.get(after, {}):
-                return {"moved": after}
-            self._cut(self._spans[after]["to"])
-            self._tip = after
+            return {"moved": after}
         busy = self._unfinished() is not None
         unknown = unfitting(input, () if busy else open_calls(self.messages))
         if unknown is not None:
@@ -104,6 +99,9 @@ class Responding(Session, Keeping):
                 self._put(given, asking=True)
         span = {"from": begin, "out": self._end(), "first": self._crank.record.seq, "begun": self.now()}
         self._spans[n] = span
+
+    def _unsay(self, n: int) -> None:
+        self._cut(self._spans[n]["from"])
 
     def _answered(self, answer: Answer, n: int, step: int) -> Content:
         answer = self._own_first(answer)
@@ -154,7 +152,8 @@ class Responding(Session, Keeping):
         ended = {"to": self._end(), "seq": self._crank.record.seq, "ended": self.now(), "usage": self._spent}
         self._spans[n] = {**span, **ended, **self._outcome}
         self._outcome = FrozenDict()
-        self._tip = n
+        if self._end() > span["from"]:
+            self._tip = n
         super()._close(n)
 
     def _drop(self, n: int, error: Exception, label: str, /, **said: Any) -> None:

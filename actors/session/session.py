@@ -191,6 +191,10 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
             self._limit = ""
         append_kept(self.messages, {"role": "user", "content": kept(self.history, n - 1)})
 
+    def _unsay(self, n: int) -> None:
+        """Take back the input of a turn that has no answer."""
+        self.messages.pop()
+
     def _ask(self, n: int, step: int) -> Promise:
         if step > 1:
             self._join(n, step)
@@ -298,7 +302,7 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
         """The turn was interrupted, or something broke it."""
         stopped = self._stopped or {}
         if isinstance(error, Forked) and self._inherited() and not self._has_answered():
-            self.messages.pop()  # its parent was told, and is answered there
+            self._unsay(n)  # its parent was told, and is answered there
         self._give_up(n, error)
         if "by" in stopped:
             state_own(self, "turn-interrupted", n, self.session_id, by=stopped["by"], step=self._step)

@@ -102,10 +102,23 @@ async def test_a_fork_at_the_end_of_a_turn_has_nothing_of_the_one_that_began_in_
         await s.interrupt(1)
         await over(host, s, 1)
         twin = await s.fork(at=await s.point(1))
-        accepted = await twin.respond([user("other")], how(), after=1, rewind=True)
+        accepted = await twin.respond([user("other")], how(), after=1)
         assert accepted == {"turn": 3}
         assert [message["content"] for message in await twin.messages] == ["one", "other"]
         assert [message["content"] for message in await s.messages] == ["one", "two"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_fork_has_nothing_of_a_request_that_its_parent_is_being_answered() -> None:
+    model = Waits()
+    async with hosted(model=model) as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Responding, "s1")
+        await s.add([user("zero"), says(None, calls("c1"))["message"]])
+        await s.respond([user("one"), user("two"), tool("c1", "x")], how(system="Be brief."))
+        await model.began.wait()
+        twin = await s.fork()
+        assert [message["role"] for message in await twin.messages] == ["system", "user", "assistant"]
+        assert await twin.add([tool("c1", "y")]) == {"from": 2, "to": 3}
         nursery.cancel_scope.cancel()
 
 

@@ -145,18 +145,22 @@ class Talking:
         async with self._serving.quota.room(self._principal):
             fork = await talk.ref.fork(at=seq, request=request)
         other = Talk(self.host, self.host.row((await fork.describe())["id"]), fork)
-        asked = await self._accepted(other, input, how, after, follow, rewind=True)
-        assert asked is not None, "nothing can have come after the turn in a fork that nobody knows"
+        asked = await self._accepted(other, input, how, after, follow)
+        if asked is None:
+            what = (
+                f"the fork {other.row.id!r}, which was to go on from this response, was gone on with by another request"
+            )
+            raise Refusal(409, "moved_on", what, "ask again, with another Idempotency-Key")
         return asked
 
     async def _accepted(
-        self, talk: Talk, input: list[Json], how: Json, after: int | None, follow: bool, *, rewind: bool = False
+        self, talk: Talk, input: list[Json], how: Json, after: int | None, follow: bool
     ) -> Asked | None:
         """The turn, if it can be in that session."""
         await self._offered(talk, how)
         following = self.following(talk, how["model"]) if follow else None
         try:
-            accepted = await talk.ref.respond(input, how, after=after, rewind=rewind, request=self.key)
+            accepted = await talk.ref.respond(input, how, after=after, request=self.key)
         except BaseException:
             if following is not None:
                 following.close()
