@@ -22,8 +22,9 @@ The one rule: one call, one tool, one outcome. Whatever a function does is told 
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -43,6 +44,9 @@ Function: TypeAlias = Callable[..., Any]
 
 THREADS: Final = 40
 """Threads at once for the plain functions of one `Tools`."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What services take for the name of a function."""
 
 ASKING: Final = Policy(on_crash="retry")
 """How it is found out that a call has to be approved of: nothing happens, so it may happen again."""
@@ -125,9 +129,15 @@ class Tools:
                 continue
             said = declared(each) if callable(each) else None
             if said is None:
-                raise BadTool(repr(each), "it is no function; give a `def` or an `async def`")
+                several = isinstance(each, Sequence) and not isinstance(each, str)
+                remedy = "give each of them: Tools(*functions)" if several else "give a `def` or an `async def`"
+                raise BadTool(repr(each), f"it is no function; {remedy}")
             signature = Signature.of(each, said.name, said.description)
             name = signature.name
+            if not _NAME.fullmatch(name):
+                raise BadTool(
+                    name, "models take names of letters, digits, _ and -, at most 64; give it one: @tool(name=...)"
+                )
             if name in self._tools:
                 raise BadTool(name, "there are two of that name; rename one")
             how = own.pop(name, None) or said.policy or usual

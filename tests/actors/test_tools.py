@@ -371,3 +371,18 @@ def test_a_model_hears_what_was_wrong_with_its_call() -> None:
         "its parameters are city, days",
         "Oslo 1",
     ]
+
+
+@pytest.mark.parametrize("name", ["bad name", "<lambda>", "x" * 65, "ä", ""])
+def test_a_name_that_no_service_takes_is_refused(name: str) -> None:
+    def function() -> None:
+        pass
+
+    function.__name__ = name
+    with pytest.raises(BadTool, match="letters, digits, _ and -"):
+        Tools(function)
+
+
+def test_a_list_of_functions_is_refused_with_how_to_give_them() -> None:
+    with pytest.raises(BadTool, match=r"Tools\(\*functions\)"):
+        Tools([weather])  # type: ignore[arg-type]  # that is the point

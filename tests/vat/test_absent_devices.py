@@ -14,7 +14,7 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.log.memory import MemoryLog
 from keeve.testing import memory_host
-from tests.vat.hosts import Tool, Worker, settled
+from tests.vat.hosts import Tool, Worker, World, settled
 from vat.devices.devices import Effect, effect
 from vat.host.host import Host
 from vat.host.settings import Settings
@@ -131,3 +131,14 @@ async def test_the_echo_that_stands_in_answers_what_is_asked_now_though_the_sess
         host._engine._wake(uid)
         await settled(host)
         assert await said(s) == ["hello", "hello"]
+
+
+async def test_a_device_that_was_forgotten_is_told_to_who_runs_the_host(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those who ask may be a model, which cannot do anything about it."""
+    async with world.host() as host:
+        w = await host.spawn(Worker, "w")
+        assert await w.use("mailer", "send") == "UnknownDevice"
+    said = "session w wants mailer.send, and this host has no such device: give it with devices={'mailer'"
+    assert said in caplog.text

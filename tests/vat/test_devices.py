@@ -197,3 +197,9 @@ def test_an_effect_may_have_any_name_and_no_annotation():
         async def three(self, *everything): ...
 
     assert set(methods_of(Loose())) == {"one", "two", "three"}
+
+
+@pytest.mark.parametrize("device", [[print], (len, print)])
+def test_several_functions_are_no_device(device: object) -> None:
+    with pytest.raises(NotADevice, match=r"give one object; several functions for a model are Tools\(\*them\)"):
+        methods_of(device)

@@ -129,7 +129,7 @@ async def test_a_fork_inherits_no_request_ids(world: World) -> None:
         assert await twin.add("x", request="r1") == 2
 
 
-@pytest.mark.parametrize("id", ["", "a\x00b", "x" * 201, "a\ud800b", "a\ufffdb"])
+@pytest.mark.parametrize("id", ["", "a\x00b", "x" * 201, "a\ud800b", "a" + chr(0xFFFD)])
 async def test_an_id_that_no_session_can_have_is_refused(world: World, id: str) -> None:
     """What is no character becomes U+FFFD on its way, and then two ids would be one."""
     async with world.host() as host:

@@ -167,8 +167,13 @@ def methods_of(device: object) -> dict[str, Method]:
         policy = getattr(device, _MARK, None)
         if policy is None:
             wanted = "" if inspect.iscoroutinefunction(device) else "make it an `async def`, and "
-            raise NotADevice(_name(device), f"{wanted}mark the function with @effect")
+            name = getattr(device, "__name__", "...")
+            remedy = f"{wanted}mark the function with @effect; or, if a model is to call it, give Tools({name})"
+            raise NotADevice(_name(device), remedy)
         return {"call": Method(policy, _called(device))}
+    if isinstance(device, list | tuple):
+        what = f"a {type(device).__name__}"
+        raise NotADevice(what, "give one object; several functions for a model are Tools(*them)")
     own: Mapping[str, Policy] = getattr(device, "policies", {})
     variants: Mapping[str, Variant] = getattr(device, "variants", {})
     methods = {}

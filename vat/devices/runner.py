@@ -353,6 +353,12 @@ class EffectRunner:
             return EffectOutcome(error=OutcomeUnknown(job.name, wanted.id))
         if lane is None:
             known = tuple(f"{device}.{method}" for device, method in self._lanes)
+            log.warning(
+                "session %s wants %s, and this host has no such device: give it with devices={%r: ...}",
+                wanted.session,
+                job.name,
+                wanted.device,
+            )
             return EffectOutcome(error=UnknownDevice(job.name, known))
         if surely and not lane.broken:
             try:
