@@ -234,6 +234,14 @@ class Refused(KeeveError, PermissionError):
         super().__init__(message)
 
 
+class NotOwed(Refused):
+    """A promise that this actor does not owe, or has settled, was to be settled."""
+
+
+class NoSuchFact(Refused):
+    """A fact was to be retracted that the session does not hold."""
+
+
 class CrankOverrun(KeeveError, RuntimeError):
     """A crank made more deliveries than one may; it is undone whole."""
 

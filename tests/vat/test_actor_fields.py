@@ -240,6 +240,9 @@ def test_nothing_of_an_actor_works_when_its_crank_is_over(world, box):
             change()
     assert list(view) == [], "a view is what it was"
     assert random.bytes(3)
+    assert random.bytes(0) == b""
+    with pytest.raises(ValueError, match="give a count from 0 on"):
+        random.bytes(-1)
     assert dump(box.heap) == before
     world.ask(box, "put", 1)
     assert_restores(world, box)

@@ -10,7 +10,7 @@ from vatmaker import World, assert_restores
 from dataspace.log.memory import MemoryLog
 from dataspace.values import NotAValue
 from keeve.testing.hosts import memory_host
-from vat.errors import Refused
+from vat.errors import NotOwed
 from vat.heap.refs import Promise, Ref, near
 from vat.objects.actor import Actor, NotDeclared, actor
 from vat.objects.collections import List
@@ -195,7 +195,7 @@ async def test_what_is_owed_is_paid_in_a_later_message() -> None:
         await debtor.answer(3)
         assert not await debtor.open()
         assert await debtor.when() == ["seen", 3]
-        with pytest.raises(Refused, match="is not owed by this actor, or is settled"):
+        with pytest.raises(NotOwed, match="is not owed by this actor, or is settled"):
             await debtor.answer(4)
 
 
@@ -234,5 +234,5 @@ def test_what_is_owed_by_an_actor_that_nothing_reaches_breaks() -> None:
 async def test_only_who_owes_a_promise_settles_it() -> None:
     async with memory_host(actors=[Debtor]) as host:
         debtor = await host.spawn(Debtor, "d")
-        with pytest.raises(Refused, match="is not owed by this actor"):
+        with pytest.raises(NotOwed, match="is not owed by this actor"):
             await debtor.steal()

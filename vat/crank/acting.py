@@ -18,7 +18,7 @@ from vat.crank.progress import STATED
 from vat.crank.promises import method_of
 from vat.crank.sending import Sending
 from vat.crank.whole import whole
-from vat.errors import ChangedType, OtherShape, Refused
+from vat.errors import ChangedType, NoSuchFact, OtherShape, Refused
 from vat.heap.entries import Facet
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS, fact_key
@@ -179,13 +179,13 @@ class Acting(Sending):
 
     @whole
     def retract(self, handle: Sequence[int]) -> None:
-        """Take a fact back. Raises `Refused` when the handle names none that this session holds."""
+        """Take a fact back. Raises `NoSuchFact` when the handle names none that this session holds."""
         self.changes()
         seq, operation = handle
         if type(seq) is not int or type(operation) is not int or not 0 <= operation < 1 << 24:
             raise TypeError(f"{handle!r} is no handle: keep what assert_fact() gave you")
         if self.heap.find("facts", fact_key(seq, operation)) is None:
-            raise Refused(
+            raise NoSuchFact(
                 f"({seq}, {operation}) is no fact that {self.id!r} has asserted and not retracted: "
                 "keep the handle that assert_fact gave"
             )

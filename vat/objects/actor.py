@@ -193,7 +193,11 @@ class Actor:
         return name
 
     def spawn(self, cls: type[Actor], /, **fields: Any) -> Ref:
-        """A new actor of `cls` in this vat."""
+        """A new actor of `cls` in this vat, with these fields. One operation, and more to fill its collections.
+
+        Raises `UnknownActorType`, `BadActorType`, `TypeError` for fields that it does not have or lacks, `NotAValue`,
+        and what its `given` raises; then there is no actor.
+        """
         made: Ref = self._crank.spawn(cls, fields)
         return made
 
@@ -202,7 +206,10 @@ class Actor:
         return Device(self._crank, name)
 
     def sleep(self, seconds: float) -> Promise:
-        """A promise that is fulfilled when so many seconds have passed; it survives restarts like any other."""
+        """A promise that is fulfilled when so many seconds have passed; it survives restarts like any other.
+
+        It costs an effect, of the device `timer`. Raises `TypeError` or `ValueError` for no number of seconds.
+        """
         promise: Promise = self._crank.timer(seconds)
         return promise
 
@@ -217,14 +224,15 @@ class Actor:
         return handle
 
     def retract(self, handle: Sequence[int]) -> None:
-        """Take back a fact that this session asserted. Raises `Refused`."""
+        """Take back a fact that this session asserted. Raises `NoSuchFact`, or `TypeError` for what is no handle."""
         self._crank.retract(handle)
 
     def observe(self, pattern: Pattern | str, method: Callable[..., Any], after: str = "head") -> int:
         """Have `method(event)` called for each matching event, exactly once, from `after` ("start" or "head") on.
 
         Gives a number for `unobserve`. An event is a dict: position, session, seq, operation, kind, label, fields,
-        keywords, captures, time.
+        keywords, captures, time. From "start" on, each event of the past that matches costs a crank of this session.
+        Raises `BadPattern`, `ValueError` for another `after`, `TypeError` for what is no method of an actor.
         """
         text = str(parse(pattern) if isinstance(pattern, str) else pattern)
         number: int = self._crank.observe(text, method, after)

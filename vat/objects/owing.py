@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataspace import values
-from vat.errors import PromiseGone, Refused
+from vat.errors import NotOwed, PromiseGone
 from vat.heap.entries import KEPT, SETTLER, STATE
 from vat.heap.messages import Outcome
 from vat.heap.refs import Promise
@@ -41,14 +41,14 @@ def owes(actor: Actor, promise: values.Promise) -> bool:
 
 
 def pay(actor: Actor, promise: values.Promise, value: Any = None) -> None:
-    """Fulfil a promise that this actor owes. Raises `Refused` for another, `NotAValue`."""
+    """Fulfil a promise that this actor owes. Raises `NotOwed` for another, `NotAValue`."""
     _check(actor, promise)
     crank = actor._crank
     crank.settle(promise.id, Outcome(True, crank.keep(value, "what was owed")))
 
 
 def fail(actor: Actor, promise: values.Promise, error: Exception) -> None:
-    """Break a promise that this actor owes. Raises `Refused` for another."""
+    """Break a promise that this actor owes. Raises `NotOwed` for another."""
     _check(actor, promise)
     actor._crank.settle(promise.id, actor._crank.failed(error))
 
@@ -56,6 +56,6 @@ def fail(actor: Actor, promise: values.Promise, error: Exception) -> None:
 def _check(actor: Actor, promise: values.Promise) -> None:
     actor._crank.changes()
     if not owes(actor, promise):
-        raise Refused(
+        raise NotOwed(
             f"promise {promise.id} is not owed by this actor, or is settled: settle what owe(self) gave, and once"
         )

@@ -22,7 +22,9 @@ class Random:
         self._rest = b""
 
     def bytes(self, count: int) -> bytes:
-        """`count` random bytes."""
+        """`count` random bytes. Raises `ValueError` for a negative count."""
+        if count < 0:
+            raise ValueError(f"{count} bytes cannot be drawn: give a count from 0 on")
         while len(self._rest) < count:
             self._rest += sha256(b"keeve random 1\n%b%d" % (self._seed, self._block)).digest()
             self._block += 1
