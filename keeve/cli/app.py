@@ -269,7 +269,7 @@ def fork(
 
 @app.command
 def effects(*, common: Options = OPTIONS) -> int:
-    """List the calls of models and tools that have no outcome yet.
+    """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
 
     One that has *started* while no process owns the store is of unknown outcome.
 
