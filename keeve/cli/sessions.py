@@ -193,7 +193,11 @@ def _show_turn(output: Output, turn: Turn) -> None:
 
 
 def in_words(content: Any) -> str:
-    """What people read of an input, an output or an error."""
+    """What people read of an input, an output or an error.
+
+    >>> in_words([{"role": "tool", "content": "wet"}, {"role": "user", "content": "and now?"}])
+    '[tool: wet] and now?'
+    """
     if content is None:
         return "(nothing)"
     if isinstance(content, str):
@@ -201,10 +205,17 @@ def in_words(content: Any) -> str:
     if isinstance(content, dict) and "error" in content:
         return f"{content['error']}: {content.get('message', '')}"
     if isinstance(content, list):
-        return " ".join(
-            str(part["text"]) if isinstance(part, dict) and "text" in part else f"[{_kind(part)}]" for part in content
-        )
+        return " ".join(map(_part_in_words, content))
     return f"[{str(content).lower()}]"
+
+
+def _part_in_words(part: Any) -> str:
+    if isinstance(part, dict) and "text" in part:
+        return str(part["text"])
+    if isinstance(part, dict) and "role" in part:  # a message: of a request that brought several
+        said = in_words(part.get("content"))
+        return said if part["role"] == "user" else f"[{part['role']}: {said}]"
+    return f"[{_kind(part)}]"
 
 
 def _kind(part: Any) -> str:
