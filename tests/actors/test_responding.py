@@ -170,7 +170,7 @@ async def test_tools_of_the_host_are_called_here_and_those_of_the_client_by_the_
 
 
 async def test_a_request_that_is_sent_twice_is_one_turn_after_a_restart_too() -> None:
-    """Invariant 22."""
+    """Invariant 30."""
     log = MemoryLog()
     async with hosted(log) as host:
         s = await host.spawn(Responding, "s1", request="r0")

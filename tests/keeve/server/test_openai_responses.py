@@ -170,6 +170,7 @@ async def test_a_request_with_the_same_key_is_answered_once() -> None:
 
 
 async def test_two_that_are_sent_at_once_with_the_same_key_are_one() -> None:
+    """Invariant 30."""
     model = Says(says("one"))
     ids: list[str] = []
     async with world(devices={"model": model}) as w:
