@@ -24,7 +24,7 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -50,6 +50,13 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 ASKING: Final = Policy(on_crash="retry")
 """How it is found out that a call has to be approved of: nothing happens, so it may happen again."""
+
+
+def _remedy(given: object) -> str:
+    """What to give instead of what is no function."""
+    return (
+        "give each of them: Tools(*functions)" if isinstance(given, list | tuple) else "give a `def` or an `async def`"
+    )
 
 
 class Source(ABC):
@@ -129,9 +136,7 @@ class Tools:
                 continue
             said = declared(each) if callable(each) else None
             if said is None:
-                several = isinstance(each, Sequence) and not isinstance(each, str)
-                remedy = "give each of them: Tools(*functions)" if several else "give a `def` or an `async def`"
-                raise BadTool(repr(each), f"it is no function; {remedy}")
+                raise BadTool(repr(each), f"it is no function; {_remedy(each)}")
             signature = Signature.of(each, said.name, said.description)
             name = signature.name
             if not _NAME.fullmatch(name):

@@ -77,7 +77,9 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "erase": ("erase", "s1", "--turn", "1"),
     }
     served = {"serve": partial(serving, store.parent / "served"), "config": partial(keeve, "config", "--json")}
-    return served | {name: partial(keeve, *these, "--store", store, "--json", input="x\n") for name, these in words.items()}
+    return served | {
+        name: partial(keeve, *these, "--store", store, "--json", input="x\n") for name, these in words.items()
+    }
 
 
 def serving(store: Path) -> Said:

@@ -122,7 +122,7 @@ class Host:
     def made_by(self, id: str) -> tuple[str, str]:
         """Who had a session spawned or forked, and in which way: what its first record says of `by` and `via`.
 
-        Raises `NoSuchSession`, `Deleted`, or what tells that the record cannot be read. Costs the reading of one record.
+        Raises `NoSuchSession`, `Deleted`, or what tells that the record cannot be read. Costs the reading of one.
         """
         return self._sessions.made_by(id)
 
