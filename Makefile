@@ -19,7 +19,7 @@ SECONDS ?= 60
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run chat test crash fuzz bench format docs clean
+.PHONY: run chat test crash outside fuzz bench format docs clean
 
 run: .venv/installed
 	@$(BIN)/keeve serve $(STORE) --port $(PORT)
