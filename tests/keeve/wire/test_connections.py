@@ -127,6 +127,10 @@ async def test_the_uid_and_number_of_an_actor_make_no_ref() -> None:
         uid = there.host.row("b").uid
         await raw.call(1, Ref(uid, 0), "write", "x")
         assert (await raw.next())[2]["error"] == "BadRef"
+        await raw.call(4, DESK, "get", "b")
+        mine = (await raw.next())[2]
+        await raw.call(5, Ref(uid, mine.actor), "write", "x")
+        assert (await raw.next())[2]["error"] == "BadRef"
         forged = SturdyRefs("another secret").sturdy("ann", uid, 0)
         await raw.call(2, DESK, "live", forged)
         assert (await raw.next())[2]["error"] == "BadRef"

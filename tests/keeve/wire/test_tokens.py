@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from hashlib import sha256
 
 import pytest
@@ -82,6 +83,20 @@ def test_altered_bytes_are_refused(added: list[Caveat], data: st.DataObject) -> 
     letter = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda each: each != text[at]))
     with pytest.raises((BadToken, TokenRefused)):
         check(SECRET, Token.parse(text[:at] + letter + text[at + 1 :]), frozenset())
+
+
+@pytest.mark.parametrize("length", range(1, 5))
+def test_a_token_has_one_text(length: int) -> None:
+    """The last letter of base64 may have bits that stand for nothing."""
+    text = str(mint(SECRET, NONCE).narrow(named("n" * length)))
+    body = text.removeprefix(PREFIX)
+    padding = "=" * (-len(body) % 4)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    same = [x for x in letters if urlsafe_b64decode(body[:-1] + x + padding) == urlsafe_b64decode(body + padding)]
+    assert len(same) == {0: 1, 1: 4, 2: 16}[len(padding)]
+    for letter in {*same} - {body[-1]}:
+        with pytest.raises(BadToken):
+            Token.parse(PREFIX + body[:-1] + letter)
 
 
 @given(st.lists(caveats, min_size=1, max_size=4), st.data())
