@@ -34,6 +34,7 @@ INSIDE = {
     "Reentered": "a host gives a vat one message at a time",
     "NotUpgraded": "a host upgrades a session before anything else",
     "AlreadyRunning": "a host starts one runner",
+    "BadSocket": "a server goes on without its Unix socket, and its log says why",
 }
 """Errors that stay between our own parts, and why users do not meet them."""
 
