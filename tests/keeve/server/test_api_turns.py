@@ -285,7 +285,7 @@ class Mail:
 async def test_an_effect_of_unknown_outcome_is_settled() -> None:
     log, mail = MemoryLog(), Mail()
     async with memory_host(log, devices={"model": Paying(), "tools": mail}) as host, trio.open_nursery() as nursery:
-        s = await host.asking("ann", "http").spawn(Session, "s")
+        s = await host.asking("ann", "http").spawn(Session, "s", tools=Tools(pay))
         nursery.start_soon(s.turn, "pay 3")
         await mail.started.wait()
         nursery.cancel_scope.cancel()
