@@ -80,7 +80,8 @@ def test_damage_names_the_session_the_seq_and_the_remedy():
     error = SessionDamaged.of(A, verdict.damaged[A])
     assert (error.session, error.seq) == (A.hex(), 2)
     assert "seq 2" in str(error)
-    assert "export" in str(error)
+    assert "fork it before seq 2" in str(error)
+    assert "keeve salvage" in str(error)
 
 
 def test_an_erased_body_is_no_damage():
