@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.responses import JSONResponse, Response
 
-from keeve.server.api import shapes
+from keeve.server.api import shapes, taken
 from keeve.server.api.dataspace import list_facts, query_dataspace
 from keeve.server.api.places import head_of
 from keeve.server.api.proofs import log_keys, newest_checkpoint, receipt_of, verify_store
@@ -55,11 +55,11 @@ _ONE: Final = "/sessions/{id}"
 TABLE: Final = (
     Operation("GET", "", about, "What this is, and who asks", "server", shapes.About),
     Operation(
-        "GET", "/sessions", list_sessions, "List sessions", "sessions", shapes.SessionList, query=shapes.ListQuery
+        "GET", "/sessions", list_sessions, "List sessions", "sessions", shapes.SessionList, query=taken.ListQuery
     ),
     Operation(
         *("POST", "/sessions", create_session, "Make a session", "sessions", shapes.SessionFace),
-        takes=shapes.NewSession,
+        takes=taken.NewSession,
         status=201,
         keyed=True,
         verb="manage",
@@ -67,41 +67,41 @@ TABLE: Final = (
     Operation("GET", _ONE, show_session, "Show a session", "sessions", shapes.Shown),
     Operation(
         *("DELETE", _ONE, delete_session, "Delete a session, for ever", "sessions", shapes.Deleted),
-        query=shapes.DeleteQuery,
+        query=taken.DeleteQuery,
         verb="manage",
     ),
     Operation(
         *("GET", f"{_ONE}/turns", list_turns, "List the turns of a session", "sessions", shapes.TurnList),
-        query=shapes.PageQuery,
+        query=taken.PageQuery,
     ),
     Operation(
         *("GET", f"{_ONE}/messages", list_messages, "Read the conversation", "sessions", shapes.MessageList),
-        query=shapes.PageQuery,
+        query=taken.PageQuery,
     ),
     Operation(
         *("POST", f"{_ONE}/turn", take_turn, "Say something, and get the answer", "turns", shapes.TurnDone),
-        takes=shapes.Said,
+        takes=taken.Said,
         streams=("text/event-stream",),
         keyed=True,
         verb="turn",
     ),
     Operation(
         *("POST", f"{_ONE}/queue", queue_turn, "Say something, and do not wait", "turns", shapes.Accepted),
-        takes=shapes.Said,
+        takes=taken.Said,
         status=202,
         keyed=True,
         verb="turn",
     ),
     Operation(
         *("POST", f"{_ONE}/steer", steer_turn, "Say something to the turn that runs", "turns", shapes.Accepted),
-        takes=shapes.Said,
+        takes=taken.Said,
         status=202,
         keyed=True,
         verb="turn",
     ),
     Operation(
         *("POST", f"{_ONE}/interrupt", interrupt_turn, "End a turn", "turns", shapes.Interrupted),
-        takes=shapes.Interrupt,
+        takes=taken.Interrupt,
         verb="turn",
     ),
     Operation(
@@ -111,7 +111,7 @@ TABLE: Final = (
     ),
     Operation(
         *("POST", f"{_ONE}/fork", fork_session, "Make a session from this one", "sessions", shapes.SessionFace),
-        takes=shapes.Fork,
+        takes=taken.Fork,
         status=201,
         keyed=True,
         verb="manage",
@@ -128,7 +128,7 @@ TABLE: Final = (
             "waiting",
             shapes.SaidWord,
         ),
-        takes=shapes.Word,
+        takes=taken.Word,
         keyed=True,
         verb="manage",
     ),
@@ -137,25 +137,25 @@ TABLE: Final = (
     ),
     Operation(
         *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),
-        takes=shapes.Outcome,
+        takes=taken.Outcome,
         verb="manage",
     ),
     Operation(
         *("GET", f"{_ONE}/receipts/{{seq}}", receipt_of, "Prove that a record is in the log", "proofs"),
         shapes.ReceiptFace,
-        query=shapes.ReceiptQuery,
+        query=taken.ReceiptQuery,
         streams=TEXT,
     ),
     Operation(
         *("GET", "/dataspace", query_dataspace, "Read what was stated, past and live", "dataspace", shapes.EventList),
-        query=shapes.DataspaceQuery,
+        query=taken.DataspaceQuery,
         streams=EVENTS,
     ),
-    Operation("GET", "/facts", list_facts, "Read what holds", "dataspace", shapes.HeldList, query=shapes.FactsQuery),
+    Operation("GET", "/facts", list_facts, "Read what holds", "dataspace", shapes.HeldList, query=taken.FactsQuery),
     Operation(
         *("GET", "/checkpoint", newest_checkpoint, "Get the newest signed checkpoint", "proofs"),
         shapes.CheckpointFace,
-        query=shapes.CheckpointQuery,
+        query=taken.CheckpointQuery,
         streams=TEXT,
     ),
     Operation("GET", "/keys", log_keys, "Get the keys that the log was signed with", "proofs", shapes.KeyList),
