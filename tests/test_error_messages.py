@@ -34,6 +34,9 @@ INSIDE = {
     "Reentered": "a host gives a vat one message at a time",
     "NotUpgraded": "a host upgrades a session before anything else",
     "AlreadyRunning": "a host starts one runner",
+    "BadTokenFile": "a server tells it at its start, and ends; a program of users has no part of it",
+    "NotListening": "as the one before",
+    "BadServerSetting": "as the one before",
     "BadSocket": "a server goes on without its Unix socket, and its log says why",
 }
 """Errors that stay between our own parts, and why users do not meet them."""

@@ -33,7 +33,9 @@ class NoServer(KeeveError):
     usage: ClassVar[bool] = True
 
     def __init__(self, missing: str) -> None:
-        super().__init__(f"the server needs {missing}, which is not installed: pip install 'keeve[server]'")
+        super().__init__(
+            f"the server needs {missing}, which is not installed: install it with pip install 'keeve[server]'"
+        )
 
 
 @Parameter(name="*")

@@ -23,7 +23,7 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
 from dataspace.errors import KeeveError
-from keeve.server.settings import BadSetting, ServerSettings
+from keeve.server.settings import BadServerSetting, ServerSettings
 
 MOMENT: Final = 1.0
 """Seconds that what is done for a client has to end when that is gone."""
@@ -184,12 +184,12 @@ def config_of(settings: ServerSettings) -> Config:
 
 
 def tls(cert: Path, key: Path | None) -> ssl.SSLContext:
-    """What TLS is spoken with. Raises `BadSetting` for files that cannot be used."""
+    """What TLS is spoken with. Raises `BadServerSetting` for files that cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2", "http/1.1"])
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        raise BadSetting("tls_cert, tls_key", f"{cert}, {key}", f"they cannot be used ({error})") from error
+        raise BadServerSetting("tls_cert, tls_key", f"{cert}, {key}", f"they cannot be used ({error})") from error
     return context

@@ -27,7 +27,7 @@ from keeve.server.listening import Listening
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.owner import FILE, token_in
 from keeve.server.serving import Serving
-from keeve.server.settings import VERBS, BadSetting, ServerSettings
+from keeve.server.settings import VERBS, BadServerSetting, ServerSettings
 from keeve.server.tokens import Chains
 from keeve.server.tracing import Tracing, tracer
 from keeve.wire.revocations import Revocations
@@ -49,7 +49,7 @@ async def serve(
     """Serve a store until SIGTERM or Ctrl-C; gives the number of the signal that ended it.
 
     actors: the actor types that may run, besides `Session`. tools: what sessions may call. Raises what `open_host`
-    does, `BadSetting`, `BadTokenFile`, and `NotListening` where the address cannot be had.
+    does, `BadServerSetting`, `BadTokenFile`, and `NotListening` where the address cannot be had.
     """
     secrets = Secrets()
     log = make_log(secrets, form=settings.log, level=settings.log_level)
@@ -132,17 +132,17 @@ def tokens_of(settings: ServerSettings, secrets: Secrets) -> tuple[Tokens, str |
 def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dict[str, Any], Vault]:
     """The models as devices, and the vault with their keys: those of the settings, and the environment's as `model`.
 
-    Without any of them there is the host's own stand-in, an echo. Raises `BadSetting`, `BadModelSetting`.
+    Without any of them there is the host's own stand-in, an echo. Raises `BadServerSetting`, `BadModelSetting`.
     """
     chosen = model_from_environment(environ)
     devices: dict[str, Any] = {} if isinstance(chosen.device, EchoModel) else {"model": chosen.device}
     credentials = dict(chosen.credentials)
     for model in settings.models.values():
         if model.name in devices:
-            raise BadSetting(f"models.{model.name}", "file", "the environment has a model of that name")
+            raise BadServerSetting(f"models.{model.name}", "file", "the environment has a model of that name")
         if model.key is not None:
             if not environ.get(model.key):
-                raise BadSetting(f"models.{model.name}", "file", "key names a variable that is not set")
+                raise BadServerSetting(f"models.{model.name}", "file", "key names a variable that is not set")
             credentials[f"model.{model.name}"] = Environment(model.key, environ)
         devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
     if devices and "model" not in devices:

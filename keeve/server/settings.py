@@ -24,7 +24,7 @@ VERBS: Final = ("read", "turn", "manage", "admin")
 """What a principal may do: look; say something; make, fork, approve of and delete; all that with all sessions."""
 
 
-class BadSetting(KeeveError, ValueError):
+class BadServerSetting(KeeveError, ValueError):
     """A setting that cannot be followed; `source` says where it came from."""
 
     usage: ClassVar[bool] = True
@@ -32,7 +32,9 @@ class BadSetting(KeeveError, ValueError):
     def __init__(self, name: str, source: str, reason: str) -> None:
         self.name = name
         self.source = source
-        super().__init__(f"{name} ({source}): {reason}; keeve config shows all settings, keeve serve --help says more")
+        super().__init__(
+            f"{name} ({source}): {reason}; see what keeve config shows of all settings, and keeve serve --help"
+        )
 
 
 @attrs.frozen
@@ -163,7 +165,7 @@ class Settled:
 def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> Settled:
     """The settings of these flags (those that are None were not given), this environment and this file.
 
-    Raises `BadSetting`, also for a name that is none.
+    Raises `BadServerSetting`, also for a name that is none.
     """
     file = _file(config)
     where = f"file {config}"
@@ -173,7 +175,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
         for name in names:
             if name not in HOW and not (source == where and name in ("principals", "models")):
                 shown = f"{PREFIX}{name.upper()}" if source == "environment" else name
-                raise BadSetting(shown, source, "there is no such setting")
+                raise BadServerSetting(shown, source, "there is no such setting")
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for field in attrs.fields(ServerSettings):
@@ -186,7 +188,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
                 try:
                     values[name] = HOW[name][0](found)
                 except (ValueError, OverflowError) as error:
-                    raise BadSetting(name, source, str(error)) from error
+                    raise BadServerSetting(name, source, str(error)) from error
                 break
     for name, read in (("principals", _principal), ("models", _model)):
         if name in file:
@@ -194,7 +196,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
             sources[name] = where
     settings = ServerSettings(**values)
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise BadSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
+        raise BadServerSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
     return Settled(settings, sources)
 
 
@@ -222,20 +224,20 @@ def _file(config: Path | None) -> Mapping[str, Any]:
     try:
         return tomllib.loads(config.read_text())
     except OSError as error:
-        raise BadSetting("config", str(config), str(error.strerror)) from error
+        raise BadServerSetting("config", str(config), str(error.strerror)) from error
     except ValueError as error:
-        raise BadSetting("config", str(config), f"it is not TOML ({error})") from error
+        raise BadServerSetting("config", str(config), f"it is not TOML ({error})") from error
 
 
 def _table(name: str, where: str, given: Any, read: Callable[[str, Mapping[str, Any]], Any]) -> dict[str, Any]:
     if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
-        raise BadSetting(name, where, f"write a table for each: [{name}.NAME]")
+        raise BadServerSetting(name, where, f"write a table for each: [{name}.NAME]")
     found = {}
     for key, each in given.items():
         try:
             found[_text(key)] = read(key, each)
         except (ValueError, TypeError) as error:
-            raise BadSetting(f"{name}.{key}", where, str(error)) from error
+            raise BadServerSetting(f"{name}.{key}", where, str(error)) from error
     return found
 
 

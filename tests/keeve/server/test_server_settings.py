@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from keeve.cli.serve import Flags
-from keeve.server.settings import HOW, BadSetting, PrincipalFile, ServerSettings, settings_from
+from keeve.server.settings import HOW, BadServerSetting, PrincipalFile, ServerSettings, settings_from
 from tests.cli_runner import keeve
 
 
@@ -52,13 +52,13 @@ def test_every_setting_has_a_flag_and_says_what_it_is() -> None:
 def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "server.toml"
     file.write_text(text)
-    with pytest.raises(BadSetting, match=said) as refused:
+    with pytest.raises(BadServerSetting, match=said) as refused:
         settings_from({}, {}, file)
     assert "sk-secret" not in str(refused.value)
 
 
 def test_a_variable_that_is_none_is_refused() -> None:
-    with pytest.raises(BadSetting, match="KEEVE_SERVER_PROT"):
+    with pytest.raises(BadServerSetting, match="KEEVE_SERVER_PROT"):
         settings_from({}, {"KEEVE_SERVER_PROT": "1"})
 
 
