@@ -41,6 +41,9 @@ REFUSED: Final = {
 }
 """What every operation may be answered with besides."""
 
+UNREAD: Final = {"431": "The address or a header is too long, or there are too many headers: nothing of it was read."}
+"""What is said before a request is one, and so without a body."""
+
 REF: Final = "#/components/schemas/{name}"
 KEY: Final = {"$ref": "#/components/parameters/IdempotencyKey"}
 
@@ -64,7 +67,10 @@ def document(table: Iterable[Operation]) -> dict[str, Any]:
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "parameters": {"IdempotencyKey": _key()},
-            "responses": {status: _refused(said) for status, said in REFUSED.items()},
+            "responses": {
+                **{status: _refused(said) for status, said in REFUSED.items()},
+                **{status: {"description": said} for status, said in UNREAD.items()},
+            },
             "schemas": schemas,
         },
     }
@@ -80,7 +86,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "parameters": [*_in_path(operation), *_in_query(operation), *([KEY] if operation.keyed else [])],
         "responses": {
             str(operation.status): {"description": operation.summary, "content": _content(operation)},
-            **{status: {"$ref": f"#/components/responses/{status}"} for status in REFUSED},
+            **{status: {"$ref": f"#/components/responses/{status}"} for status in (*REFUSED, *UNREAD)},
         },
     }
     if operation.takes is not None:

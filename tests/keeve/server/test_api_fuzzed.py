@@ -62,3 +62,13 @@ def test_no_request_is_a_mistake_of_the_server(served: Server, name: str, there:
         case.validate_response(response, checks=list(HELD))
 
     ask()
+
+
+def test_an_address_without_end_is_answered_as_the_document_says(served: Server) -> None:
+    schema = schemathesis.openapi.from_dict(document(TABLE))
+    schema.config.update(base_url=served.address)
+    operation = schema["/api/v1/dataspace"]["GET"]
+    case = operation.Case(query={"pattern": "x" * 200_000})
+    response = case.call(headers=served.headers)
+    assert response.status_code == 431
+    case.validate_response(response, checks=list(HELD))
