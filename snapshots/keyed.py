@@ -61,7 +61,7 @@ class _KeyedTree(Tree):
 
     def discard(self, key: Any, loader: Loader = nowhere) -> Self | None:
         """Without `key`, or None when it is not there."""
-        return self._without(scalar_key(key), loader)
+        return self._without((_OF_INT, key) if type(key) is int else scalar_key(key), loader)
 
     def _entry(self, sort: Any, loader: Loader) -> Any:
         """The entry under a sort key, or OPEN."""
@@ -145,6 +145,8 @@ class _KeyedTree(Tree):
         """
         path: Path = []
         node: Any = self.root
+        if type(node) is self.leaf:  # the common case: a small one
+            return path, node, bisect_left(node.order, sort)
         while True:
             if type(node) is PageRef:
                 node = loader(node)
@@ -175,7 +177,7 @@ class MapTree(_KeyedTree):
 
     def put(self, key: Any, value: Any, loader: Loader = nowhere) -> MapTree:
         """With `value` under `key`, in place of what was there."""
-        return self._put(scalar_key(key), (key, value), loader)
+        return self._put((_OF_INT, key) if type(key) is int else scalar_key(key), (key, value), loader)
 
     def remove(self, key: Any, loader: Loader = nowhere) -> MapTree:
         """Without `key`. Raises `NoSuchKey`."""

@@ -46,7 +46,7 @@ def promises_of(wait: Any) -> Sequence[Promise]:
 
 def _problem(crank: Promises, wait: Any, result: int) -> Exception | None:
     """Why what was awaited cannot be waited for."""
-    if not isinstance(wait, values.Promise | Wait):
+    if not isinstance(wait, (values.Promise, Wait)):  # each await asks, and a union is made each time
         abort = getattr(wait, "abort_func", None)
         if callable(abort):  # of trio: whatever was to wake the task must forget it
             with suppress(Exception):

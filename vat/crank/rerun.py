@@ -44,6 +44,8 @@ from vat.heap.refs import Promise, Ref
 from vat.objects.actor import facade
 
 _SEEDED: Final = int(Op.SEEDED)
+_PARTING: Final = frozenset({int(Op.RESUMED), int(Op.SUSPENDED), int(Op.RETURNED)})
+"""What a part of a fiber begins or ends with."""
 PARTS_AT_ONCE: Final = 10_000
 """When fibers have so many parts, no more of them are run again together: their records are in memory meanwhile."""
 
@@ -310,8 +312,10 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 left[rerun] = None
                 continue
             for operation in recorded.operations[done:at]:
-                APPLY[operation[0]](heap, *operation[1:])
-                runs = _running(operation, runs)
+                kind = operation[0]
+                APPLY[kind](heap, *operation[1:])
+                if kind in _PARTING:
+                    runs = _running(operation, runs)
             while seeds and seeds[0][0] < at:
                 seed = seeds.popleft()[1]
             done = rerun.run(heap, recorded, at, asker, seed, runs)
