@@ -24,7 +24,7 @@ from keeve.cli.own import named_tools, named_types
 
 __all__ = ["app"]
 
-NEEDED = ("starlette", "hypercorn", "structlog", "prometheus_client")
+NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 
 
 class NoServer(KeeveError):

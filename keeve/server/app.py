@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from keeve.server import api, health, openai, wire
+from keeve.server import api, health, openai, page, wire
 from keeve.server.bounds import Bounds, http_exception
 from keeve.server.doors import Asking, Headers, Origins
 from keeve.server.limits import Bodies, Paces, Stopping
@@ -43,6 +43,7 @@ PARTS: Final = (
     Part(api.routes, api.OPEN),
     Part(openai.routes),
     Part(wire.routes, wire.OPEN),
+    Part(page.routes, page.OPEN),
 )
 """All parts, in the order in which their routes are looked through."""
 

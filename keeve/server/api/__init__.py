@@ -8,15 +8,18 @@ from starlette.routing import BaseRoute, Route
 
 from keeve.server.api.openapi import document
 from keeve.server.api.operations import TABLE
-from keeve.server.api.table import PREFIX, routes_of
+from keeve.server.api.table import PREFIX, Asked, EncodedRoute, routes_of
 from keeve.server.serving import Serving
 
-__all__ = ["OPEN", "routes"]
+__all__ = ["OPEN", "OPERATIONS", "Asked", "EncodedRoute", "routes"]
 
 DOCUMENT = f"{PREFIX}/openapi.json"
 
 OPEN = (DOCUMENT,)
 """Paths that need no token."""
+
+OPERATIONS = {operation.name: operation for operation in TABLE}
+"""Every operation by its name, for other parts that have them do something."""
 
 
 def routes(serving: Serving) -> list[BaseRoute]:

@@ -58,7 +58,7 @@ async def create_session(asked: Asked) -> Response:
     principal = serving.principal(asked.request)
     async with serving.quota.room(principal):
         try:
-            ref: HostRef[Any] = await serving.asked(asked.request).spawn(kind, body.id, request=asked.key, **fields)
+            ref: HostRef[Any] = await asked.host.spawn(kind, body.id, request=asked.key, **fields)
         except TypeError as error:
             raise Refusal(422, "bad_fields", str(error), "see what this type begins with", "fields") from error
     return await made(asked, ref)
@@ -155,7 +155,7 @@ async def reached(asked: Asked, verb: str) -> tuple[Host, HostRef[Any], SessionR
     """The host as this principal asks it, and the session in the path, which it has to reach."""
     serving = asked.serving
     row = serving.gate.row(serving.principal(asked.request), asked.id, verb)
-    host = serving.asked(asked.request)
+    host = asked.host
     return host, await host.get(row.id), row
 
 

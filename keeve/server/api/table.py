@@ -21,6 +21,7 @@ from starlette.types import Scope
 
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
+from vat.host.host import Host
 
 PREFIX: Final = "/api/v1"
 
@@ -35,6 +36,13 @@ class Asked:
     request: Request
     query: Any = None
     body: Any = None
+    via: str = "http"
+    """In which way it was asked for: what records and facts say of it."""
+
+    @property
+    def host(self) -> Host:
+        """The host, asked by who makes this request."""
+        return self.serving.asked(self.request, self.via)
 
     def path(self, name: str) -> str:
         """A part of the path, decoded."""

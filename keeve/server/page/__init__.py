@@ -1,0 +1,37 @@
+"""The page at `/`: what this server has, for people with a browser. Made on the server; what JavaScript adds can be
+missed: reading, and saying something, need none.
+
+    /                          log in; then the sessions
+    /static/…                  the styles and the modules, which anyone may have
+
+It stands on the API: what is shown is what its operations give to who asks, and what is done is done by them. So nobody
+sees or may more here than there. `OPEN` are its paths: without a token the page says how one logs in.
+"""
+
+from typing import Final
+
+from starlette.routing import BaseRoute
+
+from keeve.server.page.entering import log_in, log_out
+from keeve.server.page.listing import make_session, show_sessions
+from keeve.server.page.serving_files import files_route
+from keeve.server.page.visits import Place, routes_of
+from keeve.server.serving import Serving
+
+__all__ = ["OPEN", "routes"]
+
+OPEN: Final = ("/", "/login", "/logout", "/sessions", "/static/*")
+"""Paths that need no token."""
+
+PLACES: Final = (
+    Place("/", reads=show_sessions),
+    Place("/login", takes=log_in, free=True),
+    Place("/logout", takes=log_out),
+    Place("/sessions", takes=make_session),
+)
+"""All places of the page, and what is done there."""
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """Every place, and the files."""
+    return [*routes_of(PLACES, serving), files_route()]

@@ -1,0 +1,50 @@
+"""What was said, as text: inputs, messages and outputs, which are strings, lists of parts, or any value.
+
+It works on faces, which is what the modules in the browser have as well (`said.js` is its twin).
+
+The one rule: nothing is left out in silence. What is no text is named, or written as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+WIDTH: Final = 120
+"""Characters of a text on one line."""
+CUT: Final = 200
+"""Characters of a part that is no text."""
+
+
+def in_words(said: Any) -> str:
+    """A face as text, with its lines.
+
+    >>> in_words([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]), in_words({"a": 1})
+    ('one\\ntwo', '{"a": 1}')
+    """
+    if said is None:
+        return ""
+    if isinstance(said, str):
+        return said
+    if said == {"$erased": True}:
+        return "[erased]"
+    if isinstance(said, list) and said and all(isinstance(part, dict) and "type" in part for part in said):
+        return "\n".join(_part(part) for part in said)
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _part(part: dict[str, Any]) -> str:
+    if part["type"] in ("text", "input_text", "output_text"):
+        return in_words(part.get("text"))
+    rest = json.dumps({name: value for name, value in part.items() if name != "type"}, ensure_ascii=False)
+    return f"[{part['type']}] {rest if len(rest) <= CUT else rest[:CUT] + '…'}"
+
+
+def in_line(said: Any) -> str:
+    """The same on one line, which is cut.
+
+    >>> in_line("one\\n  two")
+    'one two'
+    """
+    line = " ".join(in_words(said)[: 4 * WIDTH].split())
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
