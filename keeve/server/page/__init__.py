@@ -1,8 +1,9 @@
 """The page at `/`: what this server has, for people with a browser. Made on the server; what JavaScript adds can be
 missed: reading, and saying something, need none.
 
-    /                          log in; then the sessions
-    /static/…                  the styles and the modules, which anyone may have
+    /                   log in; then the sessions
+    /sessions/{id}      one of them, and what is done with it
+    /static/…           the styles and the modules, which anyone may have
 
 It stands on the API: what is shown is what its operations give to who asks, and what is done is done by them. So nobody
 sees or may more here than there. `OPEN` are its paths: without a token the page says how one logs in.
@@ -15,12 +16,13 @@ from starlette.routing import BaseRoute
 from keeve.server.page.entering import log_in, log_out
 from keeve.server.page.listing import make_session, show_sessions
 from keeve.server.page.serving_files import files_route
+from keeve.server.page.talking import fork, interrupt, say, say_word, show_session
 from keeve.server.page.visits import Place, routes_of
 from keeve.server.serving import Serving
 
 __all__ = ["OPEN", "routes"]
 
-OPEN: Final = ("/", "/login", "/logout", "/sessions", "/static/*")
+OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/static/*")
 """Paths that need no token."""
 
 PLACES: Final = (
@@ -28,6 +30,11 @@ PLACES: Final = (
     Place("/login", takes=log_in, free=True),
     Place("/logout", takes=log_out),
     Place("/sessions", takes=make_session),
+    Place("/sessions/{id}", reads=show_session),
+    Place("/sessions/{id}/say", takes=say),
+    Place("/sessions/{id}/interrupt", takes=interrupt),
+    Place("/sessions/{id}/approvals/{call}", takes=say_word),
+    Place("/sessions/{id}/fork", takes=fork),
 )
 """All places of the page, and what is done there."""
 

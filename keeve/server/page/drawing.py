@@ -15,6 +15,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from keeve.server.page.said import in_words
+
 POLICY: Final = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -56,6 +58,7 @@ TEMPLATES: Final = Environment(
 )
 TEMPLATES.filters["in_path"] = in_path
 TEMPLATES.filters["moment"] = moment
+TEMPLATES.filters["words"] = in_words
 
 
 def drawn(template: str, context: Mapping[str, Any], status: int = 200) -> Response:

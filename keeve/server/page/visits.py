@@ -51,6 +51,9 @@ class ByForm(Asked):
     def key(self) -> str | None:
         return self.form_key
 
+    def accepts(self, media_type: str) -> bool:
+        return False  # what a browser accepts is the document, which is made of what JSON has
+
 
 @attrs.frozen
 class Visit:

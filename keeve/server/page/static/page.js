@@ -1,8 +1,6 @@
 // What every page does: it takes the token out of a link, and lets some keys lead to their places.
 // The one rule: whatever comes from elsewhere becomes text, never a part of the document.
 
-const link = /^#token=([^&]+)$/.exec(location.hash);
-
 async function enter(token) {
   history.replaceState(null, "", location.pathname + location.search);
   const status = document.getElementById("entering");
@@ -13,15 +11,13 @@ async function enter(token) {
   else if (status) status.textContent = "The token of this link is not known here. Give another one.";
 }
 
-if (link) {
-  let token = link[1];
-  try {
-    token = decodeURIComponent(token);
-  } catch {
-    // A token that is no encoded text is taken as it stands.
-  }
-  enter(token);
+function look() {
+  const link = /^#token=([^&]+)$/.exec(location.hash);
+  if (link) enter(link[1]);
 }
+
+addEventListener("hashchange", look);
+look();
 
 // "/" leads to the search, "n" to what is to be written; not while something is being written.
 document.addEventListener("keydown", (event) => {

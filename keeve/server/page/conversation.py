@@ -1,0 +1,123 @@
+"""A conversation as it is read: turns, each with what was said and done in it, put together from what was stated.
+
+It works on events as the API gives them; `conversation.js` does the same with those that come while one reads.
+
+The one rule: nothing is made up. Every line is a fact, and has the seq of its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from keeve.faces import ENDS
+from keeve.server.page.said import in_words
+
+
+@attrs.define
+class Entry:
+    """One thing that was said or done: `kind` is `user`, `model`, `tool` or `note`."""
+
+    kind: str
+    seq: int
+    title: str
+    text: str
+    output: str | None = None
+    """What came of a call of a tool."""
+    state: str = ""
+    """Of a call: `wanted`, `answered`, `failed`, `unknown`, `waits`, `approved` or `refused`."""
+    call: str = ""
+    """Of a call: its turn and its id."""
+
+
+@attrs.define
+class TurnShown:
+    """A turn: see `keeve.faces.Turn`."""
+
+    number: int
+    seq: int
+    time: str
+    by: str
+    via: str
+    entries: list[Entry]
+    state: str = "open"
+    end: int | None = None
+    limit: str = ""
+    error: str = ""
+    usage: str = ""
+    calls: dict[str, Entry] = attrs.field(factory=dict)
+
+
+def turns_shown(events: Iterable[Mapping[str, Any]]) -> list[TurnShown]:
+    """The turns that these events tell of, in their order."""
+    turns: dict[int, TurnShown] = {}
+    for event in events:
+        label, fields, said = event["label"], event["fields"], event["keywords"]
+        number = fields[0] if fields else None
+        if event["kind"] != "assert" or type(number) is not int:
+            continue
+        if label == "turn":
+            by = str(said.get("by") or "")
+            said_first = Entry("user", event["seq"], by, in_words(said.get("input")))
+            turns[number] = TurnShown(number, event["seq"], event["time"], by, str(said.get("via") or ""), [said_first])
+        elif number in turns:
+            _tell(turns[number], label, event)
+    return list(turns.values())
+
+
+def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
+    fields, said, seq = event["fields"], event["keywords"], event["seq"]
+    if label == "steered":
+        turn.entries.append(Entry("user", seq, str(said.get("by") or ""), in_words(said.get("input"))))
+    elif label == "model-output":
+        message = said.get("message")
+        message = message if isinstance(message, dict) else {"content": message}
+        text = in_words(message.get("content")) or in_words(message.get("refusal"))
+        if text or not message.get("tool_calls"):
+            turn.entries.append(Entry("model", seq, "", text))
+    elif label in ("tool-call", "approval-wanted") and len(fields) > 2:
+        call = turn.calls.get(str(fields[2]))
+        if call is None:
+            named, given = str(said.get("name", "")), in_words(said.get("arguments"))
+            call = Entry("tool", seq, named, given, state="wanted", call=f"{turn.number} {fields[2]}")
+            turn.calls[str(fields[2])] = call
+            turn.entries.append(call)
+        if label == "approval-wanted":
+            call.state = "waits"
+    elif label in ENDS:
+        turn.state, turn.end = ENDS[label], seq
+        turn.limit = in_words(said.get("limit"))
+        turn.error = _error(said.get("error"))
+        turn.usage = _usage(said.get("usage"))
+    else:
+        _tell_call(turn, label, event)
+
+
+def _tell_call(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
+    call = turn.calls.get(str(event["fields"][2])) if len(event["fields"]) > 2 else None
+    if call is None:
+        return
+    said = event["keywords"]
+    if label == "tool-result":
+        call.state = "failed" if said.get("error") is not None else "answered"
+        call.output = in_words(said.get("output"))
+    elif label == "tool-unknown":
+        call.state = "unknown"
+    elif label == "approval-given":
+        call.state = "approved"
+    elif label == "approval-refused":
+        call.state = "refused"
+        call.output = in_words(said.get("reason"))
+
+
+def _error(error: Any) -> str:
+    if isinstance(error, dict) and "message" in error:
+        return f"{error.get('error', 'Error')}: {in_words(error['message'])}"
+    return in_words(error)
+
+
+def _usage(usage: Any) -> str:
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return f"{total} tokens" if isinstance(total, int) else ""

@@ -1,0 +1,27 @@
+// What was said, as text: the twin of `said.py`.
+// The one rule: nothing is left out in silence. What is no text is named, or written as JSON.
+
+export function inWords(said) {
+  if (said === null || said === undefined) return "";
+  if (typeof said === "string") return said;
+  if (said.$erased === true) return "[erased]";
+  if (Array.isArray(said) && said.length && said.every((part) => part && typeof part === "object" && "type" in part)) {
+    return said.map(inPart).join("\n");
+  }
+  return JSON.stringify(said);
+}
+
+function inPart(part) {
+  if (["text", "input_text", "output_text"].includes(part.type)) return inWords(part.text);
+  const { type, ...rest } = part;
+  const text = JSON.stringify(rest);
+  return `[${type}] ${text.length <= 200 ? text : `${text.slice(0, 200)}…`}`;
+}
+
+export function inError(error) {
+  return error && typeof error === "object" && "message" in error
+    ? `${error.error ?? "Error"}: ${inWords(error.message)}`
+    : inWords(error);
+}
+
+export const moment = (time) => `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;

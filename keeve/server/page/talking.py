@@ -1,0 +1,114 @@
+"""A session on the page: its conversation, what it waits for, and what can be said to it and done with it.
+
+The one rule: a form that is sent twice does once. Each carries a key, which is made with the page.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from keeve.server.page.conversation import turns_shown
+from keeve.server.page.drawing import in_path
+from keeve.server.page.visits import Visit
+
+TURNS: Final = 40
+"""Turns on one page."""
+FACTS: Final = 200
+"""Facts of a session that is no conversation."""
+
+
+async def show_session(visit: Visit) -> Response:
+    """The newest turns, or those before one."""
+    shown = await visit.given("show_session")
+    status = shown["status"]
+    if not (isinstance(status, dict) and isinstance(status.get("accepted"), int)):
+        return await _show_facts(visit, shown)
+    last = status["accepted"]
+    before = visit.number("before")
+    if 1 < before <= last:
+        last = before - 1
+    first = max(1, last - TURNS + 1)
+    events, cursor = await turn_events(visit, first)
+    return visit.shows(
+        "session.html",
+        session=shown,
+        turns=[turn for turn in turns_shown(events) if first <= turn.number <= last],
+        earlier=first if first > 1 else None,
+        newest=last == status["accepted"],
+        running=status.get("running"),
+        cursor=cursor,
+    )
+
+
+async def turn_events(visit: Visit, first: int, until: str = "head") -> tuple[list[dict[str, Any]], str]:
+    """What the session and its ancestors stated of their turns from one on, and the cursor behind it."""
+    asked = {"session": visit.id, "lineage": True, "until": until, "limit": 1000}
+    after = "start"
+    if first > 1:
+        began = await visit.given("query_dataspace", {**asked, "pattern": f"(turn {first} . _)", "limit": 1})
+        after = str(began["events"][0]["position"] - 1) if began["events"] else after
+    events: list[dict[str, Any]] = []
+    more = True
+    while more:
+        page = await visit.given("query_dataspace", {**asked, "pattern": "(_ _ . _)", "after": after})
+        events += page["events"]
+        after, more = page["cursor"], page["more"]
+    return events, after
+
+
+async def _show_facts(visit: Visit, shown: dict[str, Any]) -> Response:
+    """What a session of another type has stated, the newest last."""
+    events: list[dict[str, Any]] = []
+    after, more = "start", True
+    while more:
+        asked = {"session": visit.id, "pattern": "(_ . _)", "after": after, "until": "head", "limit": 1000}
+        page = await visit.given("query_dataspace", asked)
+        events = (events + page["events"])[-FACTS:]
+        after, more = page["cursor"], page["more"]
+    return visit.shows("facts.html", session=shown, events=events)
+
+
+# What is done with it.
+
+
+def address(visit: Visit) -> str:
+    """Where a session is shown."""
+    return f"/sessions/{in_path(visit.id)}"
+
+
+async def say(visit: Visit) -> Response:
+    """Say something: as a turn of its own, or to the one that runs. It is accepted, durably, when this is answered."""
+    operation = "steer_turn" if visit.form.get("how") == "steer" else "queue_turn"
+    await visit.given(operation, body={"input": visit.form.get("input", "")})
+    return visit.goes(f"{address(visit)}#end")
+
+
+async def interrupt(visit: Visit) -> Response:
+    """End the turn that was seen running, and no other."""
+    await visit.given("interrupt_turn", body={"turn": number_of(visit, "turn")})
+    return visit.goes(f"{address(visit)}#end")
+
+
+async def say_word(visit: Visit) -> Response:
+    """A person's word on a call."""
+    said = {"approve": visit.form.get("word") == "approve", "reason": visit.form.get("reason", "")}
+    await visit.given("say_word", body=said)
+    return visit.goes(f"{address(visit)}#end")
+
+
+async def fork(visit: Visit) -> Response:
+    """A session that goes on from the end of a turn, from a seq, or from now."""
+    body: dict[str, Any] = {"into": visit.form.get("into", "").strip() or None}
+    for name in ("turn", "at"):
+        if visit.form.get(name):
+            body[name] = number_of(visit, name)
+    child = await visit.given("fork_session", body=body)
+    return visit.goes(f"/sessions/{in_path(child['id'])}")
+
+
+def number_of(visit: Visit, name: str) -> Any:
+    """The number in a field of the form; what is none stays a text, which the operation refuses by the field's name."""
+    text = visit.form.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
