@@ -71,3 +71,12 @@ def text_of(text: str) -> str:
     parser = _Elements()
     parser.feed(text)
     return "".join(parser.text)
+
+
+def only_ours(text: str) -> None:
+    """What a document has of scripts and pictures is ours, and no element has a handler."""
+    for tag, said in elements_of(text):
+        assert tag not in ("img", "iframe", "object", "embed", "style", "base")
+        assert not [name for name in said if name.startswith("on") or name == "style"]
+        if tag == "script":
+            assert (said["src"] or "").startswith("/static/")

@@ -3,6 +3,8 @@ missed: reading, and saying something, need none.
 
     /                   log in; then the sessions
     /sessions/{id}      one of them, and what is done with it
+    /log                what was stated, by a pattern, and on with what comes
+    /waiting            what wants a person's word, and what has no outcome
     /static/…           the styles and the modules, which anyone may have
 
 It stands on the API: what is shown is what its operations give to who asks, and what is done is done by them. So nobody
@@ -16,13 +18,15 @@ from starlette.routing import BaseRoute
 from keeve.server.page.entering import log_in, log_out
 from keeve.server.page.listing import make_session, show_sessions
 from keeve.server.page.serving_files import files_route
+from keeve.server.page.tailing import show_log
 from keeve.server.page.talking import fork, interrupt, say, say_word, show_session
 from keeve.server.page.visits import Place, routes_of
+from keeve.server.page.waiting import settle, show_waiting
 from keeve.server.serving import Serving
 
 __all__ = ["OPEN", "routes"]
 
-OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/static/*")
+OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/log", "/waiting", "/static/*")
 """Paths that need no token."""
 
 PLACES: Final = (
@@ -35,6 +39,9 @@ PLACES: Final = (
     Place("/sessions/{id}/interrupt", takes=interrupt),
     Place("/sessions/{id}/approvals/{call}", takes=say_word),
     Place("/sessions/{id}/fork", takes=fork),
+    Place("/sessions/{id}/effects/{effect}/resolve", takes=settle),
+    Place("/log", reads=show_log),
+    Place("/waiting", reads=show_waiting),
 )
 """All places of the page, and what is done there."""
 

@@ -9,13 +9,12 @@ The one rule: scripts cannot read the cookie, other sites cannot have it sent, a
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
 from keeve.server.errors import Refusal
 from keeve.server.gate import COOKIE
-from keeve.server.page.visits import Visit, entrance
+from keeve.server.page.visits import Visit, entrance, ours
 
 LONGEST: Final = 3_500
 """Characters of a token that browsers keep in a cookie."""
@@ -44,15 +43,3 @@ async def log_out(visit: Visit) -> Response:
     answer = visit.goes("/")
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
-
-
-def ours(address: str) -> str:
-    """A place of this server; `/` for what is none.
-
-    >>> ours("/sessions/a%2Fb?before=3"), ours("//evil.example/"), ours("/\\\\evil.example"), ours("https://evil.example")
-    ('/sessions/a%2Fb?before=3', '/', '/', '/')
-    """
-    if not address.startswith("/") or address.startswith("//") or "\\" in address or not address.isprintable():
-        return "/"
-    parts = urlsplit(address)
-    return "/" if parts.scheme or parts.netloc or parts.path in ("/login", "/logout") else address

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from keeve.server.page.conversation import turns_shown
 from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit
+from keeve.server.page.waiting import TO_DO
 
 TURNS: Final = 40
 """Turns on one page."""
@@ -39,6 +40,7 @@ async def show_session(visit: Visit) -> Response:
         newest=last == status["accepted"],
         running=status.get("running"),
         cursor=cursor,
+        to_do=TO_DO,
     )
 
 

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import attrs
 import msgspec
@@ -172,6 +172,18 @@ def address_of(request: Request) -> str:
     """The path and the query of a request, as they were sent."""
     path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path
     return f"{path}?{request.url.query}" if request.url.query else path
+
+
+def ours(address: str) -> str:
+    """A place of this server; `/` for what is none.
+
+    >>> ours("/sessions/a%2Fb?before=3"), ours("//evil.example/"), ours("/\\\\evil.example"), ours("https://evil.example")
+    ('/sessions/a%2Fb?before=3', '/', '/', '/')
+    """
+    if not address.startswith("/") or address.startswith("//") or "\\" in address or not address.isprintable():
+        return "/"
+    parts = urlsplit(address)
+    return "/" if parts.scheme or parts.netloc or parts.path in ("/login", "/logout") else address
 
 
 # What changes something.

@@ -9,7 +9,7 @@ import trio
 
 from keeve import Actor, ScriptedModel, Session, Tools, actor, effect, tool
 from keeve.testing import FakeClock
-from tests.page_visits import browser, elements_of, form_of, text_of
+from tests.page_visits import browser, elements_of, form_of, only_ours, text_of
 from tests.server_worlds import World, world
 
 HOSTILE = '</div></script><script src="//evil.example/x.js"></script><img src=x onerror=alert(1)>{{ 7 * 7 }}&lt;\'"`'
@@ -74,15 +74,6 @@ async def until(w: World, pattern: str) -> None:
 
 async def spawned(w: World, id: str = "s", **fields: Any) -> Any:
     return await w.host.asking("ann").spawn(Session, id, **fields)
-
-
-def only_ours(text: str) -> None:
-    """What a document has of scripts and pictures is ours, and no element has a handler."""
-    for tag, said in elements_of(text):
-        assert tag not in ("img", "iframe", "object", "embed", "style", "base")
-        assert not [name for name in said if name.startswith("on") or name == "style"]
-        if tag == "script":
-            assert (said["src"] or "").startswith("/static/")
 
 
 async def test_a_conversation_is_read_with_its_tools() -> None:
