@@ -7,6 +7,7 @@ The one rule: nothing is settled but what somebody has looked at: a form settles
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -15,8 +16,10 @@ from keeve.server.errors import Refusal
 from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit, ours
 
+LISTED: Final = 5_000
+"""Sessions that are gone through for one page."""
 LOOKED_AT: Final = 200
-"""Sessions with work under way that are looked at for one page."""
+"""Those of them that are asked what waits in them."""
 
 TO_DO: Final = {
     "running": "Nothing: it is being carried out.",
@@ -31,20 +34,45 @@ TO_DO: Final = {
 
 async def show_waiting(visit: Visit) -> Response:
     """All that waits."""
-    found: list[dict[str, Any]] = []
-    looked = 0
+    rows: dict[str, dict[str, Any]] = {}
     following: str | None = ""
-    while following is not None and looked < LOOKED_AT:
+    while following is not None and len(rows) < LISTED:
         page = await visit.given("list_sessions", {"after": following, "limit": 1000})
+        rows |= {row["id"]: row for row in page["sessions"] if not row["deleted"]}
         following = page["next"]
-        for row in page["sessions"]:
-            if row["pending"] and not row["deleted"] and looked < LOOKED_AT:
-                looked += 1
-                effects = (await visit.given("list_effects", id=row["id"]))["effects"]
-                approvals = (await visit.given("list_approvals", id=row["id"]))["approvals"]
-                if effects or approvals:
-                    found.append({"id": row["id"], "effects": effects, "approvals": approvals})
-    return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=following is None and looked < LOOKED_AT)
+    asking = await _asking(visit)
+    may_wait = [row for row in rows.values() if row["pending"] or any(id in asking for id in _lineage(row, rows))]
+    found: list[dict[str, Any]] = []
+    for row in may_wait[:LOOKED_AT]:
+        effects = (await visit.given("list_effects", id=row["id"]))["effects"]
+        approvals = (await visit.given("list_approvals", id=row["id"]))["approvals"]
+        if effects or approvals:
+            found.append({"id": row["id"], "effects": effects, "approvals": approvals})
+    all_seen = following is None and len(may_wait) <= LOOKED_AT
+    return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
+
+
+async def _asking(visit: Visit) -> set[str]:
+    """The sessions that have ever asked for a person's word."""
+    found: set[str] = set()
+    after, more = "start", True
+    while more:
+        asked = {"pattern": "(approval-wanted . _)", "after": after, "until": "head", "limit": 1000}
+        page = await visit.given("query_dataspace", asked)
+        found |= {event["session"] for event in page["events"]}
+        after, more = page["cursor"], page["more"]
+    return found
+
+
+def _lineage(row: dict[str, Any], rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The ids of a session and of those that it comes from: a fork waits for what its parent waited for."""
+    at: dict[str, Any] | None = row
+    while at is not None:
+        yield at["id"]
+        parent = at["forked_from"] and at["forked_from"]["session"]
+        if parent is not None and parent not in rows:
+            yield parent
+        at = rows.get(parent) if parent else None
 
 
 async def settle(visit: Visit) -> Response:

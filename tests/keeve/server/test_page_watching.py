@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from keeve import Actor, Session, Settings, actor, effect
+from keeve import Actor, Session, Settings, Tools, actor, effect, tool
 from keeve.testing import MemoryLog, memory_host
 from tests.page_visits import browser, elements_of, form_of, only_ours, text_of
 from tests.server_worlds import world
@@ -43,6 +43,12 @@ class Asks:
             return {"message": {"role": "assistant", "content": f"told: {messages[-1]['content']}"}, "usage": None}
         call = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": f'{{"to": "{HOSTILE[:9]}"}}'}}
         return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "usage": None}
+
+
+@tool(approval=True)
+async def send(to: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
 
 
 async def left_unknown() -> MemoryLog:
@@ -127,6 +133,25 @@ async def test_nothing_waits_where_all_is_done() -> None:
     async with world() as w, browser(w, "owner") as owner:
         await (await w.host.spawn(Session, "s")).turn("hello")
         assert "every effect has its outcome" in text_of((await owner.get("/waiting")).text)
+
+
+async def test_calls_that_want_a_word_wait_in_a_session_and_in_its_forks() -> None:
+    tools = Tools(send)
+    devices = {"model": Asks(), "tools": tools}
+    async with world(devices=devices) as w, browser(w, "ann") as ann, trio.open_nursery() as nursery:
+        s = await w.host.asking("ann").spawn(Session, "s", tools=tools)
+        nursery.start_soon(s.turn, "send it")
+        async for _ in w.host.observe("(approval-wanted . _)", after="start"):
+            break
+        await (await s.fork(into="t")).fork(into="u")
+        answer = await ann.get("/waiting")
+        only_ours(answer.text)
+        for id in "stu":
+            address = f"/sessions/{id}/approvals/c1"
+            form = form_of(answer.text, address)
+            await ann.post(address, data={**form, "word": "refuse", "reason": "not now"})
+        assert "every effect has its outcome" in text_of((await ann.get("/waiting")).text)
+        nursery.cancel_scope.cancel()
 
 
 async def test_an_effect_of_unknown_outcome_says_what_to_do() -> None:
