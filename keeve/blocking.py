@@ -27,6 +27,7 @@ from dataspace.proofs.proofs import Receipt
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
+from vat.heap.restore import Restored
 from vat.host.host import EVERY_REF, ArchivedContent, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, replaced
@@ -40,6 +41,7 @@ from vat.objects.types import ActorType
 __all__ = ["BlockingRef", "Host", "Observer", "OwnThread", "Reader", "open_host"]
 
 A = TypeVar("A", bound=Actor)
+Seen = TypeVar("Seen")
 
 
 class BlockingRef(Generic[A]):
@@ -199,6 +201,11 @@ class Host:
     def made_by(self, id: str) -> tuple[str, str]:
         """Who had a session spawned or forked, and in which way."""
         return self._thread.now(self._host.made_by, id)
+
+    def look(self, id: str, read: Callable[[Restored], Seen], at: int | None = None) -> Seen:
+        """What `read` makes of a session as it was after the record at `at`; it is called in the host's thread."""
+        seen: Seen = self._thread.now(self._host.look, id, read, at)
+        return seen
 
     def described(self, ref: BlockingRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref."""

@@ -19,7 +19,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.cli.fields import fields_face, fields_in_words
+from keeve.cli.fields import fields_in_words
 from keeve.cli.log import stated
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading
@@ -37,7 +37,7 @@ from keeve.cli.waiting import (
     waits_for,
     waits_in,
 )
-from keeve.faces import Turn, event_face, session_face, turns_of
+from keeve.faces import Turn, event_face, fields_face, session_face, turns_of
 from snapshots.cache import PageCache
 from vat.objects.types import type_of
 

@@ -1,8 +1,10 @@
 """What the command line and the server give of a store in JSON: `face` of any value (and `value_of` a face),
-`event_face`, `session_face`, `utc_time`; and the turns of a session, put together from what it has stated (`turns_of`,
+`event_face`, `session_face`, `utc_time`; of the fields of an actor (`fields_face`, of some of them `public_fields`,
+`field_face`, `item_face`); and the turns of a session, put together from what it has stated (`turns_of`,
 which gives `Turn`s; `tell`, `TELLING`, `ENDS`). `docs/json.md` has the fields.
 """
 
+from keeve.faces.fields import field_face, fields_face, item_face, public_fields
 from keeve.faces.turns import ENDS, TELLING, Turn, tell, turns_of
 from keeve.faces.values import event_face, face, session_face, utc_time, value_of
 
@@ -12,6 +14,10 @@ __all__ = [
     "Turn",
     "event_face",
     "face",
+    "field_face",
+    "fields_face",
+    "item_face",
+    "public_fields",
     "session_face",
     "tell",
     "turns_of",

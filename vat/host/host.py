@@ -26,6 +26,7 @@ from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
+from vat.heap.restore import Restored
 from vat.host.archiving import ArchivedContent, Archiving, NothingToArchive, absolute
 from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
@@ -37,7 +38,7 @@ from vat.host.proving import Proving, Receipted
 from vat.host.reclaiming import ErasureUnfinished, Reclaimed
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus, Resolving
-from vat.host.sessions import Sessions
+from vat.host.sessions import Seen, Sessions
 from vat.host.verifying import Expected, Progress, silent, verify
 from vat.host.watching import Piece, Watch
 from vat.objects.actor import Actor
@@ -125,6 +126,15 @@ class Host:
         Raises `NoSuchSession`, `Deleted`, or what tells that the record cannot be read. Costs the reading of one.
         """
         return self._sessions.made_by(id)
+
+    def look(self, id: str, read: Callable[[Restored], Seen], at: int | None = None) -> Seen:
+        """What `read` makes of a session as it was after the record at `at` (a seq; default: now).
+
+        It is given what was restored from the log for it alone: its `heap`, `seq` and `hash`. Nothing is loaded, run or
+        recorded, and what `read` does to it changes no session. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, or
+        what tells that something cannot be read. Costs a snapshot's root and the records after it.
+        """
+        return self._sessions.look(id, read, at)
 
     async def restore(
         self, snapshot: Snapshot | Mapping[str, Any], *, expect: str | bytes | Receipt | None = None

@@ -6,10 +6,10 @@ restore or a deletion is a job in a mailbox, with its place among the session's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
@@ -19,6 +19,7 @@ from vat.crank.vat import Step, Vat
 from vat.errors import gone
 from vat.heap.messages import Asker
 from vat.heap.refs import Ref
+from vat.heap.restore import NoSuchPoint, Restored
 from vat.host.asking import NotRunning
 from vat.host.carrying import child_ref
 from vat.host.commits import refusal
@@ -26,6 +27,8 @@ from vat.host.engine import Engine
 from vat.host.outside import Snapshot, unbound
 from vat.host.shredding import Shredding
 from vat.objects.fields import given as begins_with
+
+Seen = TypeVar("Seen")
 
 
 class Busy(KeeveError):
@@ -113,6 +116,14 @@ class Sessions:
         """Who had a session spawned or forked, and in which way. Costs the reading of one record."""
         said = self._engine.loader.first_message(self.row(id))
         return str(said.get("by", "")), str(said.get("via", ""))
+
+    def look(self, id: str, read: Callable[[Restored], Seen], at: int | None) -> Seen:
+        """See `Host.look`."""
+        row = self.row(id)
+        seq = row.seq if at is None else at
+        if not 1 <= seq <= row.seq:
+            raise NoSuchPoint(row.id, seq, 1, row.seq)
+        return read(self._engine.loader.restored(row.uid, seq))
 
     def find(self, id: str) -> Ref:
         """The ref to a session. Raises `NoSuchSession` or `Deleted`."""

@@ -22,6 +22,7 @@ from keeve.server.api.sessions import (
     list_sessions,
     list_turns,
     show_session,
+    show_state,
     snapshot_session,
 )
 from keeve.server.api.table import Asked, Operation
@@ -65,6 +66,10 @@ TABLE: Final = (
         verb="manage",
     ),
     Operation("GET", _ONE, show_session, "Show a session", "sessions", shapes.Shown),
+    Operation(
+        *("GET", f"{_ONE}/state", show_state, "Show a session as it was", "sessions", shapes.StateFace),
+        query=taken.StateQuery,
+    ),
     Operation(
         *("DELETE", _ONE, delete_session, "Delete a session, for ever", "sessions", shapes.Deleted),
         query=taken.DeleteQuery,

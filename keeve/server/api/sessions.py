@@ -14,11 +14,13 @@ from starlette.responses import JSONResponse, Response
 
 from actors.session import Session
 from dataspace.catalog.recent import SessionRow
-from keeve.faces import TELLING, face, turns_of, value_of
+from keeve.faces import TELLING, face, fields_face, turns_of, utc_time, value_of
 from keeve.server.api.faces import approval_face, effect_face, row_face
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
 from vat.errors import NoSuchMethod
+from vat.heap.heap import ROOT_ACTOR
+from vat.heap.restore import Restored
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
 
@@ -88,6 +90,17 @@ async def show_session(asked: Asked) -> Response:
         "approvals": [approval_face(row.id, call) for call in waiting],
     }
     return JSONResponse(shown)
+
+
+async def show_state(asked: Asked) -> Response:
+    """Read from what is stored, as of then: nothing is run."""
+    host, _, row = await reached(asked, "read")
+
+    def read(past: Restored) -> dict[str, Any]:
+        said = {"type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
+        return {**said, "time": utc_time(past.heap.time), "fields": fields_face(past.heap)}
+
+    return JSONResponse({"session": row.id, **host.look(row.id, read, asked.query.at)})
 
 
 async def list_turns(asked: Asked) -> Response:

@@ -94,6 +94,17 @@ class Shown(SessionFace):
     approvals: list[ApprovalFace]
 
 
+class StateFace(Struct):
+    """A session as it was after one of its records: the public fields of its first actor."""
+
+    session: str
+    type: str
+    seq: int
+    hash: Annotated[str, Meta(description="Of that record.")]
+    time: Time
+    fields: dict[str, Any]
+
+
 class TurnFace(Struct):
     """A turn."""
 

@@ -37,6 +37,12 @@ class PageQuery(Taken):
     limit: Count = 100
 
 
+class StateQuery(Taken):
+    """As of when."""
+
+    at: Annotated[Seq | None, Meta(description="After the record at this seq; else now.")] = None
+
+
 class DeleteQuery(Taken):
     """How to delete."""
 

@@ -190,3 +190,18 @@ async def test_paths_lead_nowhere_else(tmp_path: Any) -> None:
             answer = await w.ann.get(path)
             assert answer.status_code == 404, path
         assert (await w.nobody.get("/api/v1/openapi.json%2f..%2fsessions")).status_code == 401
+
+
+async def test_a_session_is_shown_as_it_was() -> None:
+    async with world() as w:
+        await made(w.ann, "s")
+        for text in ("one", "two"):
+            await w.ann.post(f"{API}/s/turn", json={"input": text})
+        now = (await w.ann.get(f"{API}/s/state")).json()
+        assert (now["seq"], now["hash"]) == (w.host.row("s").seq, w.host.row("s").hash.hex())
+        assert [message["content"] for message in now["fields"]["messages"]] == ["one", "one", "two", "two"]
+        assert now["fields"]["messages"] == (await w.ann.get(f"{API}/s/messages")).json()["messages"]
+        began = (await w.ann.get(f"{API}/s/state?at=1")).json()
+        assert (began["type"], began["seq"], began["fields"]["messages"]) == ("keeve.session", 1, [])
+        assert code(await w.ann.get(f"{API}/s/state?at=99")) == (422, "no_such_point")
+        assert code(await w.bob.get(f"{API}/s/state?at=1")) == (404, "no_such_session")
