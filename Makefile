@@ -5,7 +5,7 @@
 #   make crash    the crash suites with every kill point and the long runs
 #   make outside  programs of others (openai, openai-agents, llm, hermes-agent), unchanged, with our server behind them
 #   make fuzz     each decoder fed for SECONDS (60) with what a fuzzer finds
-#   make bench    the numbers that the project promises, each as a ratio to the floor of this machine
+#   make bench    the numbers that the project promises, each as a ratio to the floor of this machine; what a server costs
 #   make format   bring the code into its format
 #   make docs     write into docs/ which tests show each invariant, and what each file is
 #   make clean    remove what was made here, stores excepted
@@ -45,6 +45,7 @@ fuzz: .venv/installed-fuzz
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.fibers
+	$(BIN)/python -m benchmarks.server
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

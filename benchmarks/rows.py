@@ -1,4 +1,4 @@
-"""What every benchmark here has in common: rows with a target and a verdict, the machine, and the command line.
+"""What every benchmark here has in common: rows with a verdict if there is a target, the machine, the command line.
 
 The one rule: a row is a ratio to a floor that was measured in the same run, or says what it is in.
 """
@@ -27,16 +27,26 @@ Rows: TypeAlias = Mapping[str, Callable[[], Awaitable[Any]]]
 
 @attrs.frozen
 class Row:
-    """A number that was measured: `value` against `target`; `below` says on which side of it the value must be."""
+    """A number that was measured: `value` against `target`; `below` says on which side of it the value must be.
+
+    Where nothing is promised the target is None.
+    """
 
     name: str
     value: float
-    target: float
+    target: float | None
     below: bool
     detail: str
 
+    @classmethod
+    def shown(cls, name: str, value: float, detail: str) -> Row:
+        """One of which nothing is promised."""
+        return cls(name, value, None, False, detail)
+
     @property
     def verdict(self) -> str:
+        if self.target is None:
+            return "-"
         good = self.value <= self.target if self.below else self.value >= self.target
         half = self.value <= 2 * self.target if self.below else self.value >= self.target / 2
         return "ok" if good else "near" if half else "MISSED"
@@ -50,9 +60,8 @@ async def measure(every: Rows, names: Sequence[str]) -> list[Row]:
         for row in found if isinstance(found, list) else [found]:
             measured.append(row)
             relation = "at most" if row.below else "at least"
-            print(
-                f"{row.verdict:7} {row.value:9.3f}  {relation} {row.target:<5g} {row.name}   [{row.detail}]", flush=True
-            )
+            wanted = "" if row.target is None else f"{relation} {row.target:<5g} "
+            print(f"{row.verdict:7} {row.value:9.3f}  {wanted}{row.name}   [{row.detail}]", flush=True)
     return measured
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import core, fibers, proof
+from benchmarks import core, fibers, proof, server
+from benchmarks.rows import Row
 
 
 def small_core(folder: Path) -> core.Bench:
@@ -29,10 +30,20 @@ def small_proof(folder: Path) -> proof.Bench:
     return bench
 
 
+def small_server(folder: Path) -> server.Bench:
+    bench = server.Bench(folder, True)
+    bench.rounds, bench.count, bench.each, bench.many, bench.busy, bench.idle = 1, 2, 1, 3, 3, 5
+    return bench
+
+
 ROWS: list[tuple[str, Callable[[Path], Awaitable[Any]]]] = [
     *((name, lambda folder, name=name: core.rows_of(small_core(folder))[name]()) for name in core.NAMES),
     *((name, lambda folder, name=name: fibers.rows_of(small_fibers(folder))[name]()) for name in fibers.NAMES),
     *((name, lambda folder, name=name: proof.rows_of(small_proof(folder))[name]()) for name in proof.NAMES),
+    *(
+        (f"server-{name}", lambda folder, name=name: server.rows_of(small_server(folder))[name]())
+        for name in server.NAMES
+    ),
 ]
 
 
@@ -40,5 +51,9 @@ ROWS: list[tuple[str, Callable[[Path], Awaitable[Any]]]] = [
 async def test_a_row_can_be_measured(measure: Callable[[Path], Awaitable[Any]], tmp_path: Path) -> None:
     found = await measure(tmp_path)
     for row in found if isinstance(found, list) else [found]:
-        assert row.verdict in ("ok", "near", "MISSED")
+        assert row.verdict in ("ok", "near", "MISSED", "-")
         assert row.detail
+
+
+def test_a_row_without_a_target_has_no_verdict() -> None:
+    assert Row.shown("turns", 0.1, "10 of 100").verdict == "-"
