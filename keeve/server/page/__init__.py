@@ -3,6 +3,7 @@ missed: reading, and saying something, need none.
 
     /                   log in; then the sessions
     /sessions/{id}      one of them, and what is done with it
+    /forks              the trees of forks, as pictures
     /log                what was stated, by a pattern, and on with what comes
     /waiting            what wants a person's word, and what has no outcome
     /static/…           the styles and the modules, which anyone may have
@@ -20,13 +21,14 @@ from keeve.server.page.listing import make_session, show_sessions
 from keeve.server.page.serving_files import files_route
 from keeve.server.page.tailing import show_log
 from keeve.server.page.talking import fork, interrupt, say, say_word, show_session
+from keeve.server.page.travelling import go_to, show_forks, show_past, take_snapshot
 from keeve.server.page.visits import Place, routes_of
 from keeve.server.page.waiting import settle, show_waiting
 from keeve.server.serving import Serving
 
 __all__ = ["OPEN", "routes"]
 
-OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/log", "/waiting", "/static/*")
+OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/forks", "/log", "/waiting", "/static/*")
 """Paths that need no token."""
 
 PLACES: Final = (
@@ -40,6 +42,10 @@ PLACES: Final = (
     Place("/sessions/{id}/approvals/{call}", takes=say_word),
     Place("/sessions/{id}/fork", takes=fork),
     Place("/sessions/{id}/effects/{effect}/resolve", takes=settle),
+    Place("/sessions/{id}/snapshot", takes=take_snapshot),
+    Place("/sessions/{id}/at", reads=go_to),
+    Place("/sessions/{id}/at/{seq}", reads=show_past),
+    Place("/forks", reads=show_forks),
     Place("/log", reads=show_log),
     Place("/waiting", reads=show_waiting),
 )

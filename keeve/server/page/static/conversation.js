@@ -39,7 +39,8 @@ function add(turn, element) {
 }
 
 function entry(turn, kind, seq, slots) {
-  const made = fill(part(kind), { seq, ...slots });
+  const made = fill(part(kind), { seq: `seq ${seq}`, ...slots });
+  made.querySelector("[data-slot='seq']").href = `/sessions/${encodeURIComponent(session)}/at/${seq}`;
   add(turn, made);
   return made;
 }

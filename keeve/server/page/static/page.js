@@ -19,12 +19,13 @@ function look() {
 addEventListener("hashchange", look);
 look();
 
-// "/" leads to the search, "n" to what is to be written; not while something is being written.
+// "/" leads to the search, "n" to what is to be written, arrows through the past; not while something is written.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const place = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === event.key);
   if (!place) return;
   event.preventDefault();
-  place.focus();
+  if (place.matches("a, button")) place.click();
+  else place.focus();
 });
