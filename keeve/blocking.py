@@ -24,6 +24,7 @@ from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.proofs.proofs import Receipt
+from dataspace.records import Header
 from keeve.blocking_readers import Observer, Reader, Watch, elsewhere, observed, queried
 from keeve.host_thread import HostThread, OwnThread
 from vat.errors import NotAssignable, no_such_method
@@ -216,6 +217,10 @@ class Host:
         return self._thread.now(self._host.loaded, id)
 
     # What can be proven.
+
+    def headers(self, id: str, *, after: int = 0, limit: int = 100) -> list[Header]:
+        """The headers of a session's records behind a seq, at most `limit`, its ancestors' among them: its chain."""
+        return self._thread.now(self._host.headers, id, after=after, limit=limit)
 
     def checkpoint(self, *, since: int | None = None) -> str:
         """The newest signed checkpoint of the log."""

@@ -71,3 +71,16 @@ def test_with_threads_it_is_looked_at_in_the_hosts(store_folder: Path) -> None:
     with blocking.open_host(store_folder / "s") as host:
         host.spawn(Session, "s").turn("hello")
         assert host.look("s", lambda past: fields_face(past.heap), 1)["messages"] == []
+
+
+async def test_the_headers_of_a_session_are_its_chain() -> None:
+    async with memory_host() as host:
+        s = await host.spawn(Session, "s")
+        await s.turn("one")
+        await s.fork(into="t")
+        headers = host.headers("t")
+        assert [header.seq for header in headers] == list(range(1, host.row("t").seq + 1))
+        assert [header.previous for header in headers] == [bytes(32), *(header.hash for header in headers[:-1])]
+        assert headers[-1].hash == host.row("t").hash
+        assert host.headers("t", after=1, limit=1) == headers[1:2]
+        assert host.headers("t", after=99) == host.headers("t", limit=0) == []

@@ -22,6 +22,7 @@ from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import Heard, Holding, Queried
 from dataspace.patterns import Pattern
 from dataspace.proofs.proofs import Receipt
+from dataspace.records import Header
 from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Asker
@@ -223,6 +224,14 @@ class Host:
         return self._sessions.loaded(id)
 
     # What can be proven.
+
+    def headers(self, id: str, *, after: int = 0, limit: int = 100) -> list[Header]:
+        """The headers of a session's records behind a seq, at most `limit`, its ancestors' among them: its chain.
+
+        Each has the hash of the one before it. Raises `NoSuchSession`, `Deleted`, or what tells that one cannot be
+        read. Costs about 30 µs for each.
+        """
+        return self._sessions.headers(id, after, limit)
 
     def checkpoint(self, *, since: int | None = None) -> str:
         """The newest signed checkpoint of the log: a note, as text, over all that is durable now.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
+from dataspace.records import Header
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
 from vat.errors import gone
@@ -124,6 +125,12 @@ class Sessions:
         if not 1 <= seq <= row.seq:
             raise NoSuchPoint(row.id, seq, 1, row.seq)
         return read(self._engine.loader.restored(row.uid, seq))
+
+    def headers(self, id: str, after: int, limit: int) -> list[Header]:
+        """See `Host.headers`."""
+        row = self.row(id)
+        lineage = self._engine.loader.lineage(row.uid)
+        return [lineage.at(seq).header for seq in range(max(after, 0) + 1, min(after + limit, row.seq) + 1)]
 
     def find(self, id: str) -> Ref:
         """The ref to a session. Raises `NoSuchSession` or `Deleted`."""

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from keeve.server.api import shapes, taken
 from keeve.server.api.dataspace import list_facts, query_dataspace
 from keeve.server.api.places import head_of
-from keeve.server.api.proofs import log_keys, newest_checkpoint, receipt_of, verify_store
+from keeve.server.api.proofs import list_chain, log_keys, newest_checkpoint, receipt_of, verify_store
 from keeve.server.api.sessions import (
     CONVERSATION,
     create_session,
@@ -144,6 +144,10 @@ TABLE: Final = (
         *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),
         takes=taken.Outcome,
         verb="manage",
+    ),
+    Operation(
+        *("GET", f"{_ONE}/chain", list_chain, "Read the chain of a session", "proofs", shapes.ChainFace),
+        query=taken.ChainQuery,
     ),
     Operation(
         *("GET", f"{_ONE}/receipts/{{seq}}", receipt_of, "Prove that a record is in the log", "proofs"),

@@ -5,12 +5,14 @@ The one rule: what is proven is given as the text that others check, byte for by
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import attrs
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from dataspace.observe.events import NotProven
+from dataspace.drafts import read_used
+from dataspace.observe.events import Event, NotProven, Proof
 from dataspace.observe.words import Words
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
@@ -69,6 +71,38 @@ def words_of(host: Host, receipt: Receipt) -> Words:
     if event is None:
         raise NotProven(position, "its record has stated nothing")
     return Words.of(host.reader().proof(event), receipt)
+
+
+async def list_chain(asked: Asked) -> Response:
+    """Whoever hashes these bytes sees that each names the one before it."""
+    host, _, row = await reached(asked, "read")
+    query = asked.query
+    headers = host.headers(row.id, after=query.after, limit=query.limit)
+    stated: dict[int, Event] = {}
+    if query.words and headers:
+        first, last = headers[0].position, headers[-1].position
+        for event in host.query("(_ . _)", session=row.uid, lineage=True, after=first - 1, upto=last):
+            stated.setdefault(event.position, event)
+    reader = host.reader()
+    records = []
+    for header in headers:
+        said = stated.get(header.position)
+        words = None if said is None else words_face(reader.proof(said))
+        place = {"seq": header.seq, "position": header.position}
+        records.append({**place, "header": b64encode(header.hashed).decode(), "words": words})
+    end = headers[-1].seq if headers else row.seq
+    return JSONResponse({"records": records, "next": end if end < row.seq else None})
+
+
+def words_face(proof: Proof) -> dict[str, Any] | None:
+    """What a record has stated, as its hash covers it."""
+    opened = proof.opened
+    if opened is None:
+        return None
+    used = set(read_used(opened.facts)[0])
+    cells = [{"number": n, "data": b64encode(data).decode()} for n, data in sorted(opened.cells.items()) if n in used]
+    digests = {"deeds": proof.deeds, "salt": opened.salt, "facts": opened.facts}
+    return {**{name: b64encode(data).decode() for name, data in digests.items()}, "cells": cells}
 
 
 async def verify_store(asked: Asked) -> Response:

@@ -277,6 +277,38 @@ class ReceiptFace(Struct):
     hash: str
 
 
+class CellFace(Struct):
+    """A longer text of what a record has stated."""
+
+    number: int
+    data: Annotated[str, Meta(description="Its bytes, salt and type before them, in base64.")]
+
+
+class WordsFace(Struct):
+    """What a record has stated, as its hash covers it; all of it in base64."""
+
+    deeds: Annotated[str, Meta(description="The digest of what it did.")]
+    salt: str
+    facts: str
+    cells: Annotated[list[CellFace], Meta(description="One that was erased is not there.")]
+
+
+class LinkFace(Struct):
+    """A record of a chain."""
+
+    seq: int
+    position: int
+    header: Annotated[str, Meta(description="The bytes that its hash is the SHA-256 of, in base64.")]
+    words: Annotated[WordsFace | None, Meta(description="With `words`, if it has stated anything.")]
+
+
+class ChainFace(Struct):
+    """The records of a session, its ancestors' among them, in order."""
+
+    records: list[LinkFace]
+    next: Annotated[int | None, Meta(description="What `after` is for the next page; null at the end.")]
+
+
 class VerifyFace(Struct):
     """Whether everything is what was written: docs/verification.md has the fields."""
 

@@ -78,6 +78,14 @@ class CheckpointQuery(Taken):
     since: Annotated[Number | None, Meta(description="What a witness has seen.")] = None
 
 
+class ChainQuery(Taken):
+    """Which records of a session, in order."""
+
+    after: Annotated[Number, Meta(description="Only those that follow this seq.")] = 0
+    limit: Count = 100
+    words: Annotated[bool, Meta(description="What each has stated, as its hash covers it, as well.")] = False
+
+
 class ReceiptQuery(Taken):
     """What goes with a receipt."""
 

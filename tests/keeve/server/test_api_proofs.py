@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from dataspace.drafts import read_used
 from dataspace.observe.words import Words
+from dataspace.records import Header
 from keeve import Receipt, Session, Verifier, open_host, signing_key
 from keeve.server import Serving, application
 from tests.server_worlds import asked_by, world
@@ -54,3 +58,61 @@ async def test_the_store_is_verified_for_whom_may_ask_that() -> None:
         assert report["sound"] is True
         refused = await w.ann.post(f"{API}/verify")
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_allowed")
+
+
+def links_of(found: dict[str, Any]) -> list[bytes]:
+    return [b64decode(each["header"]) for each in found["records"]]
+
+
+async def test_the_chain_of_a_session_is_checked_by_who_hashes_it() -> None:
+    async with world() as w:
+        s = await w.host.asking("ann", "http").spawn(Session, "s")
+        await s.turn("hello")
+        await (await s.fork(into="t")).turn("on")
+        found = (await w.ann.get(f"{API}/sessions/t/chain")).json()
+        links = links_of(found)
+        assert [each["seq"] for each in found["records"]] == list(range(1, w.host.row("t").seq + 1))
+        headers = [Header.of_hashed(link, each["position"]) for link, each in zip(links, found["records"], strict=True)]
+        assert headers[0].previous == bytes(32)
+        for before, link, after in zip(headers, links, headers[1:], strict=False):
+            assert before.hash == sha256(link).digest() == after.previous
+        assert headers[-1].hash == w.host.row("t").hash
+        assert {header.uid for header in headers} == {w.host.row(id).uid for id in "st"}
+
+
+async def test_the_chain_comes_in_pages() -> None:
+    async with world() as w:
+        await (await w.host.spawn(Session, "s")).turn("hello")
+        whole = links_of((await w.owner.get(f"{API}/sessions/s/chain")).json())
+        pages, after = [], 0
+        while after is not None:
+            page = (await w.owner.get(f"{API}/sessions/s/chain", params={"after": after, "limit": 2})).json()
+            pages += links_of(page)
+            after = page["next"]
+        assert pages == whole
+        beyond = (await w.owner.get(f"{API}/sessions/s/chain", params={"after": 1 << 60})).json()
+        assert beyond == {"records": [], "next": None}
+
+
+async def test_what_was_stated_is_checked_against_the_chain() -> None:
+    long = "x" * 1000
+    async with world() as w:
+        await (await w.host.asking("ann").spawn(Session, "s")).turn(long)
+        found = (await w.ann.get(f"{API}/sessions/s/chain", params={"words": "true"})).json()
+        stated = [each for each in found["records"] if each["words"] is not None]
+        assert stated
+        for each in stated:
+            words = {name: b64decode(each["words"][name]) for name in ("deeds", "salt", "facts")}
+            body = sha256(words["deeds"] + sha256(words["salt"] + words["facts"]).digest()).digest()
+            assert body == Header.of_hashed(b64decode(each["header"]), 1).body_digest
+            numbers, digests = read_used(words["facts"])
+            cells = {cell["number"]: b64decode(cell["data"]) for cell in each["words"]["cells"]}
+            assert {n: sha256(cells[n]).digest() for n in numbers} == dict(zip(numbers, digests, strict=True))
+        everything = b"".join(b64decode(cell["data"]) for each in stated for cell in each["words"]["cells"])
+        assert long.encode() in everything
+
+
+async def test_the_chain_of_somebody_elses_session_is_not_there() -> None:
+    async with world() as w:
+        await w.host.asking("ann").spawn(Session, "s")
+        assert (await w.bob.get(f"{API}/sessions/s/chain")).status_code == 404
