@@ -87,14 +87,16 @@ async def test_a_client_that_is_killed_leaves_nothing(store_folder: Path) -> Non
         command = [sys.executable, "-c", program]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, env=env)
         assert process.stdout is not None
-        said = b""
-        while not said.endswith(b"\n"):  # it may come in pieces
-            said += await process.stdout.receive_some()
-        assert said == b"there\n"
-        assert connections(running) == 1
-        process.kill()
-        await process.wait()
-        await process.stdout.aclose()
+        try:
+            said = b""
+            while not said.endswith(b"\n"):  # it may come in pieces
+                said += await process.stdout.receive_some()
+            assert said == b"there\n"
+            assert connections(running) == 1
+        finally:  # whatever is wrong, it does not outlive the test
+            process.kill()
+            await process.wait()
+            await process.stdout.aclose()
         with trio.fail_after(30):
             while connections(running):  # noqa: ASYNC110  # the server tells it to whoever asks, and to nobody else
                 await trio.sleep(0.05)
