@@ -14,11 +14,12 @@ The one rule: nothing is done here. Each call is carried to the trio host and it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.facts import Fact
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
@@ -309,6 +310,12 @@ class Host:
     def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
         """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""
         stop = self._thread.now(self._host.on_progress, hear)
+        return lambda: self._thread.now(stop)
+
+    def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
+        """Have each fact of these labels told to `hear` when it is durable, in the host's thread, until what this gives
+        is called."""
+        stop = self._thread.now(self._host.on_fact, labels, hear)
         return lambda: self._thread.now(stop)
 
     # Ending.

@@ -9,7 +9,8 @@ The one rule: only what is durable is noted, and only what is noted is seen.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
 from typing import ClassVar, Literal, overload
 
@@ -17,7 +18,9 @@ import trio
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import Mistaken, Notable, noted
+from dataspace.drafts import Assertion
 from dataspace.errors import KeeveError, is_interrupt
+from dataspace.facts import Fact
 from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Held, NotProven, Opened, Proof
@@ -28,6 +31,8 @@ from dataspace.observe.search import Search
 from dataspace.observe.waiting import Waiting
 from dataspace.patterns import BadPattern, Pattern, parse
 from dataspace.records import SALT, part_digest
+
+log = logging.getLogger("keeve")
 
 
 class NoSuchSession(KeeveError, LookupError):
@@ -231,11 +236,28 @@ class Dataspace(Reader):
         self.places = Places(store, catalog)
         self.waiting = Waiting(catalog.asserted)
         self._due: trio.Event | None = None
+        self._told: dict[str, tuple[Callable[[Fact], None], ...]] = {}
 
     @property
     def cursor(self) -> Cursor:
         """The cursor at the head of what has been noted."""
         return self.places.head
+
+    def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
+        """Have `hear` called with each fact of these labels that is asserted from now on, when it has been noted.
+
+        For who counts. Nothing is read for it, and it is called in line: it must be quick. What it raises is logged.
+        Gives the function that ends it.
+        """
+        wanted = tuple(dict.fromkeys(labels))
+        for label in wanted:
+            self._told[label] = (*self._told.get(label, ()), hear)
+
+        def end() -> None:
+            for label in wanted:
+                self._told[label] = tuple([each for each in self._told[label] if each is not hear])
+
+        return end
 
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable, and wake who waits for something in it.
@@ -246,11 +268,23 @@ class Dataspace(Reader):
         catalog.note(records)
         if self.waiting:
             self.waiting.note(records, catalog.head.position)
+        if self._told:
+            self._tell(records)
         if catalog.due:
             if self._due is None:
                 catalog.flush()
             else:
                 self._due.set()
+
+    def _tell(self, records: Sequence[Notable]) -> None:
+        for record in records:
+            for statement in record.statements:
+                if type(statement) is Assertion:
+                    for hear in self._told.get(statement.fact.label, ()):
+                        try:
+                            hear(statement.fact)
+                        except Exception:  # what is durable is noted, whatever somebody makes of it
+                            log.exception("what was called with a fact %s has failed", statement.fact.label)
 
     def catch_up(self) -> None:
         """Note what the log has and nobody has told of: for a store that another process writes."""

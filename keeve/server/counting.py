@@ -1,6 +1,7 @@
 """Counting what sessions do, from what they state: turns by how they end, and the tokens that these have used.
 
-The one rule: counted from when the server starts, by observers like any others, so that it is one who asks for a turn.
+The one rule: counted from when the server starts, whoever asks for a turn; and nothing is read for it, since every turn
+passes here.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dataspace.observe.events import Event
+from dataspace.facts import Fact
 from keeve.faces import ENDS
 from keeve.server.serving import Serving
 
@@ -19,10 +20,7 @@ KINDS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 def count_turns(serving: Serving) -> None:
     """From now on, count."""
 
-    def heard(event: Event) -> None:
-        fact = event.value
-        if event.kind != "assert":
-            return
+    def heard(fact: Fact) -> None:
         serving.metrics.turned(ENDS.get(fact.label, "accepted"))
         usage = fact.keywords.get("usage")
         if not isinstance(usage, Mapping):
@@ -32,8 +30,7 @@ def count_turns(serving: Serving) -> None:
             if type(count) is int and count > 0:
                 serving.metrics.used(kind.removesuffix("_tokens"), count)
 
-    for label in ("turn", *ENDS):
-        serving.host.observe(f"({label} . _)", heard, after="head")
+    serving.host.on_fact(("turn", *ENDS), heard)
     serving.metrics.shows("keeve_log_position", "The position at the end of the log.", lambda: _position(serving))
 
 

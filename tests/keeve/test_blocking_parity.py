@@ -175,3 +175,14 @@ def test_another_principal_asks_through_the_same_host(host: blocking.Host) -> No
     ann.close()
     with pytest.raises(NotRunning):
         host.get("s1")
+
+
+def test_who_counts_facts_is_told_them_until_it_ends_that(tmp_path):
+    with blocking.open_host(tmp_path / "store") as host:
+        s = host.spawn(Session, "s1")
+        heard: list[Any] = []
+        end = host.on_fact(["turn-done"], heard.append)
+        s.turn("hello")
+        end()
+        s.turn("again")
+        assert [fact.keywords["output"] for fact in heard] == ["hello"]

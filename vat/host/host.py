@@ -8,7 +8,7 @@ The one rule: nothing is kept here but who asks. What is public here is for user
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from os import PathLike
 from typing import Any, Literal, TypeVar, Unpack, overload
@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 from attrs import evolve
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.facts import Fact
 from dataspace.observe.dataspace import Reader
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item, Observation
@@ -352,3 +353,11 @@ class Host:
         Gives the function that ends it. `hear` is called in the trio thread and must not raise.
         """
         return self._resolving.on_progress(hear)
+
+    def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
+        """Have `hear(fact)` called with each fact of these labels that is asserted from now on, once it is durable.
+
+        For who counts: nothing is read for it. Gives the function that ends it. `hear` is called in the trio thread and
+        must be quick.
+        """
+        return self._engine.dataspace.on_fact(labels, hear)
