@@ -97,6 +97,8 @@ def _as_text(_: Any, __: str, event: Event) -> str:
 
 def visible(text: str) -> str:
     """Text of which nothing is obeyed by a terminal, on one line."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
