@@ -153,6 +153,17 @@ async def test_a_snapshot_is_taken_and_listed() -> None:
         assert await (await w.host.restore(named)).history == ["one", "two", "three"]
 
 
+async def test_the_badge_is_told_what_to_hold_the_chain_against() -> None:
+    async with world() as w, browser(w, "ann") as ann:
+        await forked(w)
+        for address, seq in (("/sessions/t", w.host.row("t").seq), ("/sessions/s/at/3", 3)):
+            shown = (await ann.get(address)).text
+            [badge] = [said for _, said in elements_of(shown) if said.get("id") == "badge"]
+            header = w.host.headers(str(badge["data-session"]), after=seq - 1, limit=1)[0]
+            assert (badge["data-seq"], badge["data-hash"]) == (str(seq), header.hash.hex())
+            assert "not checked" in text_of(shown)  # until the browser has
+
+
 @pytest.mark.parametrize("address", ["/sessions/{}/at/1", "/sessions/{}/at?seq=1"])
 async def test_the_past_of_somebody_elses_session_is_not_there(address: str) -> None:
     async with world() as w, browser(w, "bob") as bob:

@@ -40,6 +40,7 @@ function add(turn, element) {
 
 function entry(turn, kind, seq, slots) {
   const made = fill(part(kind), { seq: `seq ${seq}`, ...slots });
+  made.dataset.seq = seq;
   made.querySelector("[data-slot='seq']").href = `/sessions/${encodeURIComponent(session)}/at/${seq}`;
   add(turn, made);
   return made;
@@ -86,6 +87,7 @@ const facts = {
     const key = `${n} ${event.fields[2]}`;
     if (calls.has(key)) return;
     const made = entry(n, "tool", event.seq, { title: said.name ?? "", text: inWords(said.arguments) });
+    made.dataset.callId = key;
     calls.set(key, made);
     setState(made, "wanted");
   },
@@ -123,6 +125,7 @@ function told({ event: kind, data }) {
   }
   if (data.label in ENDS) offerFork(n);
   toEnd(was);
+  document.dispatchEvent(new CustomEvent("stated"));
 }
 
 // What waits for a person.
