@@ -42,21 +42,30 @@ async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, A
     query = asked.query
     sees = Seeing(asked)
     observation = asked.serving.host.observe(
-        query.pattern, after=after, until="head" if until is None else until, **whose
+        query.pattern, after=after, until="head" if until is None else until, marks=query.marks, **whose
     )
     events: list[Event] = []
+    unreadable: list[Unreadable] = []
     more = False
     cursor = observation.cursor
-    async for event in observation:
-        if sees(event):
-            if len(events) == query.limit:
+    async for item in observation:
+        if not isinstance(item, CaughtUp) and sees(item):
+            if len(events) + len(unreadable) == query.limit:
                 more = True
                 break
-            events.append(event)
-        cursor = event.cursor
+            if isinstance(item, Event):
+                events.append(item)
+            else:
+                unreadable.append(item)
+        cursor = item.cursor
     else:
         cursor = observation.cursor
-    return {"events": [event_face(event) for event in events], "cursor": str(cursor), "more": more}
+    return {
+        "events": [event_face(event) for event in events],
+        "unreadable": [_unreadable(item, str(item.cursor)) for item in unreadable],
+        "cursor": str(cursor),
+        "more": more,
+    }
 
 
 async def list_facts(asked: Asked) -> Response:

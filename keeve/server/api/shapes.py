@@ -219,10 +219,22 @@ class EventFace(Struct):
     cursor: str
 
 
+class UnreadableFace(Struct):
+    """A record that cannot be read, and might have matched."""
+
+    position: int
+    session: str
+    seq: int
+    kind: Literal["unreadable"]
+    what: str
+    cursor: str
+
+
 class EventList(Struct):
     """Events. Reading goes on after `cursor`; `more` says that there is more up to `until`."""
 
     events: list[EventFace]
+    unreadable: Annotated[list[UnreadableFace], Meta(description="With `marks`: what cannot be read.")]
     cursor: str
     more: bool
 

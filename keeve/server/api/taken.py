@@ -60,6 +60,9 @@ class DataspaceQuery(Taken):
         False
     )
     limit: Count = 100
+    marks: Annotated[bool, Meta(description="As JSON: name what cannot be read, and go on; else it is an error.")] = (
+        False
+    )
 
 
 class FactsQuery(Taken):

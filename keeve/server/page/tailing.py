@@ -27,7 +27,7 @@ async def show_log(visit: Visit) -> Response:
     head = visit.serving.host.observe("(_ . _)", after="head").cursor
     before = visit.number("before")
     upto = min(before - 1, head.position) if before else head.position
-    asked = {"pattern": pattern, "session": session or None, "limit": 1000}
+    asked = {"pattern": pattern, "session": session or None, "limit": 1000, "marks": True}
     wrong: Refusal | None = None
     events: list[dict[str, Any]] = []
     start = upto
@@ -56,12 +56,17 @@ async def show_log(visit: Visit) -> Response:
     )
 
 
+def _lost(each: dict[str, Any]) -> dict[str, Any]:
+    return {**each, "text": f"cannot be read: {each['what']}", "time": ""}
+
+
 async def _between(visit: Visit, asked: dict[str, Any], start: int, upto: int) -> list[dict[str, Any]]:
     """The newest that match of those behind a position, up to another; a little more than are shown."""
     events: list[dict[str, Any]] = []
     after, more = str(start), upto > start
     while more:
         page = await visit.given("query_dataspace", {**asked, "after": after, "until": str(upto)})
-        events = (events + page["events"])[-SHOWN - 1 :]
+        found = sorted(page["events"] + [_lost(each) for each in page["unreadable"]], key=lambda each: each["position"])
+        events = (events + found)[-SHOWN - 1 :]
         after, more = page["cursor"], page["more"]
     return events

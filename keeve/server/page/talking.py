@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from keeve.server.page.conversation import turns_shown
+from keeve.errors import SessionDamaged
+from keeve.server.page.conversation import Entry, turns_shown
 from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
@@ -22,7 +23,10 @@ FACTS: Final = 200
 
 async def show_session(visit: Visit) -> Response:
     """The newest turns, or those before one."""
-    shown = await visit.given("show_session")
+    try:
+        shown = await visit.given("show_session")
+    except SessionDamaged as damage:
+        return await _show_damaged(visit, damage)
     status = shown["status"]
     if not (isinstance(status, dict) and isinstance(status.get("accepted"), int)):
         return await _show_facts(visit, shown)
@@ -31,10 +35,14 @@ async def show_session(visit: Visit) -> Response:
     if 1 < before <= last:
         last = before - 1
     first = max(1, last - TURNS + 1)
-    events, cursor = await turn_events(visit, first)
+    events, cursor, unreadable = await turn_events(visit, first)
+    if unreadable:  # nobody else has come to it yet
+        there = unreadable[0]
+        return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
     return visit.shows(
         "session.html",
         session=shown,
+        damage=None,
         turns=[turn for turn in turns_shown(events) if first <= turn.number <= last],
         earlier=first if first > 1 else None,
         newest=last == status["accepted"],
@@ -44,20 +52,41 @@ async def show_session(visit: Visit) -> Response:
     )
 
 
-async def turn_events(visit: Visit, first: int, until: str = "head") -> tuple[list[dict[str, Any]], str]:
-    """What the session and its ancestors stated of their turns from one on, and the cursor behind it."""
-    asked = {"session": visit.id, "lineage": True, "until": until, "limit": 1000}
+async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
+    """What can still be read, and what is to be done."""
+    [row, *_] = (await visit.given("list_sessions", {"prefix": visit.id, "limit": 1}))["sessions"]
+    events, _, unreadable = await turn_events(visit, 1)
+    lost = [Entry("note", each["seq"], "", f"cannot be read: {each['what']}") for each in unreadable]
+    return visit.shows(
+        "session.html",
+        session={**row, "forks": [], "effects": [], "approvals": []},
+        damage=damage,
+        lost=lost,
+        turns=turns_shown(events)[-TURNS:],
+        earlier=None,
+        newest=False,
+        running=None,
+        cursor="",
+        to_do=TO_DO,
+    )
+
+
+async def turn_events(visit: Visit, first: int) -> tuple[list[dict[str, Any]], str, list[dict[str, Any]]]:
+    """What the session and its ancestors stated of their turns from one on, the cursor behind it; what is damaged."""
+    asked = {"session": visit.id, "lineage": True, "until": "head", "limit": 1000, "marks": True}
     after = "start"
     if first > 1:
         began = await visit.given("query_dataspace", {**asked, "pattern": f"(turn {first} . _)", "limit": 1})
         after = str(began["events"][0]["position"] - 1) if began["events"] else after
     events: list[dict[str, Any]] = []
+    unreadable: list[dict[str, Any]] = []
     more = True
     while more:
         page = await visit.given("query_dataspace", {**asked, "pattern": "(_ _ . _)", "after": after})
         events += page["events"]
+        unreadable += page["unreadable"]
         after, more = page["cursor"], page["more"]
-    return events, after
+    return events, after, unreadable
 
 
 async def _show_facts(visit: Visit, shown: dict[str, Any]) -> Response:

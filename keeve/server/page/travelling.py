@@ -6,10 +6,12 @@ The one rule: the past is looked at and never changed. Who wants to go on from t
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from keeve.errors import SessionDamaged
 from keeve.server.errors import Refusal
 from keeve.server.page.forks import Picture, newest_in, picture, trees_of, walked
 from keeve.server.page.said import in_words
@@ -67,8 +69,9 @@ async def _ends(visit: Visit, id: str) -> list[int]:
     """The seqs at which the newest turns of a session itself were over."""
     found: list[int] = []
     for label in ("turn-done", "turn-failed", "turn-interrupted"):
-        events = visit.serving.host.query(f"({label} . _)", session=visit.serving.host.row(id).uid)
-        found += [event.seq for event in events]
+        with suppress(SessionDamaged):  # what comes before the damage is drawn
+            for event in visit.serving.host.query(f"({label} . _)", session=visit.serving.host.row(id).uid):
+                found.append(event.seq)
     return sorted(found)[-DOTS:]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from keeve.errors import SessionDamaged
 from keeve.server.errors import Refusal
 from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit, ours
@@ -44,10 +45,14 @@ async def show_waiting(visit: Visit) -> Response:
     may_wait = [row for row in rows.values() if row["pending"] or any(id in asking for id in _lineage(row, rows))]
     found: list[dict[str, Any]] = []
     for row in may_wait[:LOOKED_AT]:
-        effects = (await visit.given("list_effects", id=row["id"]))["effects"]
-        approvals = (await visit.given("list_approvals", id=row["id"]))["approvals"]
+        try:
+            effects = (await visit.given("list_effects", id=row["id"]))["effects"]
+            approvals = (await visit.given("list_approvals", id=row["id"]))["approvals"]
+        except SessionDamaged as damage:
+            found.append({"id": row["id"], "effects": [], "approvals": [], "damage": str(damage)})
+            continue
         if effects or approvals:
-            found.append({"id": row["id"], "effects": effects, "approvals": approvals})
+            found.append({"id": row["id"], "effects": effects, "approvals": approvals, "damage": ""})
     all_seen = following is None and len(may_wait) <= LOOKED_AT
     return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
 
@@ -57,7 +62,7 @@ async def _asking(visit: Visit) -> set[str]:
     found: set[str] = set()
     after, more = "start", True
     while more:
-        asked = {"pattern": "(approval-wanted . _)", "after": after, "until": "head", "limit": 1000}
+        asked = {"pattern": "(approval-wanted . _)", "after": after, "until": "head", "limit": 1000, "marks": True}
         page = await visit.given("query_dataspace", asked)
         found |= {event["session"] for event in page["events"]}
         after, more = page["cursor"], page["more"]
