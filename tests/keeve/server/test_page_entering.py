@@ -164,7 +164,7 @@ def test_no_template_has_anything_inline_or_unescaped() -> None:
         assert not re.search(r"\|\s*safe|autoescape|Markup|<style|style=|\son[a-z]+=|javascript:", text), each.name
         assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", text)), each.name
         # Where a value stands in an attribute, it is quoted.
-        assert not re.search(r"\s[\w-]+=\{\{", text), each.name
+        assert "={{" not in re.sub(r'"[^"]*"', '""', text), each.name
 
 
 def test_no_module_makes_parts_of_the_document_from_text() -> None:

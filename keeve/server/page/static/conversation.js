@@ -162,7 +162,7 @@ function offerFork(n) {
   const copy = made.cloneNode(true);
   copy.elements.turn.value = n;
   copy.elements.key.value = newKey();
-  copy.querySelector("button").setAttribute("aria-label", `Fork after turn ${n}`);
+  copy.querySelector("button").setAttribute("aria-label", `Fork here, after turn ${n}`);
   foot.append(copy);
 }
 
