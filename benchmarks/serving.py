@@ -18,10 +18,11 @@ from typing import Any, Final
 import attrs
 import trio
 
-LIMITS: Final = ("--requests", "10000000", "--streams", "10000", "--connections", "10000")
+LIMITS: Final = ("--requests", "10000000", "--streams", "10000", "--connections", "10000", "--idle-seconds", "600")
 """A server has its limits against one who asks too much; here that is what is wanted."""
 END: Final = b"\r\n\r\n"
 LENGTH: Final = b"content-length:"
+CLOSE: Final = b"\r\nconnection: close\r\n"
 
 
 class NoAnswer(Exception):
@@ -48,18 +49,20 @@ class Served:
     @asynccontextmanager
     async def http(self) -> AsyncIterator[Http]:
         """A connection to it."""
-        port = int(self.address.rstrip("/").rpartition(":")[2])
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-        async with stream:
-            yield Http(stream, f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {self.token}\r\n")
+        http = Http(int(self.address.rstrip("/").rpartition(":")[2]), self.token)
+        try:
+            yield http
+        finally:
+            await http.close()
 
 
 class Http:
-    """A connection that is kept: one request after another."""
+    """A connection that is kept: one request after another. When the server says that it ends, there is another one."""
 
-    def __init__(self, stream: trio.SocketStream, headers: str) -> None:
-        self._stream = stream
-        self._headers = headers
+    def __init__(self, port: int, token: str) -> None:
+        self._port = port
+        self._headers = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+        self._stream: trio.SocketStream | None = None
         self._came = b""
 
     async def ask(self, method: str, path: str, body: Any = None) -> bytes:
@@ -67,22 +70,35 @@ class Http:
         data = b"" if body is None else json.dumps(body).encode()
         kind = "" if body is None else "Content-Type: application/json\r\n"
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}{kind}Content-Length: {len(data)}\r\n\r\n"
-        await self._stream.send_all(head.encode() + data)
+        await self._send(head.encode() + data)
         said = await self._head()
         at = said.find(LENGTH)
         length = int(said[at + len(LENGTH) : said.index(b"\r", at)]) if at >= 0 else 0
         while len(self._came) < length:
             await self._more()
         answer, self._came = self._came[:length], self._came[length:]
+        if CLOSE in said:
+            await self.close()
         return answer
 
     async def follow(self, path: str, until: bytes) -> None:
         """Begin a stream of events, and read of it until that has come. The rest comes when it does."""
-        await self._stream.send_all(f"GET {path} HTTP/1.1\r\n{self._headers}Accept: text/event-stream\r\n\r\n".encode())
+        await self._send(f"GET {path} HTTP/1.1\r\n{self._headers}Accept: text/event-stream\r\n\r\n".encode())
         await self._head()
         while until not in self._came:
             await self._more()
         self._came = b""
+
+    async def close(self) -> None:
+        """End it."""
+        if self._stream is not None:
+            await trio.aclose_forcefully(self._stream)
+            self._stream = None
+
+    async def _send(self, data: bytes) -> None:
+        if self._stream is None:
+            self._stream = await trio.open_tcp_stream("127.0.0.1", self._port)
+        await self._stream.send_all(data)
 
     async def _head(self) -> bytes:
         while (end := self._came.find(END)) < 0:
@@ -93,6 +109,7 @@ class Http:
         return head.lower()
 
     async def _more(self) -> None:
+        assert self._stream is not None
         data = await self._stream.receive_some(1 << 16)
         if not data:
             raise NoAnswer("the connection is over")
