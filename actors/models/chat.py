@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -28,7 +29,7 @@ import httpx2
 import trio
 
 from actors.models.answers import Assembly, Events, answer_of, body_of, message_of, refusal
-from actors.models.failures import ModelBusy, ModelCut, ModelError, ModelNonsense, ModelUnreachable
+from actors.models.failures import ModelBusy, ModelCut, ModelError, ModelNonsense, ModelUnreachable, words_of
 from dataspace.errors import KeeveError
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import NoCredential
@@ -47,17 +48,29 @@ POLICY: Final = Policy(
 )
 
 
+_ADDRESS: Final = re.compile(
+    r"(?:\w+://)?(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d{1,5}(?:/[\w./-]*)?|/[\w./-]*)", re.ASCII
+)
+"""What is an address of a service and no key: a host with a port, or a path behind one with a dot in its name."""
+
+
 class BadModelURL(KeeveError, ValueError):
-    """A base URL that cannot be used; says why (`reason`), and not what it was: it may hold a key."""
+    """A base URL that cannot be used; says why (`reason`), and what it was (`shown`) unless it may hold a key.
+
+    `setting` is where it comes from, as the name of a variable; "" for an argument.
+    """
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, shown: str = "", setting: str = "") -> None:
+        super().__init__(reason, shown, setting)
         self.reason = reason
+        self.shown = shown
+        self.setting = setting
 
     def __str__(self) -> str:
-        return f"the model's base URL {self.reason}; give one like https://api.openai.com/v1"
+        where = f"{self.setting}=" if self.setting and self.shown else self.setting or "the model's base URL "
+        return f"{(where + self.shown).strip()} {self.reason}; give one like https://api.openai.com/v1"
 
 
 class ChatModel:
@@ -133,7 +146,7 @@ class ChatModel:
             ):
                 return await self._read(response, effect)
         except httpx2.HTTPError as error:
-            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            words = words_of(error)
             failure = ModelUnreachable(self._shown(), words) if response is None else ModelCut(words)
         except self.policies["complete"].retry_on as error:
             self._tell(error, effect)
@@ -247,7 +260,8 @@ def _completions(base_url: str) -> httpx2.URL:
     with suppress(httpx2.InvalidURL):  # and not from the error, which quotes the URL
         url = httpx2.URL(base_url)
     if url is None or url.scheme not in ("http", "https") or not url.host:
-        raise BadModelURL("is no URL that begins with http:// or https:// and names a host")
+        shown = base_url if _ADDRESS.fullmatch(base_url) else ""
+        raise BadModelURL("is no URL that begins with http:// or https:// and names a host", shown)
     if url.userinfo:
         raise BadModelURL("holds a user or a password; put that into the vault")
     path = url.path.rstrip("/")

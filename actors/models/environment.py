@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from actors.models.chat import ChatModel
+from actors.models.chat import BadModelURL, ChatModel
 from actors.models.echo import EchoModel
 from dataspace.errors import KeeveError
 from vat.devices.vault import Environment
@@ -60,9 +60,13 @@ def model_from_environment(environ: Mapping[str, str]) -> ChosenModel:
         if url:
             raise BadModelSetting("KEEVE_MODEL_URL", "is set, but KEEVE_MODEL is not: name the model in it")
         return ChosenModel(EchoModel(), "the echo model (it says again what you say; set KEEVE_MODEL for another)", {})
+    variable = "KEEVE_MODEL_URL" if url else "OPENAI_BASE_URL"
     url = url or environ.get("OPENAI_BASE_URL", "").strip() or OPENAI
     key = _key_variable(environ)
-    device = ChatModel(url, model, None if key is None else CREDENTIAL)
+    try:
+        device = ChatModel(url, model, None if key is None else CREDENTIAL)
+    except BadModelURL as error:
+        raise BadModelURL(error.reason, error.shown, variable) from None
     credentials = {} if key is None else {CREDENTIAL: Environment(key, environ)}
     return ChosenModel(device, f"{model} at {url.partition('?')[0]}", credentials)
 

@@ -5,6 +5,8 @@ The one rule: `ModelUnreachable`, `ModelBusy` and `ModelCut` are worth another a
 
 from __future__ import annotations
 
+import ssl
+
 from dataspace.errors import KeeveError
 
 
@@ -74,3 +76,16 @@ class ModelCut(ModelNonsense):
 
     def __str__(self) -> str:
         return f"the model's answer was cut off: {self.what}; ask again"
+
+
+def words_of(error: BaseException) -> str:
+    """What the network said: the class of an error, and the first words that it or what it came of has.
+
+    A library's error may have none of its own, as where TLS fails.
+    """
+    name, cause = type(error).__name__, error
+    while not str(cause) and (before := cause.__cause__ or cause.__context__) is not None:
+        cause = before
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLCertVerificationError):
+        return f"{name}: no TLS there, {cause.reason or cause}; a service without it has a URL with http://"
+    return f"{name}: {cause}" if str(cause) else name

@@ -160,6 +160,12 @@ async def test_a_service_that_is_not_there_is_unreachable():
         await ask(ChatModel(server.url, "small"))
 
 
+async def test_a_service_without_tls_is_said_to_be_one():
+    async with model_server(streamed("hi")) as server:
+        with pytest.raises(ModelUnreachable, match=r"ConnectError: no TLS there, \w+; .* URL with http://"):
+            await ask(ChatModel(server.url.replace("http:", "https:"), "small"))
+
+
 async def test_a_service_that_says_nothing_is_given_up():
     async with model_server(Answer(silent=True, headers={"Content-Type": "application/json"})) as server:
         with pytest.raises(ModelCut, match="ReadTimeout"):

@@ -9,6 +9,7 @@ import pytest
 
 from actors.models import (
     BadModelSetting,
+    BadModelURL,
     ChatModel,
     EchoModel,
     ScriptedModel,
@@ -195,4 +196,21 @@ def test_a_name_chooses_a_service_and_what_it_needs(environ, shown):
 def test_settings_that_cannot_be_followed_are_refused_without_showing_them(environ, says):
     with pytest.raises(BadModelSetting, match=says) as caught:
         model_from_environment(environ)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({"KEEVE_MODEL_URL": "127.0.0.1:8919/v1"}, "KEEVE_MODEL_URL=127.0.0.1:8919/v1 is no URL that begins with"),
+        ({"OPENAI_BASE_URL": "localhost:80"}, "OPENAI_BASE_URL=localhost:80 is no URL that begins with"),
+        ({"KEEVE_MODEL_URL": "sk-proj.canary-1_x"}, "KEEVE_MODEL_URL is no URL that begins with"),
+        ({"KEEVE_MODEL_URL": "wJal/canary/x"}, "KEEVE_MODEL_URL is no URL that begins with"),
+        ({"KEEVE_MODEL_URL": "https://me:canary@x/v1"}, "KEEVE_MODEL_URL holds a user or a password"),
+    ],
+)
+def test_a_url_that_is_none_is_named_by_its_variable_and_shown_where_it_can_be_no_key(environ, says):
+    with pytest.raises(BadModelURL) as caught:
+        model_from_environment({"KEEVE_MODEL": "small", **environ})
+    assert str(caught.value).startswith(says)
     assert "canary" not in str(caught.value)

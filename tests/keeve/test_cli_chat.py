@@ -166,7 +166,7 @@ def test_a_model_that_is_not_there_ends_it_with_1(store: Path, monkeypatch: pyte
     ("variables", "message"),
     [
         ({"KEEVE_MODEL_URL": "http://127.0.0.1:9/v1"}, "KEEVE_MODEL_URL is set, but KEEVE_MODEL is not"),
-        ({"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": "nowhere"}, "base URL is no URL"),
+        ({"KEEVE_MODEL": "small", "KEEVE_MODEL_URL": "nowhere"}, "KEEVE_MODEL_URL is no URL"),
         ({"KEEVE_MODEL": "small", "KEEVE_MODEL_KEY": "sk-not-a-name"}, "not the key itself"),
     ],
 )
