@@ -9,8 +9,8 @@ The one rule: a session that the client names is its own. One of that name that 
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any, Final
-from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,63 +23,61 @@ from keeve.server.openai import sessions
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
-from keeve.server.openai.heard import Heard
 from keeve.server.openai.items import Json, refused, text_in
+from keeve.server.openai.keys import SESSIONS, session_of
 from keeve.server.openai.objects import completion_of, failure_of
-from keeve.server.openai.talking import TYPE, Asked, Talk, Talking, header, missing, over
-from keeve.server.serving import Serving
+from keeve.server.openai.talking import TYPE, Asked, Shared, Talk, Talking, header, missing, over
 from keeve.server.streams import Put
 from vat.errors import Deleted
 
 ROLES: Final = ("user", "system", "developer", "assistant", "tool")
 
-HEADERS: Final = ("x-keeve-session", "x-hermes-session-id")
-"""Headers that name a session, the one that counts first."""
 
-
-def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
+def routes(shared: Shared) -> list[BaseRoute]:
     """The routes of this part."""
-    return [Route("/v1/chat/completions", Completions(serving, heard).create, methods=["POST"])]
+    return [Route("/v1/chat/completions", Completions(shared).create, methods=["POST"])]
 
 
 class Completions:
     """The endpoint."""
 
-    def __init__(self, serving: Serving, heard: Heard) -> None:
-        self._serving = serving
-        self._heard = heard
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._serving = shared.serving
 
     async def create(self, request: Request) -> Response:
         """Ask a model."""
         body = await body_of(request)
         check_names(body, CHAT)
         stream, keep = flag(body, "stream"), flag(body, "store", True)
-        talking = Talking(self._serving, self._heard, request)
-        name = next((unquote(request.headers[each]) for each in HEADERS if request.headers.get(each)), None)
+        talking = Talking(self._shared, request)
+        name = session_of(request)
+        if name is not None and not keep:
+            what = f"what is said in a session of your own is kept there ({name!r:.100}), and is not to be kept"
+            raise refused(what, "store", f"leave it out, or {' and '.join(SESSIONS)}")
         system, messages = parted(body.get("messages"), new=name is not None)
         talk = None if name is None else await named(talking, name)
         if talk is not None and talk.row.type != TYPE:
             return await sessions.answered(self._serving, talking, talk, body, system, messages)
         how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
-        talk = talk or await talking.made("completion")
-        keep = keep or name is not None
-        asked = await talking.asked(talk, messages, how, follow=stream)
-        headers = {"x-keeve-session": header(talk.row.id)}
-        if name is not None and "x-hermes-session-id" in request.headers:
-            headers["x-hermes-session-id"] = header(talk.row.id)
-        if stream:
-            return self._stream(asked, body, headers, keep)
-        await over(talk, asked.turn)
-        turn = await talk.ref.response(asked.turn)
-        if turn is None:
-            raise missing("completion", "that was asked for: it has been deleted meanwhile")
-        if not keep:
-            await talk.host.delete(talk.row.id, force=True)
-        if turn["status"] != "completed":
-            raise failure_of(turn)
-        return JSONResponse(completion_of(turn, talk.uid), headers=headers)
+        async with AsyncExitStack() as ending:
+            if talk is None:
+                talk = await (talking.made("completion") if keep else talking.unstored(ending))
+            asked = await talking.asked(talk, messages, how, follow=stream)
+            headers = {"x-keeve-session": header(talk.row.id)}
+            if name is not None and "x-hermes-session-id" in request.headers:
+                headers["x-hermes-session-id"] = header(talk.row.id)
+            if stream:
+                return self._stream(asked, body, headers, ending.pop_all())
+            await over(talk, asked.turn)
+            turn = await talk.ref.response(asked.turn)
+            if turn is None:
+                raise missing("completion", "that was asked for: it has been deleted meanwhile")
+            if turn["status"] != "completed":
+                raise failure_of(turn)
+            return JSONResponse(completion_of(turn, talk.uid), headers=headers)
 
-    def _stream(self, asked: Asked, body: Json, headers: dict[str, str], keep: bool) -> Response:
+    def _stream(self, asked: Asked, body: Json, headers: dict[str, str], ending: AsyncExitStack) -> Response:
         following, talk = asked.following, asked.talk
         assert following is not None
         options = body.get("stream_options")
@@ -87,10 +85,8 @@ class Completions:
 
         async def produce(put: Put) -> None:
             await following.run(asked.turn, Chunks(put, talk.uid, asked.turn, usage))
-            if not keep:
-                await talk.host.delete(talk.row.id, force=True)
 
-        return Events(self._serving, produce, headers)
+        return Events(self._serving, produce, headers, ending)
 
 
 async def named(talking: Talking, name: str) -> Talk:

@@ -16,17 +16,16 @@ from starlette.routing import BaseRoute, Route
 from keeve.server.openai.asking import body_of, check_names, metadata_of
 from keeve.server.openai.contents import LABEL, item_in, page_in
 from keeve.server.openai.events import page_of
-from keeve.server.openai.heard import Heard
 from keeve.server.openai.ids import conversation_id, item_of
 from keeve.server.openai.items import Json, items_of, messages_of, refused
+from keeve.server.openai.keys import made_of
 from keeve.server.openai.objects import listing
-from keeve.server.openai.talking import Talk, Talking, missing
-from keeve.server.serving import Serving
+from keeve.server.openai.talking import Shared, Talk, Talking, missing
 
 
-def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
+def routes(shared: Shared) -> list[BaseRoute]:
     """The routes of this part."""
-    here = Conversations(serving, heard)
+    here = Conversations(shared)
     one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
     return [
         Route("/v1/conversations", here.create, methods=["POST"]),
@@ -43,12 +42,11 @@ def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
 class Conversations:
     """The endpoints."""
 
-    def __init__(self, serving: Serving, heard: Heard) -> None:
-        self._serving = serving
-        self._heard = heard
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
     async def _talk(self, request: Request, verb: str) -> tuple[Talking, Talk]:
-        talking = Talking(self._serving, self._heard, request)
+        talking = Talking(self._shared, request)
         return talking, await talking.conversation(request.path_params["id"], verb)
 
     async def create(self, request: Request) -> Response:
@@ -57,7 +55,7 @@ class Conversations:
         check_names(body, frozenset(("items", "metadata")))
         metadata = metadata_of(body)
         messages = messages_of(body.get("items", []), "items")
-        talking = Talking(self._serving, self._heard, request)
+        talking = Talking(self._shared, request)
         talk = await talking.made("conversation")
         if metadata:
             await talk.ref.describe_as(metadata, request=_step(talking, "metadata"))
@@ -118,7 +116,7 @@ class Conversations:
 
     async def remove(self, request: Request) -> Response:
         """Take an item out of a conversation; with a call goes what came of it."""
-        talking, talk = await self._talk(request, "turn")
+        talking, talk = await self._talk(request, "manage")
         id = request.path_params["item"]
         named = item_of(id)
         if named is None or named.uid != talk.uid:
@@ -129,7 +127,7 @@ class Conversations:
 
 
 def _step(talking: Talking, name: str) -> str | None:
-    return None if talking.key is None else f"{talking.key} {name}"
+    return None if talking.key is None else made_of(talking.key, after=name)
 
 
 async def face(talk: Talk) -> Json:

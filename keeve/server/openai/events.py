@@ -6,14 +6,17 @@ The one rule: a stream that ends before it is over says so, as an error with wha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import attrs
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from keeve.server.errors import Refusal
 from keeve.server.openai.items import Json, refused
 from keeve.server.openai.objects import listing
-from keeve.server.streams import EventStream, Sent
+from keeve.server.serving import Serving
+from keeve.server.streams import EventStream, Produce, Put, Sent
 
 STOPPING = Refusal(
     503,
@@ -24,7 +27,22 @@ STOPPING = Refusal(
 
 
 class Events(EventStream):
-    """Server-sent events, their errors in the form that clients raise."""
+    """Server-sent events, their errors in the form that clients raise. `ending` is what is to be done at their end."""
+
+    def __init__(
+        self, serving: Serving, produce: Produce, headers: dict[str, str], ending: AsyncExitStack | None = None
+    ) -> None:
+        self._ending = AsyncExitStack() if ending is None else ending
+
+        async def produce_all(put: Put) -> None:
+            await produce(put)
+            await self._ending.aclose()
+
+        super().__init__(serving, produce_all, headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._ending:
+            await super().__call__(scope, receive, send)
 
     def framed(self, item: Sent) -> bytes:
         """An item as it is sent."""

@@ -7,6 +7,7 @@ The one rule: a turn goes on whoever listens. To end it is to cancel it.
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -17,13 +18,12 @@ from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, ho
 from keeve.server.openai.contents import item_named
 from keeve.server.openai.events import Events, page_of, paged
 from keeve.server.openai.following import Following
-from keeve.server.openai.heard import Heard
 from keeve.server.openai.items import Json, items_of, messages_of, refused
 from keeve.server.openai.objects import failure_of, label_of, response_of
-from keeve.server.openai.talking import Asked, Talk, Talking, erased, header, missing, over
+from keeve.server.openai.talking import Asked, Shared, Talk, Talking, erased, header, missing, over
 from keeve.server.openai.telling import Telling
-from keeve.server.serving import Serving
 from keeve.server.streams import Put, Sent
+from vat.host.sessions import Busy
 
 ECHOED: Final = (
     *("background", "max_output_tokens", "parallel_tool_calls", "temperature", "text", "reasoning", "tool_choice"),
@@ -32,9 +32,9 @@ ECHOED: Final = (
 """Parameters that are in the response as they were in the request."""
 
 
-def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
+def routes(shared: Shared) -> list[BaseRoute]:
     """The routes of this part."""
-    responses = Responses(serving, heard)
+    responses = Responses(shared)
     return [
         Route("/v1/responses", responses.create, methods=["POST"]),
         Route("/v1/responses/{id}", responses.retrieve, methods=["GET"]),
@@ -47,36 +47,35 @@ def routes(serving: Serving, heard: Heard) -> list[BaseRoute]:
 class Responses:
     """The endpoints."""
 
-    def __init__(self, serving: Serving, heard: Heard) -> None:
-        self._serving = serving
-        self._heard = heard
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._serving = shared.serving
 
     async def create(self, request: Request) -> Response:
         """Ask a model."""
         body = await body_of(request)
         check_names(body, RESPONSES)
-        stream, background = flag(body, "stream"), flag(body, "background")
-        if background and not flag(body, "store", True):
+        stream, background, keep = flag(body, "stream"), flag(body, "background"), flag(body, "store", True)
+        if background and not keep:
             raise refused("what is done in the background is stored", "store", "leave one of them out")
-        talking = Talking(self._serving, self._heard, request)
-        asked = await self._asked(talking, body, follow=stream)
-        headers = {"x-keeve-session": header(asked.talk.row.id)}
-        keep = flag(body, "store", True)
-        if stream:
-            assert asked.following is not None
-            return self._stream(asked.talk, asked.turn, asked.following, -1, headers, keep=keep)
-        if not background:
-            await over(asked.talk, asked.turn)
-        turn = await asked.talk.ref.response(asked.turn)
-        if turn is None:
-            raise missing("response", "that was asked for: it has been deleted meanwhile")
-        if not keep:
-            await asked.talk.host.delete(asked.talk.row.id, force=True)
-        if turn["status"] == "failed" and not background:
-            raise failure_of(turn)
-        return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
+        talking = Talking(self._shared, request)
+        async with AsyncExitStack() as ending:
+            asked = await self._asked(talking, body, None if keep else ending, follow=stream)
+            headers = {"x-keeve-session": header(asked.talk.row.id)}
+            if stream:
+                assert asked.following is not None
+                return self._stream(asked.talk, asked.turn, asked.following, -1, headers, ending.pop_all())
+            if not background:
+                await over(asked.talk, asked.turn)
+            turn = await asked.talk.ref.response(asked.turn)
+            if turn is None:
+                raise missing("response", "that was asked for: it has been deleted meanwhile")
+            if turn["status"] == "failed" and not background:
+                raise failure_of(turn)
+            return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
 
-    async def _asked(self, talking: Talking, body: Json, *, follow: bool) -> Asked:
+    async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> Asked:
+        """The turn; with an `ending` one of which nothing is kept after that."""
         if "input" not in body:
             raise refused("it has to be there", "input", code="missing_required_parameter")
         previous, conversation = body.get("previous_response_id"), body.get("conversation")
@@ -95,12 +94,17 @@ class Responses:
         about |= {"previous": previous, "conversation": conversation}
         how = how_of(self._serving, body, about)
         input = messages_of(await self._resolved(talking, body["input"]))
+        talk: Talk | None = None
         after: int | None = None
         if conversation is not None:
             talk = await talking.conversation(conversation, "turn")
         elif previous is not None:
             talk, after, _ = await talking.response(previous, "turn")
-        else:
+            if self._shared.unstored.holds(talk.row):
+                raise missing("response", previous)
+        if ending is not None:
+            talk, after = await talking.unstored(ending, talk, after), None
+        elif talk is None:
             talk = await talking.made("response")
         return await talking.asked(talk, input, how, after, follow=follow)
 
@@ -120,21 +124,25 @@ class Responses:
         return resolved
 
     def _stream(
-        self, talk: Talk, n: int, following: Following, after: int, headers: dict[str, str], *, keep: bool = True
+        self,
+        talk: Talk,
+        n: int,
+        following: Following,
+        after: int,
+        headers: dict[str, str],
+        ending: AsyncExitStack | None = None,
     ) -> Response:
         async def produce(put: Put) -> None:
             async def tell(event: Json) -> None:
                 await put(Sent(event, event["type"], str(event["sequence_number"])))
 
             await following.run(n, Telling(tell, talk.uid, after))
-            if not keep:
-                await talk.host.delete(talk.row.id, force=True)
 
-        return Events(self._serving, produce, headers)
+        return Events(self._serving, produce, headers, ending)
 
     async def retrieve(self, request: Request) -> Response:
         """A response as it is now; with `stream=true` its events, from after `starting_after` on."""
-        talking = Talking(self._serving, self._heard, request)
+        talking = Talking(self._shared, request)
         talk, n, turn = await talking.response(request.path_params["id"])
         query = request.query_params
         if query.get("stream") not in ("true", "True", "1"):
@@ -147,7 +155,7 @@ class Responses:
 
     async def cancel(self, request: Request) -> Response:
         """End a response that is not complete."""
-        talk, n, turn = await Talking(self._serving, self._heard, request).response(request.path_params["id"], "turn")
+        talk, n, turn = await Talking(self._shared, request).response(request.path_params["id"], "turn")
         if turn["status"] in ("queued", "in_progress"):
             await talk.ref.interrupt(turn=n)
             await over(talk, n)
@@ -157,22 +165,33 @@ class Responses:
     async def delete(self, request: Request) -> Response:
         """Delete a response: the whole session where it is the only turn, and else what was said in it, for ever."""
         id = request.path_params["id"]
-        talking = Talking(self._serving, self._heard, request)
+        talking = Talking(self._shared, request)
         talk, n, turn = await talking.response(id, "manage")
         if turn["status"] in ("queued", "in_progress"):
             await talk.ref.interrupt(turn=n)
             await over(talk, n)
-        in_conversation = turn["asked"].get("about", {}).get("conversation") is not None
-        if n == 1 and not in_conversation and (await talk.ref.status())["accepted"] == 1:
-            await talk.host.delete(talk.row.id, force=True)
-        else:
+        if not await self._deleted_alone(talk, n, turn):
+            talking.must_reach_all(talk, turn)
             await talk.ref.forget(n)
             await erased(talk, n)
         return JSONResponse({"id": id, "object": "response", "deleted": True})
 
+    async def _deleted_alone(self, talk: Talk, n: int, turn: Json) -> bool:
+        """Delete the session of a turn, if that is all that there is in it."""
+        if n != 1 or turn["asked"].get("about", {}).get("conversation") is not None:
+            return False
+        said = await talk.ref.response(n)
+        if (await talk.ref.status())["accepted"] != 1 or await talk.ref.extent() != said["span"].get("to"):
+            return False
+        try:
+            await talk.host.delete(talk.row.id)
+        except Busy:
+            return False  # something has come just now
+        return True
+
     async def input_items(self, request: Request) -> Response:
         """What a response was asked, as items."""
-        talk, n, turn = await Talking(self._serving, self._heard, request).response(request.path_params["id"])
+        talk, n, turn = await Talking(self._shared, request).response(request.path_params["id"])
         told = await talk.ref.input_of(n) or []
         return JSONResponse(paged(page_of(request), items_of(told, talk.uid, label_of(turn))))
 

@@ -5,6 +5,8 @@
                             the end of that response
     in a conversation       the turn is the next one
 
+What is not to be kept is asked in a session of its own, made or forked for it (`keeve.server.openai.unstored`).
+
 All of it is done under request ids that follow from the client's `Idempotency-Key`, so repeating it gives the same.
 
 The one rule: whoever may not reach a session is answered as if it were not there.
@@ -12,11 +14,12 @@ The one rule: whoever may not reach a session is answered as if it were not ther
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 from urllib.parse import quote
 
 import attrs
+import trio
 from starlette.requests import Request
 
 from actors.responding import Responding
@@ -28,6 +31,9 @@ from keeve.server.openai.following import ENDS, Following
 from keeve.server.openai.heard import Heard
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
+from keeve.server.openai.keys import key_of, made_of
+from keeve.server.openai.unstored import VIA as UNSTORED
+from keeve.server.openai.unstored import Unstored
 from keeve.server.serving import Serving
 from vat.errors import Deleted
 from vat.host.host import Host, NothingToErase
@@ -43,6 +49,15 @@ def missing(what: str, id: str) -> Refusal:
     """There is nothing of that id, for who asks."""
     said = what.replace("_", " ")
     return Refusal(404, f"no_such_{what}", f"there is no {said} {id!r:.120}", f"use the id of a {said} of your own")
+
+
+@attrs.frozen
+class Shared:
+    """What the endpoints of a server share."""
+
+    serving: Serving
+    heard: Heard
+    unstored: Unstored
 
 
 @attrs.frozen
@@ -71,12 +86,13 @@ class Asked:
 class Talking:
     """What one request does with sessions."""
 
-    def __init__(self, serving: Serving, heard: Heard, request: Request) -> None:
-        self._serving = serving
-        self._heard = heard
+    def __init__(self, shared: Shared, request: Request) -> None:
+        self._serving = serving = shared.serving
+        self._heard = shared.heard
+        self._unstored = shared.unstored
         self._principal: Principal = serving.principal(request)
         self.host: Host = serving.host.asking(self._principal.name, VIA)
-        self.key: str | None = request.headers.get("idempotency-key")
+        self.key: str | None = key_of(request)
 
     # Which session.
 
@@ -101,6 +117,18 @@ class Talking:
             raise missing("response", id)
         return talk, named.turn, told
 
+    def must_reach_all(self, talk: Talk, turn: Json) -> None:
+        """Raise a `Refusal` (403) unless who asks reaches each session, from this one on back, in which a turn is."""
+        row = talk.row
+        while row.parent is not None and turn["span"].get("first", 0) <= row.parent_seq:
+            try:
+                row = self.host.row(row.parent)
+            except Deleted:
+                return
+            if not self._serving.gate.reaches(self._principal, row):
+                what = "this response was given in a session that is not yours, from which this one was forked later"
+                raise Refusal(403, "not_allowed", what, "delete the conversation that you have, which is your own")
+
     async def conversation(self, id: str, verb: str = "read") -> Talk:
         """The session that a conversation is. Raises a `Refusal` (404)."""
         talk = await self.reached(uid_of(id) if isinstance(id, str) else None, verb)
@@ -112,11 +140,48 @@ class Talking:
         """A new session; the same one again under the same key of the client's. `what` says what it is made for."""
         self._must_make()
         key = self.key if key is None else key
-        request = None if key is None else f"{VIA} {what} {key}"
+        request = None if key is None else made_of(key, f"{VIA} {what}")
         async with self._serving.quota.room(self._principal):
             ref = await self.host.spawn(Responding, name, request=request)
         described = await ref.describe()
         return Talk(self.host, self.host.row(described["id"]), ref)
+
+    async def unstored(self, ending: AsyncExitStack, talk: Talk | None = None, after: int | None = None) -> Talk:
+        """A session for this request alone, which is deleted at the `ending`; with `talk` a fork of that, at the end of
+        the turn `after`, or of all that was said. A repetition finds the same one. Raises a `Refusal`.
+        """
+        self._must_make()
+        name = self._principal.name
+        id, host = self._unstored.id(name, self.key), self._serving.host.asking(name, UNSTORED)
+        self._unstored.use(id)
+        ending.push_async_callback(self._unstored.let_go, id)
+        async with self._unstored.looking(id) as row:
+            if row is None:
+                at = None if talk is None else await self._end(talk, after)
+                # Half of it would be a session that nobody lets go of.
+                with trio.CancelScope(shield=True):
+                    async with self._serving.quota.room(self._principal):
+                        if talk is None:
+                            await host.spawn(Responding, id)
+                        else:
+                            await (await host.get(talk.row.id)).fork(at=at, into=id)
+                row = host.row(id)
+        return Talk(self.host, row, await self.host.get(id))
+
+    async def _end(self, talk: Talk, after: int | None) -> int:
+        """The seq at which a turn is over, or all of them, which is waited for."""
+        if after is not None:
+            await over(talk, after)
+            seq: int | None = await talk.ref.point(after)
+            if seq is None:
+                raise missing("response", "to go on from, since it never began")
+            return seq
+        while True:
+            status = await talk.ref.status()
+            head: int = (await talk.ref.describe())["seq"]
+            if status["running"] is None and status == await talk.ref.status():
+                return head
+            await over(talk, status["accepted"])
 
     def _must_make(self) -> None:
         """Raise a `Refusal` (403) unless who asks may make sessions, which they reach then."""
@@ -137,11 +202,8 @@ class Talking:
             return asked
         assert after is not None
         self._must_make()
-        await over(talk, after)
-        seq = await talk.ref.point(after)
-        if seq is None:
-            raise missing("response", "to go on from, since it never began")
-        request = None if self.key is None else f"{self.key} fork"
+        seq = await self._end(talk, after)
+        request = None if self.key is None else made_of(self.key, after="fork")
         async with self._serving.quota.room(self._principal):
             fork = await talk.ref.fork(at=seq, request=request)
         other = Talk(self.host, self.host.row((await fork.describe())["id"]), fork)
