@@ -10,8 +10,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from keeve.errors import SessionDamaged
+from keeve.faces import ENDS
 from keeve.server.page.conversation import Entry, turns_shown
 from keeve.server.page.drawing import in_path
+from keeve.server.page.finding import before_last, before_turn
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 
@@ -19,6 +21,11 @@ TURNS: Final = 40
 """Turns on one page."""
 FACTS: Final = 200
 """Facts of a session that is no conversation."""
+RECORDS: Final = 2_000
+"""The newest records of it, in which they are looked for."""
+EVENTS: Final = 20_000
+"""Events that are read for one page: turns that are not over have all that comes after them looked at."""
+ENDED: Final = frozenset(ENDS)
 
 
 async def show_session(visit: Visit) -> Response:
@@ -35,7 +42,8 @@ async def show_session(visit: Visit) -> Response:
     if 1 < before <= last:
         last = before - 1
     first = max(1, last - TURNS + 1)
-    events, cursor, unreadable = await turn_events(visit, first)
+    newest = last == status["accepted"]
+    events, cursor, unreadable = await turn_events(visit, first, None if newest else last)
     if unreadable:  # nobody else has come to it yet
         there = unreadable[0]
         return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
@@ -45,7 +53,7 @@ async def show_session(visit: Visit) -> Response:
         damage=None,
         turns=[turn for turn in turns_shown(events) if first <= turn.number <= last],
         earlier=first if first > 1 else None,
-        newest=last == status["accepted"],
+        newest=newest,
         running=status.get("running"),
         cursor=cursor,
         to_do=TO_DO,
@@ -71,34 +79,42 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
     )
 
 
-async def turn_events(visit: Visit, first: int) -> tuple[list[dict[str, Any]], str, list[dict[str, Any]]]:
-    """What the session and its ancestors stated of their turns from one on, the cursor behind it; what is damaged."""
-    asked = {"session": visit.id, "lineage": True, "until": "head", "limit": 1000, "marks": True}
-    after = "start"
-    if first > 1:
-        began = await visit.given("query_dataspace", {**asked, "pattern": f"(turn {first} . _)", "limit": 1})
-        after = str(began["events"][0]["position"] - 1) if began["events"] else after
+async def turn_events(
+    visit: Visit, first: int, last: int | None = None
+) -> tuple[list[dict[str, Any]], str, list[dict[str, Any]]]:
+    """What a session and its ancestors stated of their turns, the cursor behind it, and what is damaged: from turn
+    `first` on, to the head; or no further than it takes for all turns up to `last` to be over."""
+    serving = visit.serving
+    row = serving.gate.row(serving.principal(visit.request), visit.id, "read")
+    after = str(before_turn(serving.host, row, first)) if first > 1 else "start"
+    asked = {"session": visit.id, "lineage": True, "until": "head", "limit": 400, "marks": True}
+    over = 0
     events: list[dict[str, Any]] = []
     unreadable: list[dict[str, Any]] = []
     more = True
-    while more:
+    while more and len(events) < EVENTS and (last is None or over <= last - first):
         page = await visit.given("query_dataspace", {**asked, "pattern": "(_ _ . _)", "after": after})
         events += page["events"]
         unreadable += page["unreadable"]
+        over += sum(
+            1 for each in page["events"] if each["label"] in ENDED and first <= each["fields"][0] <= (last or 0)
+        )
         after, more = page["cursor"], page["more"]
     return events, after, unreadable
 
 
 async def _show_facts(visit: Visit, shown: dict[str, Any]) -> Response:
-    """What a session of another type has stated, the newest last."""
+    """What a session of another type has stated of late, the newest last."""
+    host = visit.serving.host
+    row = host.row(visit.id)
     events: list[dict[str, Any]] = []
-    after, more = "start", True
+    after, more = str(before_last(host, row, RECORDS)), True
     while more:
         asked = {"session": visit.id, "pattern": "(_ . _)", "after": after, "until": "head", "limit": 1000}
         page = await visit.given("query_dataspace", asked)
         events = (events + page["events"])[-FACTS:]
         after, more = page["cursor"], page["more"]
-    return visit.shows("facts.html", session=shown, events=events)
+    return visit.shows("facts.html", session=shown, events=events, most=FACTS)
 
 
 # What is done with it.

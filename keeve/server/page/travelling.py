@@ -11,23 +11,31 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from keeve.errors import SessionDamaged
+from dataspace.catalog.recent import SessionRow
+from dataspace.patterns import parse
+from keeve.errors import Deleted, NoSuchSession, SessionDamaged
+from keeve.faces import utc_time
+from keeve.server.api.faces import row_face
 from keeve.server.errors import Refusal
-from keeve.server.page.forks import Picture, newest_in, picture, trees_of, walked
+from keeve.server.page.finding import before_last
+from keeve.server.page.forks import MOST, Picture, newest_in, picture, trees_of, walked
+from keeve.server.page.past import past_of
 from keeve.server.page.said import in_words
 from keeve.server.page.talking import address
 from keeve.server.page.visits import Visit
 
 LISTED: Final = 5_000
-"""Sessions that are gone through for one page."""
+"""Sessions that are gone through for the page of all trees."""
 TREES: Final = 10
 """Trees on one page."""
 DOTTED: Final = 40
 """Sessions of a tree whose turns are points in the picture."""
 DOTS: Final = 100
-"""The newest turns of each that are."""
-MESSAGES: Final = 60
-"""Messages on one page."""
+"""The newest turns of each that are; they are looked for in four times as many records."""
+SNAPSHOTS: Final = 20
+"""Snapshots on one page, the newest; they are looked for in the newest `SNAPSHOTS_IN` records."""
+SNAPSHOTS_IN: Final = 20_000
+FORKS: Final = parse("(fork _ #:into ?into #:at _)")
 
 
 async def show_forks(visit: Visit) -> Response:
@@ -54,23 +62,55 @@ async def _rows(visit: Visit) -> tuple[list[dict[str, Any]], bool]:
 
 async def _picture(visit: Visit, current: str, here: int | None = None) -> Picture:
     """The tree that a session is in. Raises `NoSuchSession`."""
-    visit.serving.gate.row(visit.serving.principal(visit.request), current, "read")
-    rows, _ = await _rows(visit)
-    for tree in trees_of(rows):
+    host, gate = visit.serving.host, visit.serving.gate
+    principal = visit.serving.principal(visit.request)
+    family = _family(visit, gate.row(principal, current, "read"))
+    rows = {row.id: row for row in family if gate.reaches(principal, row)}
+    for tree in trees_of([row_face(host, row) for row in rows.values()]):
         ids = [node.id for node, _ in walked(tree) if node.known]
         if current in ids:
             near = [current, *(id for id in ids if id != current)][:DOTTED]
-            ends = {id: await _ends(visit, id) for id in near}
-            return picture(tree, ends, current, here)
-    raise Refusal(404, "not_listed", f"session {current!r} is beyond those that were gone through", "use the API")
+            return picture(tree, {id: _ends(visit, rows[id]) for id in near}, current, here)
+    raise NoSuchSession(current)  # a session is in the tree that it is in
 
 
-async def _ends(visit: Visit, id: str) -> list[int]:
+def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
+    """The sessions of its tree that are there, its own line first, whoever has them; not many more than are drawn."""
+    host = visit.serving.host
+    line = [row]
+    while line[-1].parent is not None and len(line) <= MOST:
+        with suppress(NoSuchSession, Deleted):
+            line.append(host.row(line[-1].parent))
+            continue
+        break
+    found = {each.uid: each for each in line}
+    stack = line[::-1]
+    while stack and len(found) <= 2 * MOST:
+        for event in _forks_of(visit, stack.pop()):
+            with suppress(NoSuchSession, Deleted):
+                child = host.row(event.captures["into"])
+                if child.uid not in found:
+                    found[child.uid] = child
+                    stack.append(child)
+    return list(found.values())
+
+
+def _forks_of(visit: Visit, row: SessionRow) -> list[Any]:
+    found: list[Any] = []
+    with suppress(SessionDamaged):  # those before the damage are drawn
+        for event in visit.serving.host.query(FORKS, session=row.uid):
+            found.append(event)
+    return found
+
+
+def _ends(visit: Visit, row: SessionRow) -> list[int]:
     """The seqs at which the newest turns of a session itself were over."""
+    host = visit.serving.host
     found: list[int] = []
     for label in ("turn-done", "turn-failed", "turn-interrupted"):
         with suppress(SessionDamaged):  # what comes before the damage is drawn
-            for event in visit.serving.host.query(f"({label} . _)", session=visit.serving.host.row(id).uid):
+            after = before_last(host, row, 4 * DOTS)
+            for event in host.query(f"({label} . _)", session=row.uid, after=after):
                 found.append(event.seq)
     return sorted(found)[-DOTS:]
 
@@ -88,24 +128,18 @@ async def show_past(visit: Visit) -> Response:
     at = int(text) if (text := str(visit.request.path_params["seq"])).isdecimal() and len(text) < 19 else 0
     if not at:
         raise Refusal(404, "no_such_point", f"{text!r:.40} is no seq", "a seq is a number from 1")
-    state = await visit.given("show_state", {"at": at})
-    fields = state["fields"]
-    messages = fields.pop("messages", None)
-    messages = messages if isinstance(messages, list) else []
-    last = min(visit.number("before", len(messages) + 1) - 1, len(messages))
-    first = max(0, last - MESSAGES)
-    snapshots = await visit.given("query_dataspace", {"session": visit.id, "pattern": "(snapshot . _)", "limit": 1000})
+    serving = visit.serving
+    row = serving.gate.row(serving.principal(visit.request), visit.id, "read")
+    past = serving.host.look(visit.id, past_of(visit.number("before")), at)
     return visit.shows(
         "past.html",
-        state=state,
+        past=past,
+        time=utc_time(past.time),
         id=visit.id,
-        messages=[_message(message) for message in messages[first:last]],
-        first=first,
-        count=len(messages),
-        fields={name: json.dumps(value, ensure_ascii=False, indent=1) for name, value in fields.items()},
-        head=visit.serving.host.row(visit.id).seq,
+        messages=[_message(message) for message in past.messages],
+        head=row.seq,
         drawn=await _picture(visit, visit.id, at),
-        snapshots=[_snapshot(visit.id, event) for event in snapshots["events"]],
+        snapshots=_snapshots(visit, row),
     )
 
 
@@ -123,9 +157,17 @@ def _message(message: Any) -> dict[str, Any]:
     return {"kind": kind, "title": role, "text": in_words(message.get("content")), "calls": found}
 
 
-def _snapshot(id: str, event: dict[str, Any]) -> dict[str, Any]:
-    said = {"session": id, "seq": event["seq"], "root": event["keywords"].get("root"), "hash": event["hash"]}
-    return {"seq": event["seq"], "time": event["time"], "text": json.dumps(said)}
+def _snapshots(visit: Visit, row: SessionRow) -> list[dict[str, Any]]:
+    """The newest of a session, its ancestors' among them; as values, from which each can be restored."""
+    host = visit.serving.host
+    found: list[dict[str, Any]] = []
+    with suppress(SessionDamaged):
+        after = before_last(host, row, SNAPSHOTS_IN)
+        for event in host.query("(snapshot . _)", session=row.uid, lineage=True, after=after):
+            said = {"session": event.session, "seq": event.seq, "root": event.value.keywords.get("root")}
+            text = json.dumps({**said, "hash": event.hash.hex()})
+            found.append({"seq": event.seq, "time": utc_time(event.time), "text": text})
+    return found[-SNAPSHOTS:]
 
 
 async def take_snapshot(visit: Visit) -> Response:
