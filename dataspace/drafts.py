@@ -210,8 +210,11 @@ def read_deeds(data: bytes, *, ref: type[Ref] = Ref, promise: type[Promise] = Pr
 
     What stands for a tree is made by `tree`; by default it stays the bytes that name its root.
     """
-    match decode(data, ref=ref, promise=promise, tree=tree):
-        case [message, list(operations), bytes(digests), pending] if not len(digests) % DIGEST and _counts(pending):
+    deeds = decode(data, ref=ref, promise=promise, tree=tree)
+    if isinstance(deeds, list) and len(deeds) == 4:
+        message, operations, digests, pending = deeds
+        lists = isinstance(operations, list) and isinstance(digests, bytes) and not len(digests) % DIGEST
+        if lists and type(pending) is int and 0 <= pending <= MOST:
             return Deeds(message, operations, digests, pending)
     raise BadEncoding("the deeds of a record are not a message, operations, digests and a count")
 

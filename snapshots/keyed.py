@@ -177,7 +177,17 @@ class MapTree(_KeyedTree):
 
     def put(self, key: Any, value: Any, loader: Loader = nowhere) -> MapTree:
         """With `value` under `key`, in place of what was there."""
-        return self._put((_OF_INT, key) if type(key) is int else scalar_key(key), (key, value), loader)
+        sort = (_OF_INT, key) if type(key) is int else scalar_key(key)
+        node: Any = self.root
+        if type(node) is MapLeaf:
+            # The common case by hand, as in `get`: the entry of a small map that is in memory changes.
+            order = node.order
+            at = bisect_left(order, sort)
+            if at < len(order) and order[at] == sort:
+                entries = node.entries.copy()
+                entries[at] = (key, value)
+                return MapTree(MapLeaf(order, entries), self.count)
+        return self._put(sort, (key, value), loader)
 
     def remove(self, key: Any, loader: Loader = nowhere) -> MapTree:
         """Without `key`. Raises `NoSuchKey`."""

@@ -212,6 +212,9 @@ class Lookups:
     @steady
     def at(self, position: int) -> int | None:
         """The address of the record at `position`; None when it has not been noted."""
+        return self._at(position)
+
+    def _at(self, position: int) -> int | None:
         for recent in self._layers():
             if recent.start < position <= recent.start + len(recent):
                 return recent.address(position)
@@ -225,6 +228,9 @@ class Lookups:
     @steady
     def place(self, uid: bytes, seq: int) -> tuple[bytes, int] | None:
         """Whose record is at `seq` in a session's lineage, and its position."""
+        return self._place(uid, seq)
+
+    def _place(self, uid: bytes, seq: int) -> tuple[bytes, int] | None:
         passed: set[bytes] = set()
         at: bytes | None = uid if seq < LATEST else None
         while at is not None and at not in passed:
@@ -240,10 +246,11 @@ class Lookups:
             at = row.parent if row is not None and seq <= row.parent_seq else None
         return None
 
+    @steady
     def locate(self, uid: bytes, seq: int) -> int | None:
         """The address of the record at `seq` in a session's lineage."""
-        position = self.position(uid, seq)
-        return None if position is None else self.at(position)
+        place = self._place(uid, seq)
+        return None if place is None else self._at(place[1])
 
     def snapshots(self, uid: bytes, upto: int = LATEST, limit: int = 8) -> list[SnapshotRow]:
         """The newest snapshots at or before seq `upto` of a session's lineage, newest first."""

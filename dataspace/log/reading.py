@@ -52,6 +52,20 @@ _OPEN = 128
 """How many segment files are open at a time."""
 
 
+class _Process:
+    """Told apart from the one that it was forked from without a system call for each read."""
+
+    forks = 0
+
+    @classmethod
+    def forked(cls) -> None:
+        """This is a forked child."""
+        cls.forks += 1
+
+
+os.register_at_fork(after_in_child=_Process.forked)
+
+
 class SegmentReader:
     """The records of a log up to where `end` says that it is durable."""
 
@@ -61,7 +75,7 @@ class SegmentReader:
         self._files: OrderedDict[int, SegmentFile] = OrderedDict()
         self._lengths: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._forks = _Process.forks
         self._closed = False
         self.archives = Archives(layout)
         self.keys: Keyring | None = None
@@ -87,8 +101,8 @@ class SegmentReader:
 
     def _held(self) -> threading.Lock:
         """The lock of this process. A forked child has the one that a thread of its parent may have held then."""
-        if os.getpid() != self._process:
-            self._lock, self._process = threading.Lock(), os.getpid()
+        if _Process.forks != self._forks:
+            self._lock, self._forks = threading.Lock(), _Process.forks
         return self._lock
 
     def _file(self, segment: int) -> SegmentFile:

@@ -15,6 +15,7 @@ from vat.crank.fiber import Fiber
 from vat.crank.promises import Promises
 from vat.errors import PromiseCycle, PromiseGone
 from vat.heap.cycles import cycle
+from vat.heap.entries import PENDING, SETTLER, STATE
 from vat.heap.fibers import FIRST
 from vat.heap.refs import Promise
 from vat.objects.waiting import NotAwaitable, Wait
@@ -54,11 +55,12 @@ def _problem(crank: Promises, wait: Any, result: int) -> Exception | None:
         return NotAwaitable(wait)
     promises = promises_of(wait)
     try:
-        for promise in promises:
-            crank.entry(promise)
+        entries = [crank.entry(promise) for promise in promises]
     except PromiseGone as error:
         return error
     if result:
+        if len(entries) == 1 and entries[0][STATE] == PENDING and entries[0][SETTLER][0] == "effect":  # as most do
+            return None
         ways = [cycle(crank.heap, result, promise.id) for promise in promises]
         first = isinstance(wait, Wait) and wait.mode == FIRST
         found = [way for way in ways if way is not None]

@@ -19,7 +19,7 @@ from contextvars import copy_context
 from typing import Any, Final
 from weakref import ref
 
-from dataspace.values import Text, Value
+from dataspace.values import FrozenList, Text, Value
 from snapshots.tree import Tree
 from vat.crank.acting import Acting
 from vat.crank.awaiting import drive, promises_of
@@ -37,7 +37,6 @@ from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.past import Past
 from vat.heap.refs import Promise, running
-from vat.heap.stored import listed
 from vat.objects.types import Method
 from vat.objects.waiting import Wait
 
@@ -128,7 +127,7 @@ class Fibers:
             outcome = crank.failed_at(savepoint, error)
             let_go = owned_by(heap, number)
         self._missing.pop(number, None)
-        crank.note(Op.RETURNED, number, listed(let_go))
+        crank.note(Op.RETURNED, number, FrozenList(let_go))
         if isinstance(outcome, Outcome) and not outcome.succeeded:
             self._tell(number, entry, outcome, item.failure)
         crank.resolve(outcome, (To.FOLLOW, result))
@@ -144,9 +143,10 @@ class Fibers:
         try:
             # By number, and weakly: only the fiber's own locals are to keep a promise.
             fiber.awaited = {promise.id: ref(promise) for promise in promises_of(fiber.wait)}
-            for promise, entry in zip([promise.id for promise in promises_of(fiber.wait)], outcomes, strict=True):
-                if entry is not None:
-                    fiber.kept.pop(promise, None)
+            if fiber.kept:
+                for promise, entry in zip([promise.id for promise in promises_of(fiber.wait)], outcomes, strict=True):
+                    if entry is not None:
+                        fiber.kept.pop(promise, None)
             fiber.wait = None
             try:
                 if failure is None:
@@ -181,9 +181,9 @@ class Fibers:
         keep = self._fresh(fiber, made)
         fiber.kept.update(keep)
         mode = fiber.wait.mode if isinstance(fiber.wait, Wait) else ALL
-        waiting = listed([mode, *(promise.id for promise in promises_of(fiber.wait))])
+        waiting = FrozenList([mode, *[promise.id for promise in promises_of(fiber.wait)]])
         moment = crank.record.seq, crank.progress.moment
-        crank.note(_SUSPENDED, number, *moment, waiting, listed(keep), listed(let_go), *new)
+        crank.note(_SUSPENDED, number, *moment, waiting, FrozenList(keep), FrozenList(let_go), *new)
         if new:
             crank.progress.advanced.append(number)
             self._missing.pop(number, None)
@@ -260,7 +260,7 @@ class Fibers:
         crank = self._crank
         entry = crank.heap.find("fibers", number)
         self.undone([number])
-        crank.note(Op.RETURNED, number, listed(owned_by(crank.heap, number)))
+        crank.note(Op.RETURNED, number, FrozenList(owned_by(crank.heap, number)))
         self._tell(number, entry, outcome)
         crank.settle(entry[RESULT], outcome)
 

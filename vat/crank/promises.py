@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dataspace import values
 from dataspace.errors import is_interrupt
-from dataspace.values import Value
+from dataspace.values import FrozenList, Value
 from vat.crank.deliveries import Delivery
 from vat.crank.keeping import Keeping
 from vat.crank.transaction import Savepoint
@@ -41,7 +41,7 @@ class Promises(Keeping):
     def make(self, *settler: Any) -> Promise:
         """A new promise."""
         number = self.number("promise")
-        self.do(Op.MADE, number, listed(settler))
+        self.do(Op.MADE, number, FrozenList(settler))
         promise = Promise(number)
         making = self.progress.making
         if making is not None:

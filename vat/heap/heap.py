@@ -243,7 +243,10 @@ class Heap:
 
     def put_entry(self, name: str, key: Value, value: Value) -> None:
         """Put an entry into a system map."""
-        self.put(self.system, name, self.system[name].put(key, value, self.page))
+        system = self.system
+        tree = system[name]
+        self._undo.append((system, name, tree))
+        system[name] = tree.put(key, value, self.page)
 
     def drop(self, name: str, key: Value) -> None:
         """Take an entry out of a system map or set, if it is there."""
@@ -290,13 +293,16 @@ class Heap:
 
     def complete(self) -> None:
         """The record is complete: nothing of it is undone any more."""
-        for promise in self._loose:
-            entry = self.find("promises", promise)
-            if entry is not None and entry[STATE] >= KEPT and not entry[HELD] and self.find("owned", promise) is None:
+        if self._loose:
+            for promise in self._loose:
+                entry = self.find("promises", promise)
+                if entry is None or entry[STATE] < KEPT or entry[HELD] or self.find("owned", promise) is not None:
+                    continue
                 self.drop("promises", promise)
-        self._loose.clear()
+            self._loose.clear()
         self._undo.clear()
-        self.views = []
+        if self.views:
+            self.views = []
         if len(self._states) > 1024:
             self._states = {key: state for key, state in self._states.items() if key in self._dirty}
 

@@ -48,6 +48,7 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
     lambda tree, args, loader: tree.remove(args[0], loader),
 )
 
+_NO_PAIRS: Final = FrozenList()
 _TIMED: Final = frozenset({Kind.CRANK, Kind.SPAWN})
 """The records whose time an actor has seen."""
 
@@ -182,9 +183,10 @@ def _wanted(
                 keywords[place] = heap.views[view]
             else:
                 args[place] = heap.views[view]
-    pairs = listed(listed(pair) for pair in keywords.items())
+        args = listed(args)
+    pairs = listed(map(listed, keywords.items())) if keywords else _NO_PAIRS
     indexes.effect_wanted(heap, promise, number)
-    heap.put_entry("effects", number, listed([id, device, method, listed(args), pairs, promise, False]))
+    heap.put_entry("effects", number, listed([id, device, method, args, pairs, promise, False]))
 
 
 def _started(heap: Heap, number: int) -> None:
