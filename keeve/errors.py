@@ -97,6 +97,7 @@ from vat.devices.outcomes import (
 )
 from vat.devices.vault import NoCredential
 from vat.errors import (
+    BadCall,
     Broken,
     ChangedType,
     CrankOverrun,
@@ -140,6 +141,7 @@ __all__ = [
     "BadActorType",
     "BadAnswer",
     "BadArguments",
+    "BadCall",
     "BadCaveat",
     "BadCursor",
     "BadEncoding",

@@ -242,6 +242,15 @@ class NoSuchFact(Refused):
     """A fact was to be retracted that the session does not hold."""
 
 
+class BadCall(KeeveError, TypeError):
+    """What was given for a call, or for the fields of a new actor, is not what it takes; says what that is."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
 class CrankOverrun(KeeveError, RuntimeError):
     """A crank made more deliveries than one may; it is undone whole."""
 

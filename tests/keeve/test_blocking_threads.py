@@ -186,7 +186,8 @@ def test_an_error_has_the_frames_of_who_called_and_none_of_the_hosts_thread(host
     short = {Path(__file__).name, "blocking.py", "host_thread.py"}
     caplog.set_level(logging.DEBUG, "keeve")
     asked = [lambda: host.spawn(Counter, "s"), lambda: s.call("fails"), lambda: host.spawn(Newer, "t")]
-    for ask in (*asked, lambda: blocking.open_host(folder)):
+    unfit = [lambda: s.fork(turn=1), lambda: host.spawn(Counter, "t", nothing=1)]
+    for ask in (*asked, *unfit, lambda: blocking.open_host(folder)):
         caplog.clear()
         with pytest.raises((KeeveError, ValueError)) as raised:
             ask()

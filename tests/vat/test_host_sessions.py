@@ -229,8 +229,8 @@ async def test_a_fork_by_message_that_cannot_be_is_an_answer(world: World) -> No
         c, s = await host.spawn(Caller, "c"), await host.spawn(Counter, "s1")
         assert await c.send(s, "fork", 99) == "NoSuchPoint"
         assert await c.send(s, "fork", None, "c") == "IdInUse"
-        assert await c.send(s, "fork", "x") == "TypeError"
-        assert await c.send(s, "snapshot", 1) == "TypeError"
+        assert await c.send(s, "fork", "x") == "BadCall"
+        assert await c.send(s, "snapshot", 1) == "BadCall"
         assert len(host.sessions()) == 2
 
 

@@ -101,7 +101,7 @@ class Host:
         """A new session whose first actor is a `cls` with these fields; `id` is chosen if it is None.
 
         With `request` (an id of the caller's) a repetition gives the session that the first one made. Raises `IdInUse`,
-        `Deleted`, `BadSessionId`, `RequestConflict`, `TypeError` or `NotAValue`. Durable when it returns.
+        `Deleted`, `BadSessionId`, `RequestConflict`, `BadCall` or `NotAValue`. Durable when it returns.
         """
         return self._ref(await self._sessions.spawn(cls, id, fields, self._asker.requesting(request)))
 

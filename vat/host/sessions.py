@@ -17,7 +17,7 @@ from dataspace.observe.dataspace import NoSuchSession
 from dataspace.records import Header
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
-from vat.errors import gone
+from vat.errors import BadCall, gone
 from vat.heap.messages import Asker
 from vat.heap.refs import Ref
 from vat.heap.restore import NoSuchPoint, Restored
@@ -139,7 +139,7 @@ class Sessions:
     def page(self, prefix: str, after: str, limit: int, deleted: bool = False) -> list[SessionRow]:
         """At most `limit` sessions in the order of their ids, from after `after` on."""
         if not (isinstance(prefix, str) and isinstance(after, str) and isinstance(limit, int)):
-            raise TypeError("a page of the list is asked for by prefix and after, two texts, and limit, a number")
+            raise BadCall("a page of the list: give prefix and after, two texts, and limit, a number")
         return self._engine.dataspace.catalog.sessions(prefix, after=after, limit=limit, deleted=deleted)
 
     def listed(self, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:

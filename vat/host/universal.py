@@ -16,7 +16,7 @@ from dataspace.errors import KeeveError
 from dataspace.proofs.proofs import Receipt
 from dataspace.values import FrozenDict, Value
 from vat.crank.vat import Step, Vat
-from vat.errors import failure_of
+from vat.errors import BadCall, failure_of
 from vat.heap.messages import Call, Outcome
 from vat.host.carrying import child_ref
 from vat.host.outside import Snapshot
@@ -54,7 +54,7 @@ class Universal:
             return (Step(None, acknowledged=sender[:2]),)
         try:
             return self._carried_out(vat, call)
-        except (KeeveError, TypeError) as error:
+        except KeeveError as error:
             return (vat.answer(call, Outcome(False, FrozenDict(failure_of(error)))),)
 
     def _carried_out(self, vat: Vat, call: Call) -> Sequence[Step]:
@@ -65,7 +65,7 @@ class Universal:
         value: Value
         if call.method == "snapshot":
             if call.args or call.keywords:
-                raise TypeError("snapshot() takes no arguments")
+                raise BadCall("snapshot() takes no arguments: give none")
             step, named = vat.snapshot()
             value = FrozenDict(named)
         else:
@@ -87,7 +87,7 @@ def given(method: str, answer: Any) -> Any:
 
 
 def _fork_arguments(call: Call) -> tuple[int | None, str | None]:
-    """The seq and the id of a fork. Raises `TypeError` for anything else."""
+    """The seq and the id of a fork. Raises `BadCall` for anything else."""
     given: dict[str, Value] = dict(zip(("at", "into"), call.args, strict=False))
     every = {**given, **call.keywords}
     at, into = every.get("at"), every.get("into")
@@ -98,7 +98,7 @@ def _fork_arguments(call: Call) -> tuple[int | None, str | None]:
         or not (at is None or type(at) is int)
         or not (into is None or type(into) is str)
     ):
-        raise TypeError(
+        raise BadCall(
             "fork(at=None, into=None): at is a seq, into the id of the new session; to fork after a turn, give the seq "
             "of the event of its (turn-done n . _)"
         )

@@ -195,7 +195,7 @@ class Actor:
     def spawn(self, cls: type[Actor], /, **fields: Any) -> Ref:
         """A new actor of `cls` in this vat, with these fields. One operation, and more to fill its collections.
 
-        Raises `UnknownActorType`, `BadActorType`, `TypeError` for fields that it does not have or lacks, `NotAValue`,
+        Raises `UnknownActorType`, `BadActorType`, `BadCall` for fields that it does not have or lacks, `NotAValue`,
         and what its `given` raises; then there is no actor.
         """
         made: Ref = self._crank.spawn(cls, fields)

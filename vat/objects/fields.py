@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from dataspace.values import Value, scalar_key
+from vat.errors import BadCall
 from vat.heap.opcodes import Verb
 from vat.heap.operations import COLLECTIONS
 from vat.heap.refs import Ref
@@ -40,18 +41,18 @@ def given(cls: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def checked(described: ActorType, given: Mapping[str, Any]) -> None:
-    """Raise `TypeError` unless `given` are fields of the type, fit for them, and all that it needs."""
+    """Raise `BadCall` unless `given` are fields of the type, fit for them, and all that it needs."""
     for name, value in given.items():
         field = described.fields.get(name)
         if field is None:
             public = [known.name for known in described.fields.values() if known.public]
-            raise TypeError(f"{described.name} has no field {name!r}; it has {', '.join(public) or 'none'}")
+            raise BadCall(f"{described.name} has no field {name!r}; it has {', '.join(public) or 'none'}")
         called, wanted = _GIVEN.get(field.shape, ("", object))
         if called and (not isinstance(value, wanted | View) or isinstance(value, str | bytes)):
-            raise TypeError(f"{described.name}.{name} begins with a {called}, not with a {type(value).__name__}")
+            raise BadCall(f"{described.name}.{name} begins with a {called}, not with a {type(value).__name__}")
     for name, field in described.fields.items():
         if field.required and name not in given:
-            raise TypeError(f"{described.name} needs a value for its field {name!r}")
+            raise BadCall(f"{described.name} needs a value for its field {name!r}")
 
 
 def shape_of(field: Field, held: Value) -> Shape:
