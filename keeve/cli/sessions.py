@@ -184,8 +184,9 @@ def _show_turn(output: Output, turn: Turn) -> None:
     output.say(f"turn {turn.number}  {ended}, {local_time(turn.began)}, {seqs}", "dim")
     output.say(f"  > {shortened(in_words(turn.input), 400)}")
     if turn.calls:
-        unknown = f", {turn.unknown} of unknown outcome" if turn.unknown else ""
-        output.say(f"  {counted(len(turn.calls), 'tool call')} ({', '.join(sorted(set(turn.calls)))}){unknown}")
+        ends = ((turn.failed, "failed"), (turn.refused, "refused"), (turn.unknown, "of unknown outcome"))
+        ended = "".join(f", {count} {how}" for count, how in ends if count)
+        output.say(f"  {counted(len(turn.calls), 'tool call')} ({', '.join(sorted(set(turn.calls)))}){ended}")
     if turn.state == "done":
         output.say(f"  {shortened(in_words(turn.output), 400)}")
     elif turn.error is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from actors.tools import CallRefused
 from dataspace.observe.events import Event
 from keeve.faces.values import face, utc_time
 
@@ -46,6 +47,10 @@ class Turn:
     """How often the model has answered."""
     calls: list[str] = attrs.field(factory=list)
     """The tools that were called, by name."""
+    failed: int = 0
+    """Calls that came to an error, but for those that a person has refused."""
+    refused: int = 0
+    """Calls that a person has refused."""
     unknown: int = 0
     """Calls whose outcome nobody knows."""
 
@@ -69,6 +74,8 @@ class Turn:
             "request": face(self.request),
             "model_answers": self.answers,
             "tool_calls": self.calls,
+            "failed_calls": self.failed,
+            "refused_calls": self.refused,
             "unknown_calls": self.unknown,
         }
 
@@ -105,6 +112,12 @@ def tell(turn: Turn, event: Event) -> None:
         turn.answers += 1
     elif fact.label == "tool-call":
         turn.calls.append(str(fact.keywords.get("name", "")))
+    elif fact.label == "tool-result":
+        error = fact.keywords.get("error")
+        if isinstance(error, dict):
+            refused = error.get("error") == CallRefused.__name__
+            turn.refused += refused
+            turn.failed += not refused
     elif fact.label == "tool-unknown":
         turn.unknown += 1
     elif fact.label in ENDS:

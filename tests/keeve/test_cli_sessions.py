@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from actors.session import Session
-from keeve import open_host
+from keeve import ScriptedModel, Tools, open_host, tool
 from keeve.cli.sessions import in_words
 from keeve.faces import turns_of
 from tests.cli_runner import keeve
-from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting
+from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting, send
 
 
 @pytest.fixture
@@ -157,6 +158,35 @@ async def test_a_limit_that_a_turn_has_reached_is_shown(store: Path) -> None:
         assert await s.turn("send it") is None
     assert "turn 1  done at the limit of steps, " in keeve("show", "s1", "--store", store).out
     assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["limit"] == "steps"
+
+
+async def test_calls_that_failed_and_calls_that_were_refused_are_counted(store: Path) -> None:
+    @tool
+    def lose() -> str:
+        """Lose it."""
+        raise OSError("gone")
+
+    names = ("send", "lose")
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in names]
+    refused = "This call failed: CallRefused: a person has refused this call, so it was not made"
+    said = {"send": refused, "lose": "This call failed: OSError: gone"}
+    script = [
+        {"role": "user", "content": "send it, and lose it"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "content": said[name], "tool_call_id": name} for name in names),
+        {"role": "assistant", "content": "well"},
+    ]
+    tools = Tools(send, lose)
+    async with open_host(store, devices={"model": ScriptedModel(script), "tools": tools}) as host:
+        s = await host.spawn(Session, "s1", tools=tools)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(s.turn, "send it, and lose it")
+            async for _ in host.observe('(approval-wanted _ "s1" . _)'):
+                await (await s.approvals).refuse("send")
+                break
+    assert "2 tool calls (lose, send), 1 failed, 1 refused\n" in keeve("show", "s1", "--store", store).out
+    [turn] = keeve("show", "s1", "--store", store, "--json").json["turns"]
+    assert (turn["failed_calls"], turn["refused_calls"], turn["unknown_calls"]) == (1, 1, 0)
 
 
 # Sessions of a type that is not known here.

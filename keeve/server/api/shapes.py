@@ -124,6 +124,8 @@ class TurnFace(Struct):
     request: Any
     model_answers: int
     tool_calls: list[str]
+    failed_calls: int
+    refused_calls: int
     unknown_calls: int
 
 
