@@ -60,7 +60,7 @@ class LogTree:
         self._ground = ground
         self._made: dict[tuple[int, int], bytes] = {}
         self._size = 0
-        self._edges: dict[int, bytes] = {}
+        self._shared: dict[int, list[bytes]] = {}
 
     def forget(self) -> None:
         """Make everything again: the rows were not what they should be."""
@@ -75,8 +75,8 @@ class LogTree:
         """What proves that the record at `position` is among the first `size`. Raises `IndexError`."""
         if size != self._size:
             self._size = size
-            self._edges.clear()
-        return inclusion(position - 1, size, self._node, self._edges)
+            self._shared.clear()
+        return inclusion(position - 1, size, self._node, self._shared)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""

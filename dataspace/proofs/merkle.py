@@ -26,6 +26,8 @@ EMPTY: Final = sha256(b"").digest()
 """The root of a tree without leaves."""
 LONGEST: Final = 64
 """No proof has more hashes."""
+_SHARED: Final = 4
+"""The level above which proofs of leaves that are near each other are the same."""
 _SIZE: Final = 32
 _PAIR: Final = struct.Struct("64s")
 
@@ -45,28 +47,34 @@ def root(size: int, node: Node) -> bytes:
     return _over(0, size, node) if size else EMPTY
 
 
-def inclusion(index: int, size: int, node: Node, edges: dict[int, bytes] | None = None) -> list[bytes]:
+def inclusion(index: int, size: int, node: Node, shared: dict[int, list[bytes]] | None = None) -> list[bytes]:
     """What proves that leaf `index` is in the tree over the first `size` leaves; from the leaf's sibling up.
 
-    `edges` remembers the hashes at the right edge of the tree, by their first leaf, for other proofs of the same size.
+    `shared` remembers, for other proofs of the same size, what all leaves have in common that stand under one node
+    of level 4, by the number of that.
     """
     if not 0 <= index < size:
         raise IndexError(f"leaf {index} is not in a tree of {size}")
-    edges = {} if edges is None else edges
-    proof = []
-    level, place, last = 0, index, size - 1
-    while last:
+    shared = {} if shared is None else shared
+    proof = _beside(0, _SHARED, index, size, node)
+    above = shared.get(index >> _SHARED)
+    if above is None:
+        above = shared[index >> _SHARED] = _beside(_SHARED, LONGEST, index, size, node)
+    return proof + above
+
+
+def _beside(level: int, upto: int, index: int, size: int, node: Node) -> list[bytes]:
+    """What stands beside the way from a leaf up, from one level to before another."""
+    found = []
+    place, last = index >> level, (size - 1) >> level
+    while last and level < upto:
         beside = place ^ 1
         if beside < last:
-            proof.append(node(level, beside))
+            found.append(node(level, beside))
         elif beside == last:
-            first = beside << level
-            found = edges.get(first)
-            if found is None:
-                found = edges[first] = _over(first, size, node)
-            proof.append(found)
+            found.append(_over(beside << level, size, node))
         level, place, last = level + 1, place >> 1, last >> 1
-    return proof
+    return found
 
 
 def consistency(old: int, new: int, node: Node) -> list[bytes]:
