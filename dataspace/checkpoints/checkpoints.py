@@ -199,8 +199,9 @@ class Checkpoints:
     def receipt(self, position: int, note: Note | None = None, header: Header | None = None) -> Receipt:
         """What proves that the record at `position` is in the log: with the newest checkpoint, or with `note`.
 
-        `header` is that record's, from who has it, and any checkpoint that covers it will do; else it is read. Raises `NotSigning`, `NotCovered`, and what
-        `expect` does of a `note`. Costs below a millisecond; for a new record with its header, some 10 µs.
+        `header` is that record's, from who has it, and any checkpoint that covers it will do; else it is read. Raises
+        `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond; for a new record with
+        its header, some 10 µs.
         """
         newest = self._newest
         if note is None and header is not None and newest is not None and position <= newest[0].size:
