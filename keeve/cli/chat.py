@@ -144,7 +144,7 @@ class Conversation:
         output = self._output
         self._keys = keys
         name = self.id or self._wanted or "a new session"
-        output.note(f"{name} with {self._model.description}. {KEYS}")
+        output.note(f"{name} with {self._model.description}. {KEYS}", prose=True)
         turns = self._earlier()
         self._show_last(turns)
         said = keys.lines(turn.input for turn in turns if isinstance(turn.input, str))

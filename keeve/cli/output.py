@@ -51,10 +51,13 @@ class Output:
         self._console.print(Text(text, style), end="", soft_wrap=True)
         self.out.flush()
 
-    def note(self, text: str, style: str = "dim") -> None:
-        """Something beside the answer: where it cannot be told, the answer is what counts."""
+    def note(self, text: str, style: str = "dim", *, prose: bool = False) -> None:
+        """Something beside the answer: where it cannot be told, the answer is what counts.
+
+        On a terminal `prose` is broken between words; all else stays one line, which can be copied.
+        """
         with suppress(OSError):
-            self._notes.print(Text(plain(text), style), soft_wrap=True)
+            self._notes.print(Text(plain(text), style), soft_wrap=not (prose and self._notes.is_terminal))
 
     def passing(self, text: str) -> None:
         """What is being done, on a line that the next one overwrites; on a terminal only. The empty text clears it."""

@@ -110,6 +110,19 @@ def test_a_table_is_cut_at_the_edge_of_a_terminal_and_nowhere_else(monkeypatch: 
         assert plain(stream.getvalue()).splitlines()[1] == last
 
 
+def test_prose_is_broken_between_words_at_a_terminal_and_what_is_copied_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    for stream, lines in (
+        (Terminal(), ["s1 with a model.", "Ctrl-D ends."]),
+        (StringIO(), ["s1 with a model. Ctrl-D ends."]),
+    ):
+        Output(err=stream).note("s1 with a model. Ctrl-D ends.", style="", prose=True)
+        Output(err=stream).note("keeve chat s1 --store somewhere", style="")
+        assert [line.rstrip() for line in stream.getvalue().splitlines()] == [*lines, "keeve chat s1 --store somewhere"]
+
+
 def test_columns_stand_under_each_other_whatever_the_width_of_their_characters() -> None:
     stream = StringIO()
     Output(out=stream).table(("X", "Y"), [("日本", "1"), ("a", "2")])
