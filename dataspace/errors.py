@@ -20,6 +20,24 @@ class KeeveError(Exception):
     usage: ClassVar[bool] = False
 
 
+class Broken(KeeveError):
+    """An outcome that cannot come any more; the base of the reasons that the runtime itself gives."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class Deleted(Broken):
+    """The session that was asked, or listened to, has been deleted; its id and uid never come back."""
+
+    usage: ClassVar[bool] = True
+
+
+def gone(session: str) -> Deleted:
+    """The error for a session that was deleted."""
+    return Deleted(f"session {session!r} has been deleted, and its id never comes back: use another")
+
+
 def is_interrupt(error: BaseException) -> bool:
     """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair."""
     todo = [error]

@@ -20,18 +20,14 @@ from pathlib import Path
 from sysconfig import get_path
 from typing import Any, ClassVar, Final
 
+from dataspace.errors import Broken as Broken  # here too, beside the other reasons
+from dataspace.errors import Deleted as Deleted
 from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import gone as gone
 from dataspace.values import Text
 
 _LONGEST: Final = 10_000
 """Characters of a message that are kept."""
-
-
-class Broken(KeeveError):
-    """An outcome that cannot come any more; the base of the reasons that the runtime itself gives."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 class Failed(KeeveError):
@@ -49,17 +45,6 @@ class Forked(Broken):
 
 class Unpaid(Broken):
     """The actor that owed this is gone: nothing referred to it any more, so nobody could have it settled."""
-
-
-class Deleted(Broken):
-    """The session that was asked has been deleted; its id and uid never come back."""
-
-    usage: ClassVar[bool] = True
-
-
-def gone(session: str) -> Deleted:
-    """The error for a session that was deleted."""
-    return Deleted(f"session {session!r} has been deleted, and its id never comes back: use another")
 
 
 class PromiseCycle(Broken):

@@ -23,6 +23,7 @@ from dataspace.errors import KeeveError, is_interrupt
 from dataspace.facts import Fact
 from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
+from dataspace.observe.endings import Endings
 from dataspace.observe.events import Event, Held, NotProven, Opened, Proof
 from dataspace.observe.narrow import EVERYTHING, View
 from dataspace.observe.observation import Item, Observation
@@ -30,7 +31,7 @@ from dataspace.observe.places import After, Places, Until
 from dataspace.observe.search import Search
 from dataspace.observe.waiting import Waiting
 from dataspace.patterns import BadPattern, Pattern, parse
-from dataspace.records import SALT, part_digest
+from dataspace.records import SALT, Kind, part_digest
 
 log = logging.getLogger("keeve")
 
@@ -138,14 +139,15 @@ class Reader:
         """The events after `after`, to `until` (`"head"`: the head as it is now; `None`: for ever), as they come.
 
         With `marks` it says `CaughtUp` each time there is nothing more to read, and `Unreadable` in the place
-        of a damaged record, which raises `SessionDamaged` otherwise. Raises `WrongCursor` and `NoSuchSession`.
+        of a damaged record, which raises `SessionDamaged` otherwise. Raises `WrongCursor` and `NoSuchSession`; and,
+        where nothing more can come, since the session that is named has ended or nothing is written any more, why.
         """
         space = self._space
         search = self._search(pattern, session, lineage)
         cursor = space.places.at(after)
         seen = space.store.head.position
         last = seen if until == "head" else None if until is None else space.places.end(until)
-        return Observation(space.places, space.waiting, search, cursor, seen, last, marks)
+        return Observation(space.places, space.waiting, space.endings, search, cursor, seen, last, marks)
 
     async def observe_with(
         self,
@@ -235,6 +237,7 @@ class Dataspace(Reader):
         self.catalog = catalog
         self.places = Places(store, catalog)
         self.waiting = Waiting(catalog.asserted)
+        self.endings = Endings(store, catalog)
         self._due: trio.Event | None = None
         self._told: dict[str, tuple[Callable[[Fact], None], ...]] = {}
 
@@ -268,6 +271,10 @@ class Dataspace(Reader):
         catalog.note(records)
         if self.waiting:
             self.waiting.note(records, catalog.head.position)
+        if self.endings:
+            for record in records:
+                if record.kind == Kind.DELETE:
+                    self.endings.tell(record.uid)
         if self._told:
             self._tell(records)
         if catalog.due:

@@ -1,6 +1,7 @@
 """One observation: the loop that reads the past and what comes.
 
-Read on from the cursor to the head, say so, wait, read on.
+Read on from the cursor to the head, say so, wait, read on. Where nothing more can come (`endings`), it does not wait,
+but raises why.
 
 The one rule: between two items there is nothing but the cursor. So an observation can be left at any
 moment, by cancellation too, and another one goes on from there.
@@ -16,6 +17,7 @@ import trio
 from dataspace.catalog.recall import Mistaken
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import Cursor
+from dataspace.observe.endings import Endings
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.observe.places import Places
 from dataspace.observe.search import Search
@@ -33,13 +35,15 @@ class Observation(Generic[Wanted]):
     """What `observe` gives: an iterator of events, and of marks for those who asked for them.
 
     It holds nothing between two items but `cursor`, so that it can be left at any time, by cancellation too,
-    and another one goes on from there. After an error the next item raises it again.
+    and another one goes on from there. After an error the next item raises it again. One of a single session ends with
+    that: it raises `Deleted` or `SessionDamaged` where it would wait for more; any, when nothing is written any more.
     """
 
     def __init__(
         self,
         places: Places,
         waiting: Waiting,
+        endings: Endings,
         search: Search,
         cursor: Cursor,
         seen: int,
@@ -48,6 +52,7 @@ class Observation(Generic[Wanted]):
     ) -> None:
         self._places = places
         self._waiting = waiting
+        self._endings = endings
         self._search = search
         self._cursor = cursor
         self._seen = seen
@@ -98,9 +103,13 @@ class Observation(Generic[Wanted]):
 
     async def _wait(self) -> None:
         search = self._search
+        if (why := self._endings.of(search.session)) is not None:
+            self._failed = why
+            raise why
         self._parked = parked = self._waiting.park(search.wanted, search.session, self._until)
         try:
-            await parked.event.wait()
+            with self._endings.told(search.session, parked.event.set):
+                await parked.event.wait()
         finally:
             # Also when it is cancelled: all that was noted meanwhile is passed, or begins to matter at `wanted`.
             self._waiting.leave(parked)

@@ -42,7 +42,8 @@ class Commits:
 
     note: takes in a batch that is durable.
     release: lets go of a step. resumed: a paused resident may go on. later: has a session taken up again, since its
-    batch has failed, or what was durable could not be let go. certifier: signs what is durable.
+    batch has failed, or what was durable could not be let go. ended: is told when nothing is written any more, and why.
+    certifier: signs what is durable.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Commits:
         release: Callable[[Resident, Step], None],
         resumed: Callable[[Resident], None],
         later: Callable[[bytes], None],
+        ended: Callable[[KeeveError], None],
         certifier: Certifier | None = None,
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
@@ -63,6 +65,7 @@ class Commits:
         self._release = release
         self._resumed = resumed
         self._later = later
+        self._ended = ended
         self._steps: dict[tuple[bytes, int], tuple[Resident, Step, Job]] = {}
         self._alone: dict[int, tuple[trio.Event, list[KeeveError]]] = {}
 
@@ -167,6 +170,7 @@ class Commits:
         if self.writer.stopped is not None:
             for resident in self._residents:  # whatever their callers wait for, it does not come any more
                 self.drop(resident, error)
+            self._ended(error)
 
     def end(self, error: KeeveError) -> None:
         """Nothing is written any more: whoever waits for that is told, and whoever comes."""
@@ -176,6 +180,7 @@ class Commits:
             over.set()
         for resident in self._residents:
             self.drop(resident, error)
+        self._ended(error)
 
     def drop(self, resident: Resident, error: BaseException) -> None:
         """Forget a vat and all that waits for it: what is not durable of it never happened."""

@@ -92,7 +92,8 @@ class Engine:
         carries, writes = settings.takes_up != "nothing", not store.readonly
         self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun, carries, writes)
         self.residents = Residents(settings.vats)
-        self.loader = Loader(store, catalog, types, self.powers, PageCache(settings.cache), self.residents.durable)
+        cache, over = PageCache(settings.cache), dataspace.endings.damaged
+        self.loader = Loader(store, catalog, types, self.powers, cache, self.residents.durable, over)
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
         self.universal = Universal(self.births.fork, self.checkpoints.expect)
         self.care = Care(settings, types, readonly=store.readonly, read_on=lambda vat: self.subscriptions.read_on(vat))
@@ -103,6 +104,7 @@ class Engine:
             release=self._release,
             resumed=lambda resident: self.turns.resume(resident),
             later=self._later,
+            ended=dataspace.endings.stopped,
             certifier=self.checkpoints,
         )
         self.turns = Turns(

@@ -59,4 +59,5 @@ class Following:
                 await trio.sleep(self._seconds)
                 self.refresh()
         except KeeveError as error:
+            self._dataspace.endings.stopped(error)
             log.warning("this host follows its store no more: %s", error)

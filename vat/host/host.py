@@ -341,11 +341,12 @@ class Host:
         """What the running effects of a session (a ref to it, or its id; None: of all) tell from now on.
 
         An async iterator of `Piece`s, and a context manager that ends it: a model's answer as it comes. Nothing of it
-        is in the log. Raises nothing; a session that is not there yet may be watched by its id.
+        is in the log. A session that is not there yet may be watched by its id. When the session is deleted, or found
+        to be damaged, whoever listens is told by that error.
         """
         which = place(session)[0] if isinstance(session, HostRef) else session
         engine = self._engine
-        return Watch(engine.errands.hearing, lambda: engine.store.head.position, lambda: engine.running, which)
+        return Watch(engine.errands.hearing, engine.dataspace, lambda: engine.running, which)
 
     def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
         """Have `hear(piece)` called with each thing that a running effect tells, at that moment.

@@ -42,6 +42,7 @@ class Loader:
         powers: Powers,
         cache: PageCache,
         durable: Callable[[bytes], int],
+        over: Callable[[bytes, SessionDamaged], None] = lambda uid, why: None,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -50,6 +51,8 @@ class Loader:
         self.cache = cache
         self._durable = durable
         """How far the records of a session in memory are durable."""
+        self._over = over
+        """Is told of each session that takes no more input, when it is loaded."""
         self._damaged: dict[bytes, SessionDamaged] = {}
         self._bad_from: dict[bytes, int] = {}
 
@@ -76,7 +79,9 @@ class Loader:
         resident.durable = vat.seq
         resident.released = heap.counters["message"]
         resident.snapshot, resident.records = restored.snapshot, restored.records
-        resident.damage = self._damage(row)
+        resident.damage = damage = self._damage(row)
+        if damage is not None:
+            self._over(row.uid, damage)
         return vat
 
     def past(self, uid: bytes, memory: VatMemory) -> StoredPast:
@@ -137,6 +142,7 @@ class Loader:
         damage = self._damage(row)
         upto = row.seq if damage is None else min(row.seq, damage.seq - 1)
         if damage is not None and not upto:
+            self._over(row.uid, damage)
             raise damage
         try:
             return self.restored(row.uid, upto)

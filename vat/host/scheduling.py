@@ -240,8 +240,10 @@ class Turns:
         if lost is None:
             jobs.appendleft(job)
         self._spoil(resident)
-        if lost is not None and job.failed is not None:
-            job.failed(lost)
+        if lost is not None:
+            if job.failed is not None:
+                job.failed(lost)
+            self.post(resident.uid, Job(None))  # so that whoever waits for something of it is told
 
     def _undone(self, resident: Resident, jobs: deque[Job], error: Exception) -> None:
         """The vat could not do a job, and holds what must not be recorded."""

@@ -7,6 +7,9 @@
 Nothing of it is in the log. Who comes late hears what comes from then on; who stops, or raises, is gone and nobody
 minds.
 
+Where nothing more can come, since the session has ended or the store writes no more, whoever listens is told why, once
+they have what had come.
+
 The one rule: a watcher costs an effect one call that never waits. What it has not taken yet waits for it, the newest
 `WAITING` pieces at most; the next one that it takes says how many it has missed.
 """
@@ -22,6 +25,7 @@ from weakref import ref
 import attrs
 import trio
 
+from dataspace.observe.dataspace import Dataspace
 from dataspace.values import Value
 from vat.devices.attempts import Wanted
 
@@ -74,13 +78,18 @@ class Piece:
 class Watch:
     """The pieces of a session's effects (or of all, for None), from when it was made to `close`, in order.
 
-    One task takes them. It ends when it is closed, after what has come by then, and when the host ends.
+    One task takes them. It ends when it is closed, after what has come by then, and when the host ends. When the
+    session ends, it raises why: `Deleted`, or `SessionDamaged`.
     """
 
     def __init__(
-        self, hearing: Hearing, head: Callable[[], int], running: Callable[[], bool], session: str | bytes | None
+        self,
+        hearing: Hearing,
+        space: Dataspace,
+        running: Callable[[], bool],
+        session: str | bytes | None,
     ) -> None:
-        self._head = head
+        self._space = space
         self._running = running
         self._session = session
         self._pieces: deque[Piece] = deque()
@@ -116,10 +125,21 @@ class Watch:
             if self._closed or not self._running():
                 self.close()
                 raise StopAsyncIteration
-            self._came = trio.Event()
-            with trio.move_on_after(LOOK):
-                await self._came.wait()
+            uid = self._uid()
+            if (why := self._space.endings.of(uid)) is not None:
+                self.close()
+                raise why
+            self._came = came = trio.Event()
+            with trio.move_on_after(LOOK), self._space.endings.told(uid, came.set):
+                await came.wait()
         return self._taken()
+
+    def _uid(self) -> bytes | None:
+        """The session, if it is there by now."""
+        if not isinstance(self._session, str):
+            return self._session
+        row = self._space.catalog.session(self._session)
+        return None if row is None else row.uid
 
     def left(self) -> Piece | None:
         """The next piece of those that have come, once the host has ended; None when there are no more."""
@@ -138,7 +158,7 @@ class Watch:
         if len(self._pieces) == WAITING:
             self._pieces.popleft()
             self._missed += 1
-        self._pieces.append(piece_of(wanted, value, self._head()))
+        self._pieces.append(piece_of(wanted, value, self._space.store.head.position))
         self._came.set()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from typing import Any, Final, Protocol
 
@@ -99,12 +100,13 @@ class Following:
         """Facts as they come, until the answer is there. Nobody is ended in the middle of telling."""
         said = self._said
         heard = said.host.observe("(_ ?n . _)", after=self._after, session=said.row.uid)
-        while not self._over:
-            event = None
-            with trio.CancelScope() as self._waits:
-                event = await anext(heard)
-            if event is not None:
-                await self._fact(put, event)
+        with suppress(KeeveError):  # nothing more can come: the answer says why
+            while not self._over:
+                event = None
+                with trio.CancelScope() as self._waits:
+                    event = await anext(heard)
+                if event is not None:
+                    await self._fact(put, event)
 
     async def _rest(self, put: Put) -> None:
         """Those that were there when the answer was."""

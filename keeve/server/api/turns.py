@@ -156,8 +156,10 @@ async def _accepted(asked: Asked, method: str) -> Response:
             nursery.cancel_scope.cancel()
 
         async def hear(label: str) -> None:
-            async for _ in saying.host.observe(saying.facts(label), after=saying.head, session=saying.row.uid):
-                break
+            try:
+                await anext(saying.host.observe(saying.facts(label), after=saying.head, session=saying.row.uid))
+            except KeeveError:
+                return  # nothing more can come: what became of the input says why
             nursery.cancel_scope.cancel()
 
         async def recall() -> None:

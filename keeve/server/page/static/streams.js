@@ -1,4 +1,5 @@
 // Server-sent events over fetch: read as they come, and followed over whatever interrupts them.
+// A stream that ends with an error, since its session is deleted or damaged, is not asked for again.
 // The one rule: a place in a stream is the id of its last event. From there on another request goes on.
 
 export class Refused extends Error {
@@ -37,6 +38,8 @@ export async function* eventsOf(answer) {
   }
 }
 
+const ENDED = ["deleted", "no_such_session", "session_damaged"];
+
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // The page is looked at, or will be.
@@ -64,6 +67,10 @@ export async function follow(address, { cursor, told, state = () => {}, until = 
         state("live");
         if (event.id) cursor = event.id;
         if (event.event === "stopping") break;
+        if (event.event === "error" && ENDED.includes(event.data.error.code)) {
+          state("ended", event.data.error);
+          return;
+        }
         told(event);
       }
     } catch (error) {
