@@ -22,6 +22,11 @@ from vat.devices.outcomes import alone
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
+OPENAI: Final = "/v1/"
+"""Paths whose clients show nothing of an error but its message."""
+
+ENDPOINTS: Final = "docs/openai.md says which of OpenAI's endpoints there are, and how each is asked"
+
 ROUTED: Final = {
     400: ("bad_request", "look at the message: the request could not be read"),
     404: ("no_such_path", "GET /api/v1/openapi.json has all paths"),
@@ -88,7 +93,7 @@ class Bounds:
 
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, request_id: str | None) -> None:
     """Answer with a refusal, where nothing was answered yet."""
-    response = refusal.response(request_id)
+    response = (refusal.whole() if scope["path"].startswith(OPENAI) else refusal).response(request_id)
     if scope["type"] == "http":
         await response(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
@@ -102,7 +107,9 @@ async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, r
 async def http_exception(request: Request, error: Exception) -> Response:
     """What the router and Starlette itself refuse, in our shape."""
     assert isinstance(error, HTTPException)
-    code, remedy = ROUTED.get(error.status_code, ("refused", ""))
+    code, remedy = ROUTED.get(error.status_code, ("refused", "look at the status: what it stands for is what is wrong"))
     headers: dict[str, Any] = dict(error.headers or {})
+    theirs = request.url.path.startswith(OPENAI)
+    remedy = ENDPOINTS if theirs else remedy
     refusal = Refusal(error.status_code, code, f"{request.url.path}: {error.detail}", remedy, headers=headers)
-    return refusal.response(request.state.request_id)
+    return (refusal.whole() if theirs else refusal).response(request.state.request_id)

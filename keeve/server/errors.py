@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse
 
 from dataspace.errors import KeeveError
 from keeve import errors as known
+from keeve.server.wording import in_words
 
 
 @attrs.define(eq=False)
@@ -43,6 +44,15 @@ class Refusal(Exception):
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         return kinds.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
 
+    def whole(self) -> Refusal:
+        """The same, its message saying all of it, for clients that show nothing else of an error."""
+        said = self.message
+        if self.param and self.param not in said:
+            said = f"{self.param}: {said}"
+        if self.remedy and self.remedy not in said:
+            said += f" {self.remedy[0].upper()}{self.remedy[1:]}" if said[-1:] in ".?!" else f"; {self.remedy}"
+        return attrs.evolve(self, message=said)
+
     def document(self, request_id: str | None = None) -> dict[str, Any]:
         """The JSON document."""
         said = {"code": self.code, "message": self.message, "remedy": self.remedy}
@@ -58,12 +68,17 @@ class Answer:
     """How an error is answered: the status, what to do, and what is said instead of its own message."""
 
     status: int
-    remedy: str = ""
+    remedy: str
     message: Callable[[Any], str] | None = None
 
 
 LIST: Final = "GET /api/v1/sessions lists those that you can reach"
 LATER: Final = "ask again later, with the same Idempotency-Key"
+ANEW: Final = "ask again later, with another Idempotency-Key: that turn has failed"
+AGAIN: Final = "correct it and ask again"
+KEEPER: Final = "whoever keeps the server has to see to it"
+TURNS: Final = "GET the session: its turns have their seqs"
+TOKEN: Final = "use a ref, or a token, that may"
 
 ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     # What was asked cannot be.
@@ -71,35 +86,44 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     known.Deleted: Answer(410, "its id does not come back: choose another one"),
     known.IdInUse: Answer(409, "choose another id, or none", lambda error: f"the id {error.id!r} is in use"),
     known.BadSessionId: Answer(422, "an id is 1 to 200 characters, none of them control characters"),
-    known.RequestConflict: Answer(409, "repeat exactly what was sent first, or use a new Idempotency-Key"),
-    known.BadRequest: Answer(400),
-    known.BadRequestId: Answer(422, "an Idempotency-Key is 1 to 1,000 characters of text"),
+    known.RequestConflict: Answer(
+        409,
+        "repeat exactly what was sent first, or use a new Idempotency-Key",
+        lambda _: "this Idempotency-Key was sent before, with something else",
+    ),
+    known.BadRequest: Answer(400, AGAIN),
+    known.BadRequestId: Answer(
+        422, "an Idempotency-Key is 1 to 1,000 characters of text", lambda _: "the Idempotency-Key can be none"
+    ),
+    known.BadSetting: Answer(422, AGAIN),
+    known.BadInput: Answer(422, AGAIN),
+    known.BadPattern: Answer(422, "(turn . _) is one: docs/patterns.md has how they are written"),
     known.Busy: Answer(409, "wait until its work is done, or give force=true"),
-    known.NoSuchPoint: Answer(422, "GET the session: its turns have their seqs"),
+    known.NoSuchPoint: Answer(422, TURNS),
     known.NoSuchEffect: Answer(404, "GET the session: it lists its effects that have no outcome"),
     known.NothingWaits: Answer(404, "GET its approvals: they are the calls that wait"),
     known.BadOutcome: Answer(422, "give exactly one of value, error and again"),
     known.BadCursor: Answer(422, 'a cursor is "start", "head", a position, or what an event carried'),
     known.WrongCursor: Answer(409, "begin again from start, or find the store that the cursor is of"),
-    known.SnapshotMismatch: Answer(409),
+    known.SnapshotMismatch: Answer(409, "give it as it was given out, to the server that made it"),
     known.NotSigning: Answer(409, "start the server with a signer"),
     known.NotCovered: Answer(409, "ask for a receipt without naming a checkpoint"),
     known.NoSuchMethod: Answer(422, "this session is of a type that does not do that"),
-    known.NothingToErase: Answer(404),
-    known.Forked: Answer(409),
-    known.TurnInterrupted: Answer(409),
-    known.TurnOver: Answer(409),
-    known.TurnRuns: Answer(409),
-    known.RecordTooLarge: Answer(413),
-    known.ReadOnly: Answer(403),
-    known.Refused: Answer(403),
-    known.Revoked: Answer(403),
+    known.NothingToErase: Answer(404, TURNS),
+    known.Forked: Answer(409, "ask again: what was under way stayed with the session that it was forked from"),
+    known.TurnInterrupted: Answer(409, "ask again, with another Idempotency-Key, if it is still wanted"),
+    known.TurnOver: Answer(409, "ask again, as another turn"),
+    known.TurnRuns: Answer(409, "wait for it or interrupt it, and ask again"),
+    known.RecordTooLarge: Answer(413, "send it in smaller pieces"),
+    known.ReadOnly: Answer(403, TOKEN),
+    known.Refused: Answer(403, TOKEN),
+    known.Revoked: Answer(403, "ask whoever gave it for another"),
     # What was asked is fine, and failed.
     known.NotRunning: Answer(503, LATER, lambda _: "the server is stopping"),
     known.NothingTakenUp: Answer(503, LATER),
-    known.StoreReadOnly: Answer(503, "the store can only be read now: whoever keeps the server has to see to it"),
+    known.StoreReadOnly: Answer(503, f"the store can only be read now: {KEEPER}"),
     known.StoreFailed: Answer(503, "the store writes no more: whoever keeps the server has to open it again"),
-    known.StoreDamaged: Answer(503, "the store can only be read now: whoever keeps the server has to see to it"),
+    known.StoreDamaged: Answer(503, f"the store can only be read now: {KEEPER}"),
     known.SessionDamaged: Answer(500, "fork the session at a seq before the damage"),
     known.DiskFull: Answer(507, LATER, lambda _: "the disk of the server is full"),
     known.ErasureUnfinished: Answer(
@@ -109,14 +133,16 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     ),
     known.WriteFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
     known.SyncFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
-    known.ModelBusy: Answer(503, LATER),
-    known.ModelUnreachable: Answer(502, LATER),
-    known.ModelError: Answer(502),
+    known.ModelBusy: Answer(503, ANEW),
+    known.ModelUnreachable: Answer(502, ANEW),
+    known.ModelRefused: Answer(502, f"send what the model takes; where it is the key or the address, {KEEPER}"),
+    known.ModelError: Answer(502, ANEW),
+    known.BadAnswer: Answer(502, KEEPER),
     known.OutcomeUnknown: Answer(502, "find out what came of it: whether it may be asked again nobody here knows"),
-    known.EffectError: Answer(502),
+    known.EffectError: Answer(502, "find out what came of it before you ask again"),
     known.UnknownDevice: Answer(502, "name a model or a tool that the server has"),
     known.UnknownActorType: Answer(422, "start the server with the module that has this type"),
-    known.Failed: Answer(502),
+    known.Failed: Answer(502, f"if it goes on, {KEEPER}"),
 }
 """How errors are answered; one that is not here as its nearest base is, and else by its `usage`: 422, or 500."""
 
@@ -128,8 +154,8 @@ def refusal_of(error: BaseException) -> Refusal | None:
     if not isinstance(error, KeeveError):
         return None
     known_as = next((base for base in type(error).__mro__ if base in ANSWERS), None)
-    answer = Answer(422 if error.usage else 500) if known_as is None else ANSWERS[known_as]
-    message = str(error) if answer.message is None else answer.message(error)
+    answer = (Answer(422, AGAIN) if error.usage else Answer(500, KEEPER)) if known_as is None else ANSWERS[known_as]
+    message = in_words(str(error)) if answer.message is None else answer.message(error)
     return Refusal(answer.status, code_of(error), message, answer.remedy)
 
 

@@ -129,7 +129,7 @@ def metadata_of(body: Json) -> dict[str, str]:
     """The metadata of a request. Raises a `Refusal`."""
     given = body.get("metadata", {})
     if not isinstance(given, dict) or len(given) > LONGEST_METADATA:
-        raise refused(f"it is an object with at most {LONGEST_METADATA} keys", "metadata")
+        raise refused(f"it has to be an object with at most {LONGEST_METADATA} keys", "metadata")
     for name, value in given.items():
         if not isinstance(value, str) or len(name) > 64 or len(value) > 512:
             raise refused("its keys have at most 64 characters, its values are texts of at most 512", "metadata")
@@ -140,7 +140,7 @@ def flag(body: Json, name: str, usual: bool = False) -> bool:
     """A parameter that is true or false. Raises a `Refusal`."""
     value = body.get(name, usual)
     if type(value) is not bool:
-        raise refused("it is true or false", name)
+        raise refused("it has to be true or false", name)
     return value
 
 
@@ -148,7 +148,7 @@ def number(body: Json, name: str, least: float, most: float, whole: bool = False
     """Raise a `Refusal` unless a parameter that is there is such a number."""
     value = body.get(name)
     if value is not None and (type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most):
-        raise refused(f"it is a {'whole ' if whole else ''}number from {least:g} to {most:g}", name)
+        raise refused(f"it has to be a {'whole ' if whole else ''}number from {least:g} to {most:g}", name)
 
 
 # What the model is asked.
@@ -158,7 +158,7 @@ def how_of(serving: Serving, body: Json, about: Json) -> Json:
     """What a session is asked to do with the input of a response. Raises a `Refusal`."""
     instructions = body.get("instructions", "")
     if not isinstance(instructions, str):
-        raise refused("it is a text", "instructions")
+        raise refused("it has to be a text", "instructions")
     number(body, "temperature", 0, 2)
     number(body, "top_p", 0, 1)
     number(body, "max_output_tokens", 1, 10**9, whole=True)
@@ -203,7 +203,7 @@ def _how(
 
 def _text_options(text: Any) -> Json:
     if not isinstance(text, dict):
-        raise refused("it is an object", "text")
+        raise refused("it has to be an object", "text")
     options: Json = {}
     for name, value in text.items():
         if name == "verbosity" and value is not None:
@@ -218,17 +218,19 @@ def _text_options(text: Any) -> Json:
             elif kind != "text":
                 raise refused(f"there is no format {kind!r}", "text.format", "there are text, json_object, json_schema")
         elif value is not None:
-            raise refused(f"{name!r} is not supported", f"text.{name}", code="unsupported_parameter")
+            raise refused(f"{name!r} is not supported", f"text.{name}", "leave it out", code="unsupported_parameter")
     return options
 
 
 def _reasoning_options(reasoning: Any) -> Json:
     if not isinstance(reasoning, dict):
-        raise refused("it is an object", "reasoning")
+        raise refused("it has to be an object", "reasoning")
     for name, value in reasoning.items():
         # A summary is told beside an answer, and changes nothing of it.
         if value is not None and name not in ("effort", "summary", "generate_summary"):
-            raise refused(f"{name!r} is not supported", f"reasoning.{name}", code="unsupported_parameter")
+            raise refused(
+                f"{name!r} is not supported", f"reasoning.{name}", "leave it out", code="unsupported_parameter"
+            )
     return {"reasoning_effort": reasoning["effort"]} if reasoning.get("effort") is not None else {}
 
 
@@ -254,7 +256,7 @@ def _choice(body: Json) -> Json:
 def _tools(serving: Serving, given: Any, *, responses: bool) -> tuple[list[Json], Any, str]:
     """The client's tools, as a model takes them; which of the host's it is offered; and the device of these."""
     if not isinstance(given, list):
-        raise refused("it is a list", "tools")
+        raise refused("it has to be a list", "tools")
     theirs: list[Json] = []
     own: Any = False
     device = next(iter(host_tools(serving)), "tools")
@@ -273,7 +275,7 @@ def _tools(serving: Serving, given: Any, *, responses: bool) -> tuple[list[Json]
 
 def _function(function: Any, at: str) -> Json:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
-        raise refused("a function has a name", at)
+        raise refused("a function has to have a name", at)
     kept = ("name", "description", "parameters", "strict")
     return {"type": "function", "function": {name: function[name] for name in kept if function.get(name) is not None}}
 
@@ -285,7 +287,9 @@ def _host_tools(serving: Serving, tool: Json, at: str) -> tuple[str, Any]:
         remedy = f"name tools of this host by server_label, without a server_url; there are: {labels}"
         raise refused("only tools of this host are called here", at, remedy, "unsupported_tool")
     if tool.get("require_approval", "never") not in ("never", None):
-        raise refused("which calls need a person's approval the tools of this host say", f"{at}.require_approval")
+        raise refused(
+            "the host's tools say themselves which calls need approval", f"{at}.require_approval", "leave it out"
+        )
     allowed = tool.get("allowed_tools")
     if isinstance(allowed, Mapping):
         allowed = allowed.get("tool_names")

@@ -108,13 +108,13 @@ async def named(talking: Talking, name: str) -> Talk:
 def parted(messages: Any, *, new: bool) -> tuple[str, list[Json]]:
     """The system message, and the others of a request; with `new` those behind the last answer. Raises a `Refusal`."""
     if not isinstance(messages, list) or not messages:
-        raise refused("it is a list of messages, and not empty", "messages")
+        raise refused("it has to be a list of messages, and not empty", "messages")
     system: list[str] = []
     others: list[Json] = []
     for place, message in enumerate(messages):
         at = f"messages[{place}]"
         if not isinstance(message, dict) or message.get("role") not in ROLES:
-            raise refused(f"a message has one of the roles {', '.join(ROLES)}", at)
+            raise refused(f"a message has to have one of the roles {', '.join(ROLES)}", at)
         if message["role"] in ("system", "developer") and not others:
             system.append(text_in(message.get("content")))
         elif new and message["role"] == "assistant":
@@ -124,7 +124,9 @@ def parted(messages: Any, *, new: bool) -> tuple[str, list[Json]]:
             others.append(_kept(message, at))
     others = [message for message in others if message]
     if new and not others:
-        raise refused("nothing comes after the last answer", "messages")
+        raise refused(
+            "nothing comes after the last answer", "messages", "send what is to be answered as the last message"
+        )
     return "\n\n".join(system), others
 
 
@@ -132,7 +134,7 @@ def _kept(message: Json, at: str) -> Json:
     role, content = message["role"], message.get("content")
     if role == "tool":
         if not isinstance(message.get("tool_call_id"), str):
-            raise refused("tool_call_id is a text, and has to be there", at)
+            raise refused("tool_call_id has to be there, as a text", at)
         return {"role": "tool", "content": content or "", "tool_call_id": message["tool_call_id"]}
     if content is None and role != "assistant":
         raise refused("content has to be there", at)

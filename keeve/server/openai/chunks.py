@@ -67,7 +67,7 @@ class Chunks:
 
     async def ended(self, turn: Mapping[str, Any]) -> None:
         if turn["status"] != "completed":
-            await self._put(Sent(failure_of(turn).document()))
+            await self._put(Sent(failure_of(turn).whole().document()))
             return
         await self._chunk({}, finish_of(turn))
         if self._usage:

@@ -58,7 +58,7 @@ async def page_in(talk: Talk, page: Page) -> Json:
 def _after(talk: Talk, id: str) -> ItemId:
     named = item_of(id)
     if named is None or named.uid != talk.uid:
-        raise refused(f"there is no item {id!r:.120} here", "after")
+        raise refused(f"there is no item {id!r:.120} here", "after", "use the last_id of a page")
     return named
 
 

@@ -90,7 +90,7 @@ class Conversations:
         check_names(body, frozenset(("items",)))
         given = body.get("items")
         if not isinstance(given, list) or not given:
-            raise refused("it is a list of items, and not empty", "items")
+            raise refused("it has to be a list of items, and not empty", "items")
         messages = messages_of(given, "items")
         talking, talk = await self._talk(request, "turn")
         added: list[Json] = []

@@ -12,11 +12,12 @@ import attrs
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from keeve.server.errors import Refusal
+from keeve.server.errors import Refusal, refusal_of
 from keeve.server.openai.items import Json, refused
 from keeve.server.openai.objects import listing
 from keeve.server.serving import Serving
 from keeve.server.streams import EventStream, Produce, Put, Sent
+from vat.devices.outcomes import alone
 
 STOPPING = Refusal(
     503,
@@ -35,7 +36,13 @@ class Events(EventStream):
         self._ending = AsyncExitStack() if ending is None else ending
 
         async def produce_all(put: Put) -> None:
-            await produce(put)
+            try:
+                await produce(put)
+            except Exception as raised:
+                refusal = refusal_of(alone(raised))
+                if refusal is None:
+                    raise
+                raise refusal.whole() from raised
             await self._ending.aclose()
 
         super().__init__(serving, produce_all, headers)
@@ -47,7 +54,7 @@ class Events(EventStream):
     def framed(self, item: Sent) -> bytes:
         """An item as it is sent."""
         if item.event == "stopping":
-            return super().framed(attrs.evolve(item, data=STOPPING.document(), event="error"))
+            return super().framed(attrs.evolve(item, data=STOPPING.whole().document(), event="error"))
         return super().framed(item)
 
 
@@ -65,9 +72,9 @@ def page_of(request: Request) -> Page:
     query = request.query_params
     limit, order = query.get("limit", "20"), query.get("order", "desc")
     if not (limit.isdecimal() and limit.isascii() and len(limit) < 5 and 1 <= int(limit) <= 100):
-        raise refused("it is a number from 1 to 100", "limit")
+        raise refused("it has to be a number from 1 to 100", "limit")
     if order not in ("asc", "desc"):
-        raise refused("it is 'asc' or 'desc'", "order")
+        raise refused("it has to be 'asc' or 'desc'", "order")
     return Page(int(limit), query.get("after"), order == "desc")
 
 
@@ -77,6 +84,6 @@ def paged(page: Page, items: Sequence[Json], more: bool = False) -> Json:
     if page.after is not None:
         place = next((at for at, item in enumerate(ordered) if item["id"] == page.after), None)
         if place is None:
-            raise refused(f"there is no item {page.after!r:.120} here", "after")
+            raise refused(f"there is no item {page.after!r:.120} here", "after", "use the last_id of a page")
         ordered = ordered[place + 1 :]
     return listing(ordered[: page.limit], more or len(ordered) > page.limit)

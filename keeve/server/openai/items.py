@@ -18,7 +18,7 @@ from typing import Any, Final
 from actors.messages import NOT_RUN, UNKNOWN
 from dataspace.values import Blob, Erased, Symbol
 from keeve.faces import face
-from keeve.server.errors import Refusal
+from keeve.server.errors import AGAIN, Refusal
 from keeve.server.openai.ids import item_id
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ FAILED: Final = "This call failed: "
 ERASED: Final = "[erased]"
 
 
-def refused(what: str, param: str, remedy: str = "", code: str = "invalid_value") -> Refusal:
+def refused(what: str, param: str, remedy: str = AGAIN, code: str = "invalid_value") -> Refusal:
     """Something in a request that cannot be done."""
     return Refusal(400, code, what, remedy, param=param.encode(errors="replace").decode())
 
@@ -183,13 +183,13 @@ def messages_of(input: Any, where: str = "input") -> list[Json]:
     if isinstance(input, str):
         return [{"role": "user", "content": input}]
     if not isinstance(input, list):
-        raise refused("it is a text, or a list of items", where)
+        raise refused("it has to be a text, or a list of items", where)
     messages: list[Json] = []
     joins = False  # whether a call belongs to the message before it
     for place, item in enumerate(input):
         at = f"{where}[{place}]"
         if not isinstance(item, dict):
-            raise refused("an item is an object", at)
+            raise refused("an item has to be an object", at)
         kind = item.get("type", "message")
         if kind in IGNORED:
             continue
@@ -219,18 +219,18 @@ def _message_of(item: Json, at: str) -> Json:
         role = "system"
     if role not in ("user", "assistant", "system"):
         raise refused(
-            f"a message has one of the roles user, assistant, system and developer, not {role!r}", f"{at}.role"
+            f"a message has to have one of the roles user, assistant, system and developer, not {role!r}", f"{at}.role"
         )
     content = item.get("content")
     if isinstance(content, str):
         return {"role": role, "content": content}
     if not isinstance(content, list):
-        raise refused("content is a text or a list of parts", f"{at}.content")
+        raise refused("content has to be a text or a list of parts", f"{at}.content")
     parts = [_part_of(part, f"{at}.content[{number}]") for number, part in enumerate(content)]
     if all(part["type"] == "text" for part in parts) and (role != "user" or len(parts) == 1):
         return {"role": role, "content": "".join(part["text"] for part in parts)}
     if role != "user":
-        raise refused("only a user's message has anything but text", f"{at}.content")
+        raise refused("only a user's message may have anything but text", f"{at}.content")
     if not parts:
         raise refused("it is empty", f"{at}.content")
     return {"role": role, "content": parts}
@@ -266,7 +266,7 @@ def _output_of(output: Any, at: str) -> Any:
         return output
     if isinstance(output, list) and output:
         return [_part_of(part, f"{at}.output[{number}]") for number, part in enumerate(output)]
-    raise refused("it is a text or a list of parts", f"{at}.output")
+    raise refused("it has to be a text or a list of parts", f"{at}.output")
 
 
 def _mcp_output(item: Json) -> str:
@@ -281,7 +281,7 @@ def _tool(id: str, content: Any) -> Json:
 def _text(item: Any, name: str, at: str) -> str:
     value = item.get(name)
     if not isinstance(value, str):
-        raise refused(f"{name} is a text, and has to be there", f"{at}.{name}")
+        raise refused(f"{name} has to be there, as a text", f"{at}.{name}")
     return value
 
 

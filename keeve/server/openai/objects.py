@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from dataspace.errors import KeeveError
 from keeve import errors as known
-from keeve.server.errors import ANSWERS, Refusal, code_named
+from keeve.server.errors import ANSWERS, KEEPER, Answer, Refusal, code_named
 from keeve.server.openai.ids import completion_id, response_id
 from keeve.server.openai.items import Json, items_of, plain, text_in
+from keeve.server.wording import in_words
 
 Turn = Mapping[str, Any]
 
@@ -94,23 +95,19 @@ def error_of(turn: Turn) -> Json:
     """Why a turn has failed, in the words of a response."""
     error = turn["span"].get("error") or {}
     busy = error.get("error") == "ModelBusy"
-    return {
-        "code": "rate_limit_exceeded" if busy else "server_error",
-        "message": f"{error.get('error')}: {plain(error.get('message'))}",
-    }
+    return {"code": "rate_limit_exceeded" if busy else "server_error", "message": failure_of(turn).whole().message}
 
 
 def failure_of(turn: Turn) -> Refusal:
     """What is answered in the place of a turn that failed, or was interrupted. It has failed: asking again is new."""
     error = turn["span"].get("error") or {"error": "TurnInterrupted", "message": "the turn was interrupted"}
-    message = text_in(error.get("message")) or "it has failed"
-    kind = getattr(known, str(error.get("error")), None)
-    headers = {"x-should-retry": "false"}
-    if isinstance(kind, type) and issubclass(kind, KeeveError):
-        answer = next((ANSWERS[base] for base in kind.__mro__ if base in ANSWERS), None)
-        status, remedy = (502, "") if answer is None else (answer.status, answer.remedy)
-        return Refusal(status, code_named(kind.__name__), message, remedy, headers=headers)
-    return Refusal(502, code_named(str(error.get("error"))), message, headers=headers)
+    name = str(error.get("error"))
+    message = in_words(text_in(error.get("message"))) or "it has failed"
+    kind = getattr(known, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, KeeveError)):
+        kind, message = known.Failed, f"{name}: {message}"
+    answer = next((ANSWERS[base] for base in kind.__mro__ if base in ANSWERS), Answer(502, KEEPER))
+    return Refusal(answer.status, code_named(name), message, answer.remedy, headers={"x-should-retry": "false"})
 
 
 def usage_of(usage: Any) -> Json | None:

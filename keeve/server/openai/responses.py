@@ -77,7 +77,9 @@ class Responses:
     async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> Asked:
         """The turn; with an `ending` one of which nothing is kept after that."""
         if "input" not in body:
-            raise refused("it has to be there", "input", code="missing_required_parameter")
+            raise refused(
+                "it has to be there", "input", "send a text, or a list of items", "missing_required_parameter"
+            )
         previous, conversation = body.get("previous_response_id"), body.get("conversation")
         if isinstance(conversation, dict):
             conversation = conversation.get("id")
@@ -90,7 +92,7 @@ class Responses:
             what = "a response goes on from another one, or in a conversation, and not both"
             raise refused(what, "previous_response_id", "leave one of them out")
         if previous is not None and not isinstance(previous, str):
-            raise refused("it is the id of a response", "previous_response_id")
+            raise refused("it has to be the id of a response", "previous_response_id")
         about |= {"previous": previous, "conversation": conversation}
         how = how_of(self._serving, body, about)
         input = messages_of(await self._resolved(talking, body["input"]))
@@ -149,7 +151,7 @@ class Responses:
             return JSONResponse(response_of(turn, talk.uid))
         given = query.get("starting_after") or request.headers.get("last-event-id") or "-1"
         if not given.removeprefix("-").isdecimal() or len(given) > 18:
-            raise refused("it is the number of an event", "starting_after")
+            raise refused("it has to be the number of an event", "starting_after")
         following = talking.following(talk, str(turn["asked"].get("model", "model")))
         return self._stream(talk, n, following, int(given), {})
 

@@ -36,7 +36,9 @@ async def answered(
         if body.get(name) not in (None, []):
             raise refused(f"the session {talk.row.id!r} has its own {name}", name, "leave it out")
     if system or any(message["role"] != "user" for message in messages):
-        raise refused(f"the session {talk.row.id!r} takes messages of the role user alone", "messages")
+        raise refused(
+            f"the session {talk.row.id!r} takes messages of the role user alone", "messages", "leave out the others"
+        )
     said = input_of(messages)
     headers = {"x-keeve-session": header(talk.row.id)}
     if flag(body, "stream"):

@@ -203,7 +203,7 @@ async def test_the_response_of_somebody_else_is_not_there() -> None:
                 messages.add(str(caught.value.body["message"]).replace(id, "ID"))  # type: ignore[index]  # it is a dict
             with pytest.raises(openai.NotFoundError):
                 await bob.responses.create(input="b", previous_response_id=id)
-        assert messages == {"there is no response 'ID'"}
+        assert messages == {"there is no response 'ID'; use the id of a response of your own"}
         assert (await client_of(w).responses.retrieve(made.id)).id == made.id  # the owner of the server may
 
 

@@ -10,6 +10,7 @@ import openai
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from actors.responding import Responding
 from actors.tools import Tools
