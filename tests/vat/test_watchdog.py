@@ -13,7 +13,7 @@ import trio
 
 from tests.vat.hosts import Worker, World, settled, store_of
 from vat.devices.devices import Effect, effect
-from vat.host.watchdog import Watched, name_of, watching
+from vat.host.watchdog import LOOKS, Watched, name_of, watching
 from vat.objects.actor import Actor, actor
 
 seen = threading.Event()
@@ -189,8 +189,13 @@ def test_what_rests_is_not_reported() -> None:
     assert looked([None] * 50) == []
 
 
+def test_what_has_stayed_for_a_look_less_than_is_reported_is_not_told_either_way() -> None:
+    assert looked([1] * LOOKS + [2, 3]) == []
+    assert looked([1] * (LOOKS + 1) + [2]) == ["4", "x: it goes on, after more than 4 s"]
+
+
 def test_what_stays_is_reported_ever_more_rarely_and_once_when_it_goes_on() -> None:
-    assert looked([1] * 20 + [2, 3]) == ["1", "2", "4", "8", "16", "x: it goes on, after more than 19 s"]
+    assert looked([1] * 20 + [2, 3]) == ["4", "8", "16", "x: it goes on, after more than 19 s"]
 
 
 def test_what_cannot_go_on_is_not_said_to_be_slow() -> None:

@@ -46,8 +46,8 @@ class Settings:
       `"unknown"`); those that may run again, and timers, are not waited for.
     closing: seconds for which messages between sessions are still carried on at an orderly stop.
     retry: seconds until what waits for the store to write again is tried again.
-    slow: seconds after which, twice that at the latest, whatever holds the event loop is reported by name, with its
-      stack: a crank, a device, an observer's handler, the disk. CPython cannot stop it.
+    slow: seconds after which, a quarter of that later at the latest, whatever holds the event loop is reported by name,
+      with its stack: a crank, a device, an observer's handler, the disk. CPython cannot stop it.
     reclaim: seconds after a deletion, and after the start, until what was deleted goes from the files by itself, as far
       as no file is concerned that is written to and has less than a mebibyte, and until what the disk has refused is
       tried again; None: only when somebody asks for it.

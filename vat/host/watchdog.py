@@ -31,6 +31,9 @@ log = logging.getLogger("keeve")
 LOOP: Final = "trio._core._run"
 """The module whose frames call those of a task."""
 
+LOOKS: Final = 4
+"""Looks until something is reported, a power of 2: that is late by the time between two looks at most."""
+
 Names: TypeAlias = "Mapping[CodeType, Callable[[Mapping[str, Any]], str]]"
 """For functions whose callees are worth a name: how that follows from their local variables."""
 
@@ -64,7 +67,7 @@ class Watched:
         self._before = None
 
     def look(self, seconds: float) -> bool:
-        """Look, `seconds` after the last time: is it as it was then? That is told, and again after twice the time."""
+        """Look, `seconds` after the last time: is it as it was then? That is told after `LOOKS` looks, and twice as many."""
         now = self._now()
         if now is None or now != self._before:
             if self._name:
@@ -72,7 +75,7 @@ class Watched:
             self._looks, self._name = 0, ""
         else:
             self._looks += 1
-            if self._looks & (self._looks - 1) == 0:
+            if self._looks >= LOOKS and self._looks & (self._looks - 1) == 0:
                 self._name = self._tell(self._looks * seconds)
         self._before = now
         return self._looks > 0
@@ -131,13 +134,14 @@ def watching(seconds: float, crank: Callable[[], str | None], names: Names, *oth
 
 
 def _watch(loop: Watched, others: Sequence[Watched], seconds: float, stopped: threading.Event) -> None:
-    while not stopped.wait(seconds):
-        held = loop.look(seconds)
+    between = seconds / LOOKS
+    while not stopped.wait(between):
+        held = loop.look(between)
         for other in others:
             if held:
                 other.forget()  # it could not go on
             else:
-                other.look(seconds)
+                other.look(between)
 
 
 def depth_of(frame: FrameType | None) -> int:
