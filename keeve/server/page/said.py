@@ -20,7 +20,7 @@ def in_words(said: Any) -> str:
     """A face as text, with its lines.
 
     >>> in_words([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]), in_words({"a": 1})
-    ('one\\ntwo', '{"a": 1}')
+    ('one\\ntwo', '{"a":1}')
     """
     if said is None:
         return ""
@@ -30,13 +30,17 @@ def in_words(said: Any) -> str:
         return "[erased]"
     if isinstance(said, list) and said and all(isinstance(part, dict) and "type" in part for part in said):
         return "\n".join(_part(part) for part in said)
-    return json.dumps(said, ensure_ascii=False)
+    return _json(said)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # as browsers write it
 
 
 def _part(part: dict[str, Any]) -> str:
     if part["type"] in ("text", "input_text", "output_text"):
         return in_words(part.get("text"))
-    rest = json.dumps({name: value for name, value in part.items() if name != "type"}, ensure_ascii=False)
+    rest = _json({name: value for name, value in part.items() if name != "type"})
     return f"[{part['type']}] {rest if len(rest) <= CUT else rest[:CUT] + '…'}"
 
 

@@ -47,17 +47,26 @@ async def show_session(visit: Visit) -> Response:
     if unreadable:  # nobody else has come to it yet
         there = unreadable[0]
         return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
+    told = [each for each in events if newest or _is_of(each, first, last)]
     return visit.shows(
         "session.html",
         session=shown,
         damage=None,
-        turns=[turn for turn in turns_shown(events) if first <= turn.number <= last],
+        upto=shown if newest or not told else told[-1],
+        signs=visit.signs,
+        turns=[turn for turn in turns_shown(told) if first <= turn.number <= last],
         earlier=first if first > 1 else None,
         newest=newest,
         running=status.get("running"),
         cursor=cursor,
         to_do=TO_DO,
     )
+
+
+def _is_of(event: dict[str, Any], first: int, last: int) -> bool:
+    """Whether an event is of one of those turns."""
+    number = event["fields"][0] if event["fields"] else None
+    return type(number) is int and first <= number <= last
 
 
 async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
@@ -69,6 +78,8 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
         "session.html",
         session={**row, "forks": [], "effects": [], "approvals": []},
         damage=damage,
+        upto=row,
+        signs=visit.signs,
         lost=lost,
         turns=turns_shown(events)[-TURNS:],
         earlier=None,

@@ -15,7 +15,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.patterns import parse
 from keeve.errors import Deleted, NoSuchSession, SessionDamaged
 from keeve.faces import utc_time
-from keeve.server.api.faces import row_face
+from keeve.server.api import row_face
 from keeve.server.errors import Refusal
 from keeve.server.page.finding import before_last
 from keeve.server.page.forks import MOST, Picture, newest_in, picture, trees_of, walked
@@ -134,6 +134,7 @@ async def show_past(visit: Visit) -> Response:
     return visit.shows(
         "past.html",
         past=past,
+        signs=visit.signs,
         time=utc_time(past.time),
         id=visit.id,
         messages=[_message(message) for message in past.messages],

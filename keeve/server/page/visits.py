@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from dataspace.errors import KeeveError
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
 from keeve.server.errors import Refusal, refusal_of
 from keeve.server.gate import COOKIE, Principal, token_of
@@ -109,6 +110,14 @@ class Visit:
             "here": self.request.url.path,
         }
         return drawn(template, {**always, **context}, status)
+
+    @property
+    def signs(self) -> bool:
+        """Whether there is a signed checkpoint to be had."""
+        try:
+            return bool(self.serving.host.log_keys())
+        except KeeveError:
+            return False
 
     def goes(self, to: str, **query: str) -> Response:
         """On to another place, which is read."""

@@ -1,59 +1,73 @@
 // The badge: this browser itself checks what the server shows, as far as it can be checked, and says how far that is.
 //   Chain: each record names the hash of the one before it, up to the one that the page is of; what the page shows was
-//     stated by these records, and nothing that they state of its turns is left out.
+//     stated by these records, and nothing that they state of its turns is left out. The newest records are looked at,
+//     and on demand all; the newest one is remembered, and has to be there the next time.
 //   Checkpoint: the newest of them is in a log that the log's key has signed, and that goes on from what this browser
 //     has seen of it before (it remembers the key, and the newest checkpoint).
 // The one rule: green is what was checked here. What could not be is said, and is not green.
 
+import * as memory from "./memory.js";
 import * as proofs from "./proofs.js";
-import { inWords } from "./said.js";
+import { held } from "./shown.js";
 import { contentOf, decoded } from "./values.js";
 
 const { Broken } = proofs;
+const MOST = 2000; // records that are looked at unasked, besides those of what is shown
 const badge = document.getElementById("badge");
 const api = `/api/v1/sessions/${encodeURIComponent(badge.dataset.session)}`;
 const upto = Number(badge.dataset.seq);
-const live = badge.dataset.live !== undefined;
-const REMEMBERED = "keeve.log";
+const live = badge.dataset.live !== undefined; // the page is of the newest record
+const talks = document.getElementById("turns") !== null;
 const MARKS = { good: "✓", warn: "!", bad: "✗", none: "–", busy: "…" };
-const DAMAGE = ["session_damaged", "log_tampered", "log_truncated", "not_covered", "store_damaged"];
-
-class Unasked extends Error {}
+const NAMES = { chain: "Chain", checkpoint: "Checkpoint" };
+const DAMAGE = ["session_damaged", "log_tampered", "log_truncated", "not_covered", "store_damaged", "log_corrupt"];
 
 async function ask(address) {
   const answer = await fetch(address);
   const said = await answer.json();
   if (answer.ok) return said;
-  if (DAMAGE.includes(said.error.code)) throw new Broken(said.error.message);
-  const error = new Unasked(said.error.message);
-  error.code = said.error.code;
-  throw error;
+  throw DAMAGE.includes(said.error.code) ? new Broken(said.error.message) : new Error(said.error.message);
 }
 
 function show(which, state, words) {
   const line = document.getElementById(`badge-${which}`);
   line.dataset.state = state;
-  const text = `${MARKS[state]} ${words}`;
+  const text = `${MARKS[state]} ${NAMES[which]}: ${words}`;
   if (line.textContent !== text) line.textContent = text;
 }
 
 function failed(which, error) {
-  if (error instanceof Broken) show(which, "bad", `${which === "chain" ? "Chain" : "Checkpoint"}: ${error.message}`);
-  else show(which, "none", `${which === "chain" ? "Chain" : "Checkpoint"}: could not be checked (${error.message})`);
+  if (error instanceof Broken) show(which, "bad", error.message);
+  else show(which, "none", `could not be checked (${error.message})`);
+}
+
+// A button of the badge is there as long as there is something for it to do.
+function offer(name, does) {
+  const button = document.getElementById(name);
+  button.hidden = does === null;
+  button.onclick = does;
 }
 
 // The chain, and what its records state.
 
-const chain = new proofs.Chain();
+const seqs = [...document.querySelectorAll("#turns .entry[data-seq]")].map((each) => Number(each.dataset.seq));
+const firstShown = Math.min(...seqs, upto + 1);
 const stated = new Map();
-const first = Math.min(...[...document.querySelectorAll("[data-seq].entry")].map((each) => Number(each.dataset.seq)), upto + 1);
+let chain = null;
+let whole = false;
 
-async function readOn() {
-  for (;;) {
-    const words = chain.seq + 1 >= first;
-    const limit = Math.min(words ? 100 : first - 1 - chain.seq, live ? 1000 : upto - chain.seq, 1000);
-    if (limit < 1) return;
-    const page = await ask(`${api}/chain?after=${chain.seq}&limit=${limit}&words=${words}`);
+// From the first record that is shown on, or some before it; or from the one that is remembered, unless it is far back.
+function begun() {
+  const before = memory.chain(badge.dataset.session);
+  const near = before && before.seq <= upto && upto - before.seq < 5 * MOST ? before.seq : upto + 1;
+  return new proofs.Chain(Math.max(1, Math.min(firstShown, upto - MOST + 1, near)));
+}
+
+async function readOn(chain, last, words) {
+  while (chain.seq < last) {
+    const worded = words && chain.seq + 1 >= firstShown;
+    const limit = Math.min(worded ? 100 : firstShown > chain.seq + 1 && words ? firstShown - 1 - chain.seq : 1000, 1000, last - chain.seq);
+    const page = await ask(`${api}/chain?after=${chain.seq}&limit=${limit}&words=${worded}`);
     for (const record of page.records) {
       const header = proofs.bytesOf(record.header);
       await chain.add(record.seq, header);
@@ -70,102 +84,81 @@ async function statementsOf(seq, header, words) {
     if (of !== seq) throw new Broken(`record ${seq} names a text of another record`);
     return cells.has(number) ? contentOf(cells.get(number)) : { $erased: true };
   };
-  const [statements, numbers, digests] = decoded(facts, cell);
+  const { value, odd } = decoded(facts, cell);
+  const [statements, numbers, digests] = value;
   await proofs.checkCells(cells, numbers, proofs.bytesOf(digests.$bytes));
   // Those of three items take something back.
-  return statements.filter((each) => each.length === 4).map(([, label, fields, keywords]) => ({ label, fields, said: keywords }));
+  return statements.filter((each) => each.length === 4).map(([, label, fields, said]) => ({ label, fields, said, odd }));
 }
 
-// What stands on the page, against that. A browser reads lines and NULs of a document in its own way.
-
-const plain = (text) => inWords(text).replace(/\r\n?/g, "\n").replaceAll("\0", "");
-const slot = (element, name) => plain(element.querySelector(`[data-slot='${name}']`)?.textContent ?? "");
-const answer = (message) => plain(message?.content) || plain(message?.refusal);
-const KINDS = {
-  turn: (each) => ["user", plain(each.said.input)],
-  steered: (each) => ["user", plain(each.said.input)],
-  "model-output": (each) => (answer(each.said.message) || !each.said.message?.tool_calls?.length) && ["model", answer(each.said.message)],
-  "tool-call": (each) => ["tool", plain(each.said.arguments), plain(each.said.name)],
-};
-const CAME = { "tool-result": "output", "approval-refused": "reason" };
-
-function checkShown() {
-  const turns = [...document.querySelectorAll("[data-turn]")].map((each) => Number(each.dataset.turn));
-  const shown = [...document.querySelectorAll("#turns .entry[data-seq]")].filter((each) => Number(each.dataset.seq) <= chain.seq);
-  const left = new Set(shown);
-  const came = new Map();
-  let missing = 0;
-  for (const [seq, statements] of stated) {
-    for (const each of statements) {
-      const [turn, , call] = each.fields;
-      if (each.label in CAME) came.set(`${turn} ${call}`, plain(each.said[CAME[each.label]]));
-      const wanted = turns.includes(turn) && KINDS[each.label]?.(each);
-      if (!wanted) continue;
-      const [kind, text, title] = wanted;
-      const found = [...left].find(
-        (entry) =>
-          Number(entry.dataset.seq) === seq && entry.classList.contains(kind) && slot(entry, "text") === text &&
-          (title === undefined || slot(entry, "title") === title),
-      );
-      if (found) left.delete(found);
-      else missing = missing || seq;
-    }
+// What this browser has seen of the session has to be in it.
+function remember() {
+  const before = memory.chain(badge.dataset.session);
+  if (before && before.uid === chain.uid) {
+    if (live && before.seq > chain.seq) throw new Broken(`this browser has seen record ${before.seq} of it, and there are ${chain.seq}`);
+    const now = chain.hashes.get(before.seq);
+    if (now !== undefined && now !== before.hash) throw new Broken(`record ${before.seq} is another than this browser has seen`);
+    whole ||= before.whole && now !== undefined;
   }
-  for (const entry of left) {
-    // A call that waits for a word may be shown by that, which is stated with it.
-    const waits = (stated.get(Number(entry.dataset.seq)) ?? []).some(
-      (each) => each.label === "approval-wanted" && plain(each.said.arguments) === slot(entry, "text"),
-    );
-    if (!waits) throw new Broken(`what is shown as said at seq ${entry.dataset.seq} is not what its record says`);
-  }
-  for (const entry of shown) {
-    const details = entry.querySelector("[data-slot='came']");
-    if (!details || details.hidden) continue;
-    const output = slot(entry, "output");
-    if (output && came.get(entry.dataset.callId) !== output) {
-      throw new Broken(`what is shown of the call at seq ${entry.dataset.seq} is not what came of it`);
-    }
-  }
-  return missing;
+  whole ||= chain.first === 1;
+  if (live) memory.keepChain(badge.dataset.session, { uid: chain.uid, seq: chain.seq, hash: chain.hashes.get(chain.seq), whole });
 }
+
+const looked = () => document.hidden && new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
 
 async function checkChain() {
-  await readOn();
+  chain ??= begun();
+  await readOn(chain, live ? Infinity : upto, talks);
   if (chain.seq < upto || chain.hashes.get(upto) !== badge.dataset.hash) {
     throw new Broken(`record ${upto} is not the one that the page is of`);
   }
-  const talks = document.getElementById("turns") !== null;
   if (talks) {
-    // What has come since may not be shown yet.
-    for (let tries = 0, missing = checkShown(); missing; tries += 1, missing = checkShown()) {
-      if (!live || tries === 5) throw new Broken(`something that was said at seq ${missing} is not shown`);
+    // What has come since may not be shown yet, and is not as long as nobody looks at the page.
+    for (let tries = 0, missing = held(stated, chain.seq); missing; tries += 1, missing = held(stated, chain.seq)) {
+      if (!live || tries === 5) throw new Broken(`what was said at seq ${missing} is not shown as it was`);
+      await looked();
       await new Promise((done) => setTimeout(done, 1000));
     }
   }
-  const words = talks ? ", and what is shown was said in them" : "";
-  show("chain", "good", `Chain: ${chain.seq} records, each names the one before it${words}`);
+  remember();
+  const records = whole ? `all ${chain.seq} records` : `records ${chain.first} to ${chain.seq}`;
+  const rest = whole ? "" : "; those before were not looked at";
+  show("chain", "good", `${records}, each names the one before it${talks ? ", and what is shown was said in them" : ""}${rest}`);
+  offer("check-all", whole ? null : checkAll);
+}
+
+async function checkAll() {
+  offer("check-all", null);
+  try {
+    const past = new proofs.Chain();
+    for (let last = 0; last < chain.first - 1; ) {
+      last = Math.min(last + 10000, chain.first - 1);
+      show("chain", "busy", `being checked, up to record ${last} of ${chain.seq}`);
+      await readOn(past, last, false);
+      if (past.seq < last) throw new Broken(`record ${past.seq + 1} is missing`);
+    }
+    const before = memory.chain(badge.dataset.session);
+    const seen = before?.uid === chain.uid && past.hashes.get(before.seq);
+    if (seen && seen !== before.hash) throw new Broken(`record ${before.seq} is another than this browser has seen`);
+    if (!proofs.same(past.hash, chain.before)) throw new Broken(`record ${chain.first} does not name the one before it`);
+    whole = true;
+    await checkChain();
+  } catch (error) {
+    failed("chain", error);
+  }
 }
 
 // The checkpoint.
-
-const remembered = () => {
-  try {
-    return JSON.parse(localStorage.getItem(REMEMBERED));
-  } catch {
-    return null;
-  }
-};
 
 async function checkCheckpoint() {
   const texts = (await ask("/api/v1/keys")).keys;
   const keys = await Promise.all(texts.map(proofs.keyOf));
   const found = await ask(`${api}/receipts/${chain.seq}`);
   let now = await proofs.checkReceipt(found.receipt, chain.header, keys);
-  const before = remembered();
+  const before = memory.log(now.origin);
   let [state, seen] = ["good", "this browser sees its key for the first time, and remembers it"];
-  if (before && before.origin !== now.origin) {
-    [state, seen] = ["warn", "at this address there was another log before"];
-  } else if (before) {
+  const keep = () => memory.keepLog(now.origin, { keys: texts, size: now.size, root: btoa(String.fromCharCode(...now.root)) });
+  if (before) {
     if (!texts.some((text) => before.keys.includes(text))) throw new Broken("the log has another key than before");
     const old = { size: before.size, root: proofs.bytesOf(before.root) };
     // Both the older one and the receipt's have to be beginnings of the newest.
@@ -177,27 +170,30 @@ async function checkCheckpoint() {
     }
     seen = "it goes on from what this browser has seen of it";
     if (!before.keys.includes(now.key.text)) [state, seen] = ["warn", "it has a new key, for which its former one vouches in the log"];
+  } else if (memory.logs()) {
+    [state, seen] = ["warn", "at this address there was another log before"];
   }
-  const root = btoa(String.fromCharCode(...now.root));
-  localStorage.setItem(REMEMBERED, JSON.stringify({ origin: now.origin, keys: texts, size: now.size, root }));
-  show("checkpoint", state, `Checkpoint: record ${chain.seq} is in a log of ${now.size} that the key ${now.key.id} has signed; ${seen}`);
+  if (before || !memory.logs()) keep();
+  show("checkpoint", state, `record ${chain.seq} is in a log of ${now.size} that the key ${now.key.id} has signed; ${seen}`);
+  offer("accept-log", before || state === "good" ? null : () => (keep(), offer("accept-log", null), check()));
 }
 
 async function check() {
-  show("chain", "busy", "Chain: being checked");
+  if (chain === null) show("chain", "busy", "being checked");
   try {
     if (!globalThis.crypto?.subtle) throw new Error("browsers hash for pages with TLS, and of this machine, alone");
     await checkChain();
   } catch (error) {
     failed("chain", error);
-    show("checkpoint", "none", "Checkpoint: not looked at, without a chain");
+    show("checkpoint", "none", "not looked at, without a chain");
     return;
   }
   try {
-    await checkCheckpoint();
+    if (badge.dataset.signs !== undefined) await checkCheckpoint();
+    else if (memory.logs()) show("checkpoint", "warn", "none, this server does not sign, and one at this address did before");
+    else show("checkpoint", "none", "none, this server does not sign");
   } catch (error) {
-    if (error.code === "not_signing") show("checkpoint", "none", "Checkpoint: none, this server does not sign");
-    else if (error.name === "NotSupportedError") show("checkpoint", "none", "Checkpoint: could not be checked (this browser has no Ed25519)");
+    if (error.name === "NotSupportedError") show("checkpoint", "none", "could not be checked (this browser has no Ed25519)");
     else failed("checkpoint", error);
   }
 }

@@ -3,14 +3,13 @@
 // The one rule: templates of the page are filled with text. Nothing that was said is ever taken for a document.
 
 import { eventsOf, follow, Refused } from "./streams.js";
-import { inError, inWords, moment } from "./said.js";
+import { inEnd, inWords, moment } from "./said.js";
 
 const turns = document.getElementById("turns");
 const session = turns.dataset.session;
 const status = document.getElementById("status");
 const form = document.getElementById("say");
 const api = `/api/v1/sessions/${encodeURIComponent(session)}`;
-const ENDS = { "turn-done": "done", "turn-failed": "failed", "turn-interrupted": "interrupted" };
 const STATES = { "tool-unknown": "unknown", "approval-given": "approved", "approval-refused": "refused" };
 
 function part(name) {
@@ -72,11 +71,11 @@ const facts = {
     fill(section, { number: `Turn ${n}` }).querySelector("h2 .quiet").textContent = moment(event.time);
     turns.append(section);
     open.add(n);
-    entry(n, "user", event.seq, { title: said.by ?? "somebody", text: inWords(said.input) });
+    entry(n, "user", event.seq, { title: said.by || "somebody", text: inWords(said.input) });
     runs();
   },
   steered(n, event, said) {
-    entry(n, "user", event.seq, { title: said.by ?? "somebody", text: inWords(said.input) });
+    entry(n, "user", event.seq, { title: said.by || "somebody", text: inWords(said.input) });
   },
   "model-output"(n, event, said) {
     const message = said.message ?? {};
@@ -99,16 +98,6 @@ const facts = {
   "tool-result"(n, event, said) {
     setState(calls.get(`${n} ${event.fields[2]}`), said.error ? "failed" : "answered", inWords(said.output));
   },
-  "turn-done"(n, event, said) {
-    const tokens = said.usage?.total_tokens;
-    ended(n, (said.limit ? `ended at its limit of ${inWords(said.limit)}` : "done") + (tokens ? ` · ${tokens} tokens` : ""));
-  },
-  "turn-failed"(n, event, said) {
-    ended(n, `failed: ${inError(said.error)}`);
-  },
-  "turn-interrupted"(n) {
-    ended(n, "interrupted");
-  },
 };
 
 function told({ event: kind, data }) {
@@ -123,7 +112,11 @@ function told({ event: kind, data }) {
     setState(call, STATES[data.label], data.label === "approval-refused" ? inWords(data.keywords.reason) : undefined);
     answered(data.fields[2]);
   }
-  if (data.label in ENDS) offerFork(n);
+  const end = inEnd(data.label, data.keywords);
+  if (end !== null) {
+    ended(n, end);
+    offerFork(n);
+  }
   toEnd(was);
   document.dispatchEvent(new CustomEvent("stated"));
 }

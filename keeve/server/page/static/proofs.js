@@ -27,21 +27,29 @@ export async function sha256(...parts) {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", data));
 }
 
-// A chain, as far as it was read: each record has to name the hash of the one before it.
+// A chain from one of its records on, as far as it was read: each has to name the hash of the one before it. `before` is
+// what the first one names.
 export class Chain {
-  seq = 0;
   hash = new Uint8Array(32);
   header = null;
+  before = null;
+  uid = "";
   hashes = new Map();
-  #uid = null;
+
+  constructor(first = 1) {
+    this.first = first;
+    this.seq = first - 1;
+  }
 
   async add(seq, header) {
     must(header.length === 112 && same(header.subarray(0, 15), encoder.encode(DOMAIN)), `record ${seq} is none`);
     const uid = hexOf(header.subarray(15, 31));
     must(numberAt(header, 31) === this.seq + 1 && seq === this.seq + 1, `record ${this.seq + 1} is missing`);
-    must(same(header.subarray(48, 80), this.hash), `record ${seq} does not name the one before it`);
-    must(this.#uid === null || uid === this.#uid || header[39] === FORKED, `record ${seq} is another session's`);
-    this.#uid = uid;
+    const before = header.subarray(48, 80);
+    if (seq === this.first) this.before = before;
+    if (seq !== this.first || seq === 1) must(same(before, this.hash), `record ${seq} does not name the one before it`);
+    must(!this.uid || uid === this.uid || header[39] === FORKED, `record ${seq} is another session's`);
+    this.uid = uid;
     this.seq = seq;
     this.header = header;
     this.hash = await sha256(header);

@@ -25,3 +25,14 @@ export function inError(error) {
 }
 
 export const moment = (time) => `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
+
+// How a turn ended, by the fact that says so; null for any other.
+export function inEnd(label, said) {
+  const words = {
+    "turn-done": said.limit ? `ended at its limit of ${inWords(said.limit)}` : "done",
+    "turn-failed": `failed: ${inError(said.error)}`,
+    "turn-interrupted": "interrupted",
+  }[label];
+  const tokens = said.usage?.total_tokens;
+  return words === undefined ? null : words + (Number.isInteger(tokens) ? ` · ${tokens} tokens` : "");
+}

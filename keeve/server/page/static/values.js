@@ -12,6 +12,7 @@ class Reader {
     this.view = new DataView(data.buffer, data.byteOffset, data.length);
     this.at = 0;
     this.cell = cell;
+    this.odd = false; // whether JSON may have it in other letters here than on the server: some numbers, keys in order
   }
 
   take(length) {
@@ -29,6 +30,7 @@ class Reader {
   number(width, signed) {
     const at = this.at;
     this.take(width);
+    if (width === 8) this.odd = true;
     if (width === 8) return Number(signed ? this.view.getBigInt64(at) : this.view.getBigUint64(at));
     if (width === 4) return signed ? this.view.getInt32(at) : this.view.getUint32(at);
     if (width === 2) return signed ? this.view.getInt16(at) : this.view.getUint16(at);
@@ -48,6 +50,7 @@ class Reader {
   object(length) {
     const found = [];
     for (let n = 0; n < length; n += 1) found.push([this.value(), this.value()]);
+    this.odd ||= found.some(([key]) => /^\d+$/.test(key));
     return found.some(([key]) => key.startsWith("$")) ? { $object: found } : Object.fromEntries(found);
   }
 
@@ -76,6 +79,7 @@ class Reader {
   }
 
   float() {
+    this.odd = true;
     const found = this.view.getFloat64(this.at);
     this.take(8);
     return Number.isFinite(found) ? found : { $float: Number.isNaN(found) ? "nan" : found > 0 ? "inf" : "-inf" };
@@ -90,6 +94,7 @@ class Reader {
       return this.cell(seq, varint(data, after)[0]);
     }
     if (kind === 7) return { $erased: true };
+    this.odd = true;
     return { $ext: kind, data: base64(data) }; // refs, blobs and large numbers: not compared with what is shown
   }
 }
@@ -106,12 +111,12 @@ function varint(data, at) {
   }
 }
 
-// A value; `cell(seq, number)` gives the content of a cell.
+// A value, and whether it is odd; `cell(seq, number)` gives the content of a cell.
 export function decoded(data, cell) {
   const reader = new Reader(data, cell);
-  const found = reader.value();
+  const value = reader.value();
   if (reader.at !== data.length) throw new Broken("something stands behind a value");
-  return found;
+  return { value, odd: reader.odd };
 }
 
 // The content of a cell: a salt, a type, and that.

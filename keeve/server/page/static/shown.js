@@ -1,0 +1,81 @@
+// What stands on the page, held against what records state.
+// The one rule: what is shown was stated, by that record and in these words; and nothing of the turns shown is left out.
+
+import { Broken } from "./proofs.js";
+import { inEnd, inWords } from "./said.js";
+
+// A browser reads lines and NULs of a document in its own way.
+const plain = (said) => inWords(said).replace(/\r\n?/g, "\n").replaceAll("\0", "");
+const loose = (text) => [...text.replace(/-?\d[\d.eE+-]*/g, "#")].sort().join("");
+const slot = (element, name) => element.querySelector(`[data-slot='${name}']`)?.textContent ?? "";
+
+// Text is the same letter by letter. Where JSON has a value in other letters here, it is held against it without those.
+function says(text, said, odd) {
+  const here = plain(text);
+  const there = plain(said);
+  return here === there || (odd && typeof said !== "string" && loose(here) === loose(there));
+}
+
+const content = (message) => (plain(message?.content) ? message.content : (message?.refusal ?? ""));
+const talks = (message) => plain(content(message)) !== "" || !message?.tool_calls?.length;
+const person = (said) => ["user", said.input, said.by || "somebody"];
+const KINDS = {
+  turn: (said) => person(said),
+  steered: (said) => person(said),
+  "model-output": (said) => talks(said.message) && ["model", content(said.message)],
+  "tool-call": (said) => ["tool", said.arguments ?? "", said.name ?? ""],
+};
+const CAME = { "tool-result": "output", "approval-refused": "reason" };
+
+// `stated` has statements by seq, of all records up to `upto` that may be of the turns shown. Raises `Broken`; gives the
+// seq of something that is not shown, or 0.
+export function held(stated, upto) {
+  const sections = new Map([...document.querySelectorAll("[data-turn]")].map((each) => [Number(each.dataset.turn), each]));
+  const shown = [...document.querySelectorAll("#turns .entry[data-seq]")].filter((each) => Number(each.dataset.seq) <= upto);
+  const left = new Set(shown);
+  const came = new Map();
+  const ends = new Map();
+  let missing = 0;
+  for (const [seq, statements] of stated) {
+    for (const { label, fields, said, odd } of statements) {
+      const [turn, , call] = fields;
+      if (!sections.has(turn)) continue;
+      if (label in CAME) came.set(`${turn} ${call}`, [said[CAME[label]], odd]);
+      const end = inEnd(label, said);
+      if (end !== null) ends.set(turn, [end, odd]);
+      const wanted = KINDS[label]?.(said);
+      if (!wanted) continue;
+      const [kind, text, title] = wanted;
+      const found = [...left].find(
+        (entry) =>
+          Number(entry.dataset.seq) === seq && entry.classList.contains(kind) && says(slot(entry, "text"), text, odd) &&
+          (title === undefined || plain(slot(entry, "title")) === plain(title)),
+      );
+      if (found) left.delete(found);
+      else missing ||= seq;
+    }
+  }
+  for (const entry of left) {
+    // A call that waits for a word may be shown by that, which is stated with it.
+    const waits = (stated.get(Number(entry.dataset.seq)) ?? []).some(
+      ({ label, said, odd }) => label === "approval-wanted" && says(slot(entry, "text"), said.arguments, odd),
+    );
+    if (!waits) throw new Broken(`what is shown as said at seq ${entry.dataset.seq} is not what its record says`);
+  }
+  for (const entry of shown) {
+    const details = entry.querySelector("[data-slot='came']");
+    if (!details || details.hidden) continue;
+    const [output, odd] = came.get(entry.dataset.callId) ?? [undefined, false];
+    if (!says(slot(entry, "output"), output, odd)) {
+      throw new Broken(`what is shown of the call at seq ${entry.dataset.seq} is not what came of it`);
+    }
+  }
+  for (const [turn, section] of sections) {
+    const words = plain(slot(section, "end").trim());
+    const [end, odd] = ends.get(turn) ?? ["under way", false];
+    if (words === plain(end).trim()) continue;
+    if (words === "under way" || end === "under way") missing ||= upto;
+    else if (!odd || loose(words) !== loose(plain(end).trim())) throw new Broken(`turn ${turn} did not end as it is shown`);
+  }
+  return missing;
+}
