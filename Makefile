@@ -4,6 +4,7 @@
 #   make test     all that a change must pass: format, lint, types, tests, doctests, examples
 #   make crash    the crash suites with every kill point and the long runs
 #   make outside  programs of others (openai, openai-agents, llm, hermes-agent), unchanged, with our server behind them
+#   make page     the page in headless Chromium (Debian: chromium), with pictures of it left in .outside/page
 #   make fuzz     each decoder fed for SECONDS (60) with what a fuzzer finds
 #   make bench    the numbers that the project promises, each as a ratio to the floor of this machine; what a server costs
 #   make format   bring the code into its format
@@ -19,7 +20,7 @@ SECONDS ?= 60
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run chat test crash outside fuzz bench format docs clean
+.PHONY: run chat test crash outside page fuzz bench format docs clean
 
 run: .venv/installed
 	@$(BIN)/keeve serve $(STORE) --port $(PORT)
@@ -38,6 +39,9 @@ crash: .venv/installed-dev
 
 outside: .venv/installed-dev
 	KEEVE_OUTSIDE=all $(PYTEST) tests/outside/test_clients.py -o faulthandler_timeout=1200 -v
+
+page: .venv/installed-dev
+	KEEVE_PAGE=all $(PYTEST) tests/page -o faulthandler_timeout=1200 -v
 
 fuzz: .venv/installed-fuzz
 	$(BIN)/python -m tests.fuzz_decoders $(SECONDS)
