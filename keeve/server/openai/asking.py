@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -66,17 +67,32 @@ class Model:
 
 
 async def body_of(request: Request) -> Json:
-    """The JSON object that a request brings; {} for nothing. Raises a `Refusal`."""
-    text = await request.body()
-    if not text:
+    """The JSON object that a request brings; {} for nothing. Half a surrogate pair is U+FFFD. Raises a `Refusal`."""
+    data = await request.body()
+    if not data:
         return {}
     try:
+        text = data.decode()
         body = json.loads(text, parse_constant=_constant, parse_float=_finite)
+        if _HALF.search(text):
+            body = _whole(body)
     except (ValueError, RecursionError) as error:
         raise Refusal(400, "bad_json", f"the body is no JSON: {error}", "send a JSON object") from None
     if not isinstance(body, dict):
         raise Refusal(400, "bad_json", "the body is JSON, and no object", "send a JSON object")
     return {name: value for name, value in body.items() if value is not None}
+
+
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _whole(value: Any) -> Any:
+    """A value of JSON without lone halves of surrogate pairs, which are no characters."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole(name): _whole(item) for name, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
 def _constant(name: str) -> Any:

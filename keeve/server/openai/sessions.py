@@ -3,20 +3,30 @@
 Such a session was made elsewhere (on the page, by the API, in a program) and has its model, instructions and tools; a
 request that brings others would have to change it, and is refused by the name of what it brings.
 
-The one rule: it takes its turn as from anybody else (`turn`), and answers with what that gives.
+The one rule: it takes its turn as from anybody else (`turn`), and answers with what that gives. The completion is named
+by the turn, so whoever asks again with the same key gets the same one.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import secrets
+from collections import deque
+from collections.abc import Awaitable
 from typing import Any, Final
 
+import attrs
 import trio
 from starlette.responses import JSONResponse, Response
 
+from dataspace.observe.events import Event
+from dataspace.patterns import ANY, Pattern, capture, pattern
+from keeve import errors as known
+from keeve.server.api.turns import outcome
+from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
+from keeve.server.openai.following import ENDS, WAITING
 from keeve.server.openai.items import Json, refused
 from keeve.server.openai.objects import completion_of
 from keeve.server.openai.talking import Talk, Talking, header
@@ -27,6 +37,9 @@ from vat.host.watching import Piece
 OWN: Final = (*CHAT_PASSED, "tools", "tool_choice", "parallel_tool_calls")
 """What such a session has itself."""
 
+FAILED: Final = (known.ModelError, known.EffectError, known.BadAnswer, known.Failed, known.TurnInterrupted)
+"""What a turn breaks with: asking again with the same key gives the same, and without it is another turn."""
+
 
 async def answered(
     serving: Serving, talking: Talking, talk: Talk, body: Json, system: str, messages: list[Json]
@@ -36,19 +49,20 @@ async def answered(
         if body.get(name) not in (None, []):
             raise refused(f"the session {talk.row.id!r} has its own {name}", name, "leave it out")
     if system or any(message["role"] != "user" for message in messages):
-        raise refused(
-            f"the session {talk.row.id!r} takes messages of the role user alone", "messages", "leave out the others"
-        )
-    said = input_of(messages)
+        what = f"the session {talk.row.id!r} takes messages of the role user alone"
+        raise refused(what, "messages", "leave out the others")
+    asking = Asking.of(talking, talk, input_of(messages))
     headers = {"x-keeve-session": header(talk.row.id)}
     if flag(body, "stream"):
+        options = body.get("stream_options")
+        usage = isinstance(options, dict) and options.get("include_usage") is True
 
         async def produce(put: Put) -> None:
-            await _streamed(talking, talk, said, Chunks(put, talk.uid, await _number(talk) + 1, False))
+            await _streamed(asking, put, usage)
 
         return Events(serving, produce, headers)
-    output = await talk.ref.turn(said, request=talking.key)
-    return JSONResponse(completion_of(_turn(await _number(talk), output), talk.uid), headers=headers)
+    output = await asking.output()
+    return JSONResponse(completion_of(await asking.turn(output), talk.uid), headers=headers)
 
 
 def input_of(messages: list[Json]) -> Any:
@@ -68,51 +82,167 @@ def input_of(messages: list[Json]) -> Any:
     return parts
 
 
-async def _number(talk: Talk) -> int:
-    return int((await talk.ref.status())["over"])
+@attrs.frozen
+class Asking:
+    """An input on its way to a session, under a request id; `head` is the position of the log when it came."""
+
+    talk: Talk
+    said: Any
+    request: str
+    by: str
+    head: int
+
+    @classmethod
+    def of(cls, talking: Talking, talk: Talk, said: Any) -> Asking:
+        """The input that a request brings."""
+        request = talking.key or f"openai-{secrets.token_hex(12)}"
+        return cls(talk, said, request, talking.by, talk.host.observe("(_ . _)", after="head").cursor.position)
+
+    def accepted(self) -> Pattern:
+        """The fact that it was accepted; `n` is its turn."""
+        return pattern("turn", capture("n"), ANY, ..., request=self.request, by=self.by)
+
+    async def output(self) -> Any:
+        """What its turn comes to."""
+        return await _not_again(outcome(self.talk.ref.turn(self.said, request=self.request)))
+
+    async def turn(self, output: Any) -> Json:
+        """The turn that is over, as `completion_of` takes it."""
+        began = await self._first(self.accepted(), self.head) or await self._first(self.accepted(), 0)
+        n = 0 if began is None else began.captures["n"]
+        ended = None if began is None else await self._first(pattern("turn-done", n, ANY, ...), began.position - 1)
+        said = {} if ended is None else ended.value.keywords
+        return {
+            "turn": n,
+            "status": "completed",
+            "asked": {"about": {"model": "model"}, "at": 0 if began is None else began.time / 1_000_000},
+            "span": {"usage": said.get("usage"), "limit": said.get("limit")},
+            "output": [{"number": 0, "message": {"role": "assistant", "content": output}, "own": 0}],
+        }
+
+    def events(self, wanted: Pattern, after: int | None = None) -> Any:
+        """What the session has stated since then, or since this was asked."""
+        after = self.head if after is None else after
+        return self.talk.host.observe(wanted, after=after, until="head", session=self.talk.uid)
+
+    async def _first(self, wanted: Pattern, after: int) -> Event | None:
+        async for event in self.events(wanted, after):
+            return event  # type: ignore[no-any-return]  # an observation for which nobody asks for marks has only these
+        return None
 
 
-def _turn(n: int, output: Any) -> Json:
-    message = {"role": "assistant", "content": output}
-    return {
-        "turn": n,
-        "status": "completed",
-        "asked": {"about": {"model": "model"}},
-        "span": {},
-        "output": [{"number": 0, "message": message, "own": 0}],
-    }
-
-
-async def _streamed(talking: Talking, talk: Talk, said: Any, chunks: Chunks) -> None:
-    """The same in chunks: pieces of all answers of the turn as they come."""
-    into, out = trio.open_memory_channel[Piece](10_000)
-
-    def hear(piece: Piece) -> None:
-        if piece.session == talk.row.id and piece.text:
-            with suppress(trio.WouldBlock, trio.BrokenResourceError):  # it is a preview: the answer comes whole
-                into.send_nowait(piece)
-
-    outputs: list[Any] = []
-
-    async def take_turn() -> None:
-        try:
-            outputs.append(await talk.ref.turn(said, request=talking.key))
-        finally:
-            await into.aclose()
-
-    end = talk.host.on_progress(hear)
+async def _not_again(turn: Awaitable[Any]) -> Any:
     try:
-        await chunks.began({"asked": {"about": {"model": "model"}}})
-        async with trio.open_nursery() as nursery, out:
-            nursery.start_soon(take_turn)
-            last = ("", 0)
-            async for piece in out:
+        return await turn
+    except FAILED as error:
+        refusal = refusal_of(error)
+        assert refusal is not None
+        raise attrs.evolve(refusal, headers={"x-should-retry": "false"}) from error
+
+
+class Previews:
+    """The pieces of answers that are of one turn: those that are told after all turns before it are over.
+
+    What is not heard from its first piece on is not told: it comes with the whole answer.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._pieces: deque[Piece] = deque()
+        self._more = trio.Event()
+        self._over = False
+        self._waiting = trio.CancelScope()
+        self._begun = 0
+        """The position of the log from which on all pieces are of this turn."""
+        self._lost = ""
+        """An answer of which pieces were lost."""
+        self.told = -1
+        """The position of the log at the last piece that was told."""
+
+    def hear(self, piece: Piece) -> None:
+        """A running effect of any session tells something."""
+        if piece.session != self._asking.talk.row.id or not piece.text or piece.effect == self._lost:
+            return
+        if len(self._pieces) == WAITING:
+            self._lost = piece.effect
+            return
+        self._pieces.append(piece)
+        self._more.set()
+
+    def end(self) -> None:
+        """The turn is over."""
+        self._over = True
+        self._more.set()
+        self._waiting.cancel()
+
+    async def begun(self, over: int) -> Event | None:
+        """The fact that it was accepted, once it runs; None if it ends before that is known, as a repetition does.
+
+        `over`: how many turns were over before it was asked for.
+        """
+        asking, wanted = self._asking, self._asking.accepted()
+        accepted: Event | None = None
+        before: set[int] = set()
+        ended: set[int] = set()
+        with self._waiting:
+            async for event in asking.talk.host.observe("(_ . _)", after=asking.head, session=asking.talk.uid):
+                if event.value.label in ENDS:
+                    ended.add(event.value.fields[0])
+                elif accepted is None and wanted.match(event.value) is not None:
+                    accepted, before = event, set(range(over + 1, event.value.fields[0]))
+                if accepted is not None and before <= ended:
+                    self._begun = event.position
+                    return accepted
+        return None
+
+    async def tell(self, chunks: Chunks) -> None:
+        """Tell them as they come, until the turn is over."""
+        last = ("", 0)
+        while True:
+            while self._pieces:
+                piece = self._pieces.popleft()
+                if piece.after < self._begun:
+                    continue
                 if (piece.effect, piece.attempt) != last:
                     chunks.next_answer() if piece.effect != last[0] else await chunks.again()
                     last = piece.effect, piece.attempt
+                self.told = piece.after
                 await chunks.text(0, piece.text)
+            if self._over:
+                return
+            await self._more.wait()
+            self._more = trio.Event()
+
+
+async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
+    """The same in chunks: pieces of all answers of the turn as they come."""
+    talk, previews, outputs = asking.talk, Previews(asking), []
+
+    async def take_turn() -> None:
+        outputs.append(await asking.output())
+        previews.end()
+
+    async def began(n: int, at: float) -> Chunks:
+        chunks = Chunks(put, talk.uid, n, usage)
+        await chunks.began({"asked": {"about": {"model": "model"}, "at": at}})
+        return chunks
+
+    chunks: Chunks | None = None
+    unheard = talk.host.on_progress(previews.hear)
+    try:
+        over = int((await talk.ref.status())["over"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turn)
+            if (accepted := await previews.begun(over)) is not None:
+                chunks = await began(accepted.value.fields[0], accepted.time / 1_000_000)
+                await previews.tell(chunks)
     finally:
-        end()
-    turn = _turn(0, outputs[0])
+        unheard()
+    turn = await asking.turn(outputs[0])
+    if chunks is None:
+        chunks = await began(turn["turn"], turn["asked"]["at"])
+    answers = [each.position async for each in asking.events(pattern("model-output", turn["turn"], ANY, ...))]
+    if sum(position <= previews.told for position in answers) != len(answers) - 1:
+        chunks.next_answer()  # what was told last was of an answer before the last one
     await chunks.answered(0, turn["output"][0]["message"], 0)
     await chunks.ended(turn)

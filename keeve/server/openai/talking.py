@@ -94,6 +94,11 @@ class Talking:
         self.host: Host = serving.host.asking(self._principal.name, VIA)
         self.key: str | None = key_of(request)
 
+    @property
+    def by(self) -> str:
+        """The name of who asks."""
+        return self._principal.name
+
     # Which session.
 
     async def reached(self, uid: bytes | None, verb: str, *, any_type: bool = False) -> Talk | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import openai
 import pytest
+import trio
+import trio.testing
 
 from actors.models import ModelRefused
 from actors.session import Session
@@ -14,6 +17,7 @@ from tests.actors.scenes import Says, calls, says
 from tests.keeve.server.test_openai_responses import weather
 from tests.openai_clients import Streams, client_of
 from tests.server_worlds import world
+from vat.devices.devices import Effect, effect
 
 LEAVES_THE_REST = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """The package reads a stream up to [DONE], and leaves the generator that reads it to the collector."""
@@ -207,3 +211,71 @@ async def test_a_session_of_another_type_takes_its_turn_as_it_is_set() -> None:
     assert made.choices[0].message.content == "one"
     assert texts == ["", "tw", "o", None]
     assert history == ["a", "b"]
+
+
+@LEAVES_THE_REST
+async def test_in_a_session_of_another_type_a_completion_is_named_by_its_turn() -> None:
+    first = trio.Event()
+    model = Streams([first, "o", "ne"], ["tw", "o"], ["three"], ["four"])
+    async with world(devices={"model": model}) as w:
+        await w.host.asking("owner").spawn(Session, "talk")
+        completions = client_of(w).chat.completions
+        answers: dict[str, Any] = {}
+
+        async def ask(key: str, stream: bool = False) -> None:
+            headers = {"X-Keeve-Session": "talk", "Idempotency-Key": key}
+            asked: Any = {"model": "model", "messages": [user(key)], "extra_headers": headers}
+            if not stream:
+                answers[key] = (await completions.create(**asked)).to_dict()
+                return
+            chunks = [chunk async for chunk in await completions.create(stream=True, **asked)]
+            text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+            answers[f"{key} streamed"] = (chunks[0].id, chunks[0].created, text)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "a")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(ask, "b", True)  # it waits for its turn, and hears nothing of the one that runs
+            await trio.testing.wait_all_tasks_blocked()
+            first.set()
+        before = dict(answers)
+        await ask("c")
+        for key in ("a", "b"):
+            await ask(key)
+            await ask(key, True)
+        assert answers["a"] == before["a"]
+        assert answers["b streamed"] == before["b streamed"]
+    assert [answers[f"{key} streamed"] for key in "ab"] == [
+        (answers[key]["id"], answers[key]["created"], answers[key]["choices"][0]["message"]["content"]) for key in "ab"
+    ]
+    assert [answers[key]["id"][-1] for key in "abc"] == ["1", "2", "3"]
+    assert answers["b streamed"][2] == "two"
+    assert len(model.asked) == 3
+
+
+@LEAVES_THE_REST
+async def test_the_last_answer_is_whole_whatever_was_told_of_those_before() -> None:
+    said = [says("I look.", calls("c1", "weather", city="Ulm")), says("It rains.")]
+    async with world(devices={"model": Tells("I look.", *said), "tools": Tools(weather)}) as w:
+        await w.host.asking("owner").spawn(Session, "talk", tools=Tools(weather))
+        named = {"X-Keeve-Session": "talk"}
+        stream = await client_of(w).chat.completions.create(
+            model="model", messages=[user("a")], extra_headers=named, stream=True
+        )
+        texts = [chunk.choices[0].delta.content async for chunk in stream]
+    assert texts == ["", "I look.", "It rains.", None]
+
+
+class Tells(Says):
+    """Tells what it says of its first answer, and of no other."""
+
+    def __init__(self, told: str, *answers: Any) -> None:
+        super().__init__(*answers)
+        self.told = [told]
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Sequence[Any], **options: Any) -> Any:
+        await trio.testing.wait_all_tasks_blocked()
+        while self.told:
+            effect.progress({"attempt": effect.attempt, "delta": {"content": self.told.pop()}})
+        return self.answers.pop(0)

@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from keeve.server import Principal
+from tests.actors.scenes import Says, says
 from tests.openai_clients import client_of
 from tests.server_worlds import TOKENS, World, world
 
@@ -89,6 +90,62 @@ async def test_what_is_no_json_is_refused() -> None:
             for path in ("/v1/responses", "/v1/chat/completions"):
                 answer = await w.ann.post(path, content=text)
                 assert answer.status_code == 400, (text, answer.text)
+
+
+async def test_half_of_a_surrogate_pair_is_the_replacement_character_wherever_it_stands() -> None:
+    odd = "\ud83d \ude00\ud83d\ude00"
+    model = Says(*[says("well")] * 3)
+    async with world(devices={"model": model}) as w:
+        made = (await post(w, "/v1/conversations", {"metadata": {odd: odd}})).json()
+        item = {"role": "user", "content": [{"type": "input_text", "text": odd}]}
+        added = await post(w, f"/v1/conversations/{made['id']}/items", {"items": [item]})
+        for path, body in (
+            ("/v1/responses", {"input": odd, "conversation": made["id"]}),
+            ("/v1/responses", {"input": [item], "instructions": odd, "metadata": {"a": odd}}),
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": odd}], "stop": odd}),
+        ):
+            assert (await post(w, path, body)).status_code == 200
+        named = await post(w, "/v1/responses", {"input": "a", "\ud800": 1})
+    assert made["metadata"] == {"\ufffd \ufffd😀": "\ufffd \ufffd😀"}
+    assert added.json()["data"][0]["content"][0]["text"] == "\ufffd \ufffd😀"
+    assert [messages[-1]["content"] for messages, _ in model.asked] == ["\ufffd \ufffd😀"] * 3
+    assert (named.status_code, named.json()["error"]["param"]) == (400, "\ufffd")
+
+
+async def test_a_key_is_good_in_all_its_length_and_is_refused_in_its_own_words_beyond() -> None:
+    async with world() as w:
+        first = (await post(w, "/v1/responses", {"input": "a"})).json()["id"]
+        await post(w, "/v1/responses", {"input": "b", "previous_response_id": first})
+        asked: list[tuple[str, dict[str, Any]]] = [
+            ("/v1/responses", {"input": "a"}),
+            ("/v1/responses", {"input": "a", "previous_response_id": first}),
+            ("/v1/responses", {"input": "a", "store": False}),
+            ("/v1/conversations", {"metadata": {"a": "b"}, "items": [{"role": "user", "content": "a"}]}),
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
+        ]
+        for letter, (path, body) in zip("abcde", asked, strict=True):
+            for length in (1, 899, 901, 1000):
+                answers = [await post(w, path, body, **{"Idempotency-Key": letter * length}) for _ in range(2)]
+                if body.get("store") is False:
+                    assert [answer.status_code for answer in answers] == [200, 410], answers[0].text
+                else:
+                    assert [answer.status_code for answer in answers] == [200, 200], answers[0].text
+                    assert answers[0].json()["id"] == answers[1].json()["id"]
+            for key in ("", "k" * 1001):
+                refused = (await post(w, path, body, **{"Idempotency-Key": key})).json()["error"]
+                assert (refused["code"], refused["param"]) == ("bad_request_id", "Idempotency-Key")
+                assert f"{len(key):,} characters" in refused["message"]
+                assert "openai" not in refused["message"]
+
+
+@pytest.mark.parametrize("name", ["a" * 3000, "%00", "%EF%BF%BD", "a%0Ab"])
+async def test_a_name_that_no_session_can_have_is_refused_as_that_of_its_header(name: str) -> None:
+    async with world() as w:
+        body = {"messages": [{"role": "user", "content": "a"}]}
+        refused = (await post(w, "/v1/chat/completions", body, **{"X-Keeve-Session": name})).json()["error"]
+    assert (refused["code"], refused["param"]) == ("bad_session_id", "X-Keeve-Session")
+    assert "1 to 200 characters" in refused["message"]
+    assert len(refused["message"]) < 300
 
 
 async def test_no_query_breaks_a_list() -> None:
