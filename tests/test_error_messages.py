@@ -33,6 +33,8 @@ INSIDE = {
     "OutOfRange": "actors get an IndexError",
     "Reentered": "a host gives a vat one message at a time",
     "NotUpgraded": "a host upgrades a session before anything else",
+    "NoPart": "the words of an `UpgradeFailed`",
+    "PartDropped": "as the one before",
     "AlreadyRunning": "a host starts one runner",
     "BadTokenFile": "a server tells it at its start, and ends; a program of users has no part of it",
     "NotListening": "as the one before",

@@ -10,6 +10,7 @@ from vatmaker import World, assert_restores
 from dataspace.log.memory import MemoryLog
 from dataspace.values import NotAValue
 from keeve.testing.hosts import memory_host
+from vat.crank.upgrading import UpgradeFailed
 from vat.errors import NotOwed
 from vat.heap.refs import Promise, Ref, near
 from vat.objects.actor import Actor, NotDeclared, actor
@@ -236,3 +237,74 @@ async def test_only_who_owes_a_promise_settles_it() -> None:
         debtor = await host.spawn(Debtor, "d")
         with pytest.raises(NotOwed, match="is not owed by this actor"):
             await debtor.steal()
+
+
+# In a new version of the owner.
+
+
+class Debts(Part):
+    __keeve_part__ = Debtor
+
+
+@actor("parts.clerk", version=1)
+class Clerk(Actor):
+    debts: Debts
+
+    def wait(self) -> None:
+        self.debts.begin()
+
+
+def newer(moves: dict[str, Any]) -> type[Actor]:
+    """The clerk, whose part has another name; `moves` are the fields that its `upgrade` fills, and from which other."""
+
+    @actor("parts.clerk", version=2)
+    class Newer(Actor):
+        dues: Debts
+        other: Debts
+
+        @classmethod
+        def upgrade(cls, state: Any, from_version: int) -> None:
+            for name, former in moves.items():
+                state[name] = state.pop(former) if isinstance(former, str) else former
+
+        def answer(self, value: Any) -> bool:
+            self.dues.answer(value)
+            return bool(self.dues.open())
+
+    return Newer
+
+
+@pytest.fixture
+async def waiting() -> MemoryLog:
+    log = MemoryLog()
+    async with memory_host(log, actors=[Clerk]) as host:
+        await (await host.spawn(Clerk, "clerk")).wait()
+        await host.spawn(Clerk, "idle")
+    return log
+
+
+async def test_a_part_that_moves_to_another_field_is_the_same_actor_with_all_that_it_owes(waiting: MemoryLog) -> None:
+    async with memory_host(waiting, actors=[newer({"dues": "debts"})]) as host:
+        before = await (await host.get("clerk")).dues
+        assert await before.open() is True
+    async with memory_host(waiting, actors=[newer({"dues": "debts"})]) as host:
+        clerk = await host.get("clerk")
+        assert await clerk.answer("paid") is False
+
+
+async def test_a_part_that_owes_is_not_dropped_and_one_that_owes_nothing_is(waiting: MemoryLog) -> None:
+    async with memory_host(waiting, actors=[newer({})]) as host:
+        with pytest.raises(
+            UpgradeFailed, match=r"1 call or promise waits for the part in 'debts'.*state.pop\('debts'\)"
+        ):
+            await (await host.get("clerk")).dues
+        assert await (await (await host.get("idle")).dues).owed is None
+    async with memory_host(waiting, actors=[Clerk]) as host:
+        assert await (await (await host.get("clerk")).debts).open() is True
+
+
+@pytest.mark.parametrize("given", [3, {"owed": 1}])
+async def test_a_field_that_is_a_part_is_given_nothing_else_by_an_upgrade(waiting: MemoryLog, given: Any) -> None:
+    async with memory_host(waiting, actors=[newer({"dues": "debts", "other": given})]) as host:
+        with pytest.raises(UpgradeFailed, match=r"NoPart: other is a part, parts.debtor: upgrade\(\) can move one"):
+            await (await host.get("clerk")).dues

@@ -154,6 +154,8 @@ class Types:
     def __init__(self, classes: Iterable[type] = ()) -> None:
         self._by_name: dict[str, ActorType] = {}
         self._versions: dict[tuple[str, int], ActorType] = {}
+        self.parts: set[str] = set()
+        """The names of the types whose actors are parts of others."""
         for cls in classes:
             self.add(cls)
 
@@ -171,7 +173,7 @@ class Types:
             self._by_name[name] = described
         for field in described.fields.values():
             if field.shape is Shape.PART:
-                self.add(field.kind.__keeve_part__)
+                self.parts.add(self.add(field.kind.__keeve_part__).name)
         return described
 
     def __getitem__(self, name: str) -> ActorType:
