@@ -67,7 +67,7 @@ class Watched:
         self._before = None
 
     def look(self, seconds: float) -> bool:
-        """Look, `seconds` after the last time: is it as it was then? That is told after `LOOKS` looks, and twice as many."""
+        """Look, `seconds` after the last time: is it as then? That is told at `LOOKS` looks, and at twice as many."""
         now = self._now()
         if now is None or now != self._before:
             if self._name:
