@@ -16,8 +16,11 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keeve.server.errors import Refusal
-from keeve.server.gate import COOKIE
+from keeve.server.gate import COOKIE, token_of
 from keeve.server.serving import Serving
+
+KNOWN: Final = "keeve.known"
+"""In the state of a request's connection: what is to be called when who asks on it is known."""
 
 SAFE_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -110,19 +113,30 @@ class Asking:
     def __init__(self, app: ASGIApp, serving: Serving, free: tuple[str, ...]) -> None:
         self._app = app
         self._gate = serving.gate
+        self._standing = serving.standing
         self._free = {path for path in free if not path.endswith("*")}
         self._beginnings = tuple(path[:-1] for path in free if path.endswith("*"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in ("http", "websocket"):
-            request = HTTPConnection(scope)
-            try:
-                scope["state"]["principal"] = self._gate.asking(request)
-            except Refusal:
-                path = scope["path"]
-                if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):
-                    raise
-        await self._app(scope, receive, send)
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        state, request = scope["state"], HTTPConnection(scope)
+        try:
+            state["principal"] = self._gate.asking(request)
+        except Refusal:
+            path = scope["path"]
+            if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):
+                raise
+            await self._app(scope, receive, send)
+            return
+        if KNOWN in state:
+            state[KNOWN]()
+        token = token_of(request.headers, request.cookies)
+        if token is None or scope["type"] == "websocket":  # over which each message is asked for by itself
+            await self._app(scope, receive, send)
+        else:
+            await self._standing.answer(token, self._app, scope, receive, send)
 
 
 def name_of(host: str) -> str:

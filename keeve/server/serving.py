@@ -18,6 +18,7 @@ from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
 from keeve.server.quota import Quota
 from keeve.server.settings import ServerSettings
+from keeve.server.standing import Standing
 from keeve.server.tracing import Tracing
 from vat.host.host import Host
 from vat.host.outside import HostRef
@@ -33,6 +34,7 @@ class Serving:
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
+    standing: whether those who are being answered are taken yet.
     secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
     """
 
@@ -49,6 +51,7 @@ class Serving:
     tools: Any = None
     types: Mapping[str, type] = attrs.field(factory=dict)
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
+    standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.gate.principal), takes_self=True))
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
     )

@@ -6,7 +6,7 @@
     release ──> handles
 
 The one rule: a client can hurt its own connection and nothing else. What is no message ends it, with a word of why;
-what it wants and cannot have is an answer; what it does not take holds it back.
+what it wants and cannot have is an answer; what it does not take holds it back. A token that is over is told nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from vat.host.host import Host
 
 FAREWELL = 1.0
 """Seconds for a last word."""
+OFTEN = 1.0
+"""Seconds between two looks at the token of a client that is told nothing; else it is looked at with each message."""
 
 
 class Stopping(KeeveError):
@@ -126,13 +128,14 @@ class Connection:
                 nursery.start_soon(self._stop_at, stopping)
                 nursery.start_soon(self.outbox.run)
                 nursery.start_soon(self._look_whether_there)
+                nursery.start_soon(self._look_whether_allowed)
                 await self._listen()
         if self._ended is not None:
             raise self._ended
 
     def _put_together(self, nursery: trio.Nursery) -> None:
         host, guard, limits, begin = self._host, self._guard, self._limits, nursery.start_soon
-        self.outbox = outbox = Outbox(self._channel, limits.unsent, self._scope.cancel)
+        self.outbox = outbox = Outbox(self._channel, limits.unsent, self._scope.cancel, self._is_allowed)
         self.handles = handles = Handles(lambda uid, actor: self._refs.sturdy(guard.name, uid, actor), limits.refs)
         desk = Desk(host, guard, self._refs)
         self.calls = Calls(host, guard, desk, handles, outbox, limits, begin)
@@ -157,6 +160,20 @@ class Connection:
                     await trio.sleep_forever()
                 if self._channel.carried < before + 2:  # the ping at the most
                     return self._end(Silent())
+
+    async def _look_whether_allowed(self) -> None:
+        while True:
+            await trio.sleep(OFTEN)
+            self._is_allowed()
+
+    def _is_allowed(self) -> bool:
+        """Whether the client's token is taken yet. If not, the connection ends, and the client is told why."""
+        try:
+            _ = self._guard.name
+        except KeeveError as error:
+            self._end(error)
+            return False
+        return True
 
     async def _listen(self) -> None:
         takes = {

@@ -16,12 +16,16 @@ from keeve.wire.channels import Channel, ChannelClosed
 
 
 class Outbox:
-    """Sends through a channel. `bound` bytes may wait; `over` is called when the channel has closed."""
+    """Sends through a channel. `bound` bytes may wait; `over` is called when the channel has closed.
 
-    def __init__(self, channel: Channel, bound: int, over: Callable[[], None]) -> None:
+    may: whether the client may be told anything yet; after it was not, `run` is cancelled.
+    """
+
+    def __init__(self, channel: Channel, bound: int, over: Callable[[], None], may: Callable[[], bool]) -> None:
         self._channel = channel
         self._bound = bound
         self._over = over
+        self._may = may
         self._waiting: deque[tuple[bytes, trio.Event]] = deque()
         self._bytes = 0
         self._came = trio.Event()
@@ -42,6 +46,8 @@ class Outbox:
                 self._came = trio.Event()
                 await self._came.wait()
             body, sent = self._waiting[0]
+            if not self._may():
+                await trio.sleep_forever()
             try:
                 await self._channel.send(body)
             except ChannelClosed:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 from wires import Book, world
 
 from dataspace.values import Promise, Ref, Symbol
+from keeve import Session
 from keeve.wire.frames import framed, message
 from keeve.wire.guarding import Limits
 from keeve.wire.messages import DESK
 from keeve.wire.sturdy import SturdyRefs
+from tests.actors.scenes import says
+from vat.devices.devices import Effect, effect
 
 # Calls.
 
@@ -210,7 +215,7 @@ async def test_an_answer_that_is_too_large_is_an_error_and_gives_no_refs() -> No
         ("spawn", ["wires.book", "x\n"], "BadSessionId"),
         ("spawn", ["wires.book", "x", 7], "TypeError"),
         ("live", [7], "BadRef"),
-        ("sessions", [1], "TypeError"),
+        ("sessions", [1], "BadCall"),
         ("sessions", ["", "", "many"], "TypeError"),
         ("facts", ["(unclosed"], "BadPattern"),
         ("facts", [7], "TypeError"),
@@ -248,19 +253,43 @@ async def test_keywords_do_not_take_the_place_of_what_the_protocol_says(keyword:
         assert (said[2][0], said[2][2]["error"]) == ("error", "TypeError")
 
 
-async def test_a_token_that_ends_ends_what_its_connection_may() -> None:
-    async with world() as there, there.raw() as raw:
+class Held:
+    """A model that answers when it is told."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = trio.Event(), trio.Event()
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
+        self.asked.set()
+        await self.answers.wait()
+        return says("hello")
+
+
+@pytest.mark.parametrize("by", ["a call", "an answer", "an event", "nothing"])
+async def test_a_token_that_ends_ends_its_connection(by: str, autojump_clock: MockClock) -> None:
+    model = Held()
+    async with world(devices={"model": model}) as there, there.raw() as raw:
         book = await there.host.spawn(Book, "b")
+        await there.host.spawn(Session, "s")
         await raw.call(1, DESK, "get", "b")
         ref = (await raw.next())[2]
         await raw.send("observe", 2, "(wires.line . _)", {"after": "head"}, 10)
         assert (await raw.next())[:2] == ["items", 2]
+        await raw.call(3, DESK, "get", "s")
+        await raw.next()
+        await raw.call(4, Promise(3), "turn", "hello")
+        await model.asked.wait()
         there.guard.ended = True
-        await raw.call(3, ref, "write", "x")
-        assert (await raw.next())[2]["error"] == "TokenRefused"
-        await book.write("y")
-        assert (await raw.next())[2]["error"] == "TokenRefused"
-        assert await book.lines == ["y"]
+        if by == "a call":
+            await raw.call(5, ref, "write", "x")
+        elif by == "an answer":
+            model.answers.set()
+        elif by == "an event":
+            await book.write("y")
+        kind, said = await raw.next()
+        assert (kind, said["error"]) == ("bye", "TokenRefused")
+        assert await book.lines == (["y"] if by == "an event" else [])
 
 
 async def test_a_narrowed_client_reaches_its_session_and_nothing_else() -> None:

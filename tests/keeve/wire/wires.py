@@ -75,10 +75,15 @@ class Book(Actor):
 class Free:
     """A guard that lets everybody do everything, but as it is told: `ends` it, or `only` some sessions."""
 
-    name: str = "ann"
+    by: str = "ann"
     ended: bool = False
     only: frozenset[str] | None = None
     verbs: frozenset[str] = frozenset({"read", "turn", "manage"})
+
+    @property
+    def name(self) -> str:
+        self._holds()
+        return self.by
 
     @property
     def unlimited(self) -> bool:
