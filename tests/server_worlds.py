@@ -30,6 +30,7 @@ class World:
     app: Any
     log: io.StringIO
     clients: dict[str, httpx2.AsyncClient]
+    secrets: Secrets
 
     @property
     def host(self) -> Host:
@@ -77,7 +78,7 @@ async def world(
         serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools)
         app = application(serving)
         clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}
-        yield World(serving, app, out, clients)
+        yield World(serving, app, out, clients, secrets)
         serving.stopping.set()
         nursery.cancel_scope.cancel()
 

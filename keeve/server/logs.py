@@ -2,8 +2,9 @@
 
 What the host and the HTTP server tell Python's loggers `keeve` and `hypercorn.error` comes here as well.
 
-The one rule: no secret is in it. Values under names of secrets are left out, and so is every known token, wherever it
-stands; paths are logged without their query.
+The one rule: no secret is in it. Every line passes `Secrets`, whole and last: what stands under the name of a secret is
+left out, and wherever it stands what looks like one, which every narrowed token and sturdy ref does, and what is known
+to be one, in whatever way it is encoded. Paths are logged without their query.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from typing import Any, Final, Protocol, TextIO
 
 import structlog
 
+from vat.devices.vault import forms_of
+
 LEFT_OUT: Final = "[secret]"
 
 NAMES: Final = re.compile(r"authorization|cookie|token|secret|password|api[_-]?key|credential", re.IGNORECASE)
 
-SHAPED: Final = re.compile(r"(?i)\b(bearer\s+|token=|sk-)[^\s\"'&,;]+")
+SHAPED: Final = re.compile(
+    r"(?i)(\bbearer\s+|\bbasic\s+|token=|\bsk-|keeve1(?:\.|%2e)|keeve-ref1(?:\.|%2e))[^\s\"'&,;]+"
+)
 """What looks like a secret, in any text."""
 
 
@@ -41,12 +46,17 @@ class Secrets:
     """The values that are in no log, and what takes them out."""
 
     def __init__(self) -> None:
-        self._values: list[str] = []
+        self._forms: list[str] = []
+        self._redact: Callable[[str], str] = str
 
     def add(self, value: str) -> None:
-        """From now on this value is left out, wherever it stands."""
+        """From now on this value is left out, wherever it stands, and also as URLs, JSON, hex and base64 have it."""
         if len(value) >= 8:
-            self._values.append(value)
+            self._forms = sorted({*self._forms, *forms_of(value)}, key=len, reverse=True)
+
+    def by(self, redact: Callable[[str], str]) -> None:
+        """From now on what this takes out of a text is left out as well."""
+        self._redact = redact
 
     def __call__(self, _: Any, __: str, event: Event) -> Event:
         for name, value in event.items():
@@ -56,8 +66,10 @@ class Secrets:
     def without(self, value: Any) -> Any:
         """A value without secrets, as something to log."""
         if isinstance(value, str):
-            for secret in self._values:
-                value = value.replace(secret, LEFT_OUT)
+            for form in self._forms:
+                if form in value:
+                    value = value.replace(form, LEFT_OUT)
+            value = self._redact(value)
             return SHAPED.sub(lambda found: f"{found[1]}{LEFT_OUT}", value)
         if isinstance(value, list | tuple):
             return [self.without(item) for item in value]

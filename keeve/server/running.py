@@ -56,6 +56,7 @@ async def serve(
     listens(log, settings.log_level)
     tracing = Tracing(tracer())
     devices, vault = models_of(settings, environ)
+    secrets.by(vault.redact)
     devices = tracing.of(devices, model_names(settings, environ, devices))
     async with (
         open_host(
@@ -84,6 +85,7 @@ async def serve(
         )
         listening = Listening(application(serving), settings)
         count_turns(serving)
+        nursery.start_soon(serving.standing.watch)
         serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             ended = [signal.SIGTERM]

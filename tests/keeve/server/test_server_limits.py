@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+from base64 import b64encode
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import trio
@@ -11,8 +14,11 @@ from trio.testing import MockClock
 
 from keeve import Session
 from keeve.server import Principal, ServerSettings
-from keeve.server.logs import LEFT_OUT
+from keeve.server.logs import LEFT_OUT, Listening
+from keeve.wire.sturdy import SturdyRefs
+from keeve.wire.tokens import mint, named
 from tests.server_worlds import TOKENS, world
+from vat.devices.vault import Vault
 
 API = "/api/v1"
 
@@ -160,3 +166,37 @@ async def test_two_servers_know_nothing_of_each_other() -> None:
         await one.owner.post(f"{API}/sessions", json={"id": "s"})
         assert "api:/sessions" not in (await other.owner.get("/metrics")).text
         assert (await other.owner.get(f"{API}/sessions")).json()["sessions"] == []
+
+
+KINDS = {
+    "the owner's": TOKENS["owner"],
+    "a narrowed one": str(mint(TOKENS["owner"], bytes(16)).narrow(named("ann"))),
+    "a sturdy ref": SturdyRefs(TOKENS["owner"]).sturdy("ann", bytes(16), 7),
+    "a model's key": "K3y+/of==some~model",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_secret_of_any_kind_is_logged_wherever_it_stands(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = KINDS[kind]
+    vault = Vault({"model": lambda: KINDS["a model's key"]})
+    vault.resolve("model")
+    async with world() as w:
+        w.secrets.by(vault.redact)
+
+        def broken(*_: Any) -> Any:
+            raise ZeroDivisionError(f"in {secret}, {secret!r:.40}, /{quote(secret)}/x, {{'token': '{secret}'}}")
+
+        for path in (f"/{quote(secret, safe='')}", f"{API}/sessions/{quote(secret, safe='')}/turns?token={secret}"):
+            for headers in ({}, {"x-request-id": secret}, {"authorization": f"Bearer {secret}"}, {"cookie": secret}):
+                await w.ann.get(path, headers=headers)
+        monkeypatch.setattr(w.serving.gate, "reaches", broken)
+        await w.host.spawn(Session, "s")
+        assert (await w.ann.get(f"{API}/sessions")).status_code == 500
+        w.serving.log.error("x", said={"it": [secret, b64encode(secret.encode())]}, where=f"http://x/?y={secret}&z=1")
+        told = {"msg": "it is %s", "args": (secret,), "levelname": "WARNING", "name": "keeve.x"}
+        Listening(w.serving.log).handle(logging.makeLogRecord(told))
+        text = w.log.getvalue()
+    assert "ZeroDivisionError" in text
+    assert secret[-8:] not in text.replace("\\", "")
+    assert quote(secret, safe="")[-8:] not in text
