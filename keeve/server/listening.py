@@ -2,27 +2,34 @@
 
 `hypercorn.trio.serve` has no limit on connections, keeps one whose client is gone until it would have been idle for too
 long, and waits without end for a client that has stopped reading. So the accepting is done here, and each connection is
-Hypercorn's `TCPServer`, which speaks HTTP/1.1, HTTP/2 and WebSockets.
+one of `keeve.server.http1`, which speaks HTTP/1.1 and WebSockets.
 
-The one rule: a connection is over when one side says so. Its place is free then, and whatever still waits for it ends.
+A place is given back by whoever does nothing with it: at once, where all are taken and it waits for a request; after
+`idle_seconds` in any case; and after these and `body_seconds` by a client that has shown no token, whatever it does.
+
+The one rule: a connection is over when one side says so. Whatever still waits for it has a moment to end, and then its
+place is free.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
+import math
 import ssl
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
 from dataspace.errors import KeeveError
+from keeve.server.doors import KNOWN
+from keeve.server.http1 import Http1Server
 from keeve.server.settings import BadServerSetting, ServerSettings
 
 MOMENT: Final = 1.0
@@ -45,16 +52,25 @@ class NotListening(KeeveError):
 
 
 class Connection:
-    """A connection, as Hypercorn is given it: a stream that notices when it is over."""
+    """A connection, as Hypercorn is given it: a stream that notices when it is over.
 
-    def __init__(self, stream: Any, room: trio.Semaphore) -> None:
+    seconds: how long it may last until somebody who is known has asked on it.
+    """
+
+    def __init__(self, stream: Any, seconds: float) -> None:
         self._stream = stream
-        self._room: trio.Semaphore | None = room
         self._socket = getattr(stream, "transport_stream", stream).socket
-        self.scope = trio.CancelScope()
+        self._over = False
+        self._sending = trio.CancelScope()
+        self.scope = trio.CancelScope(deadline=trio.current_time() + seconds)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+    def known(self) -> None:
+        """Who asks on it is known: it may last."""
+        if not self._over:
+            self.scope.deadline = math.inf
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """What the client sends; nothing when it is gone."""
@@ -67,17 +83,25 @@ class Connection:
             self.over()
         return data
 
+    async def send_all(self, data: bytes) -> None:
+        """Send it, for as long as the connection lasts: Hypercorn shields what it sends from the end of all else."""
+        with trio.CancelScope(deadline=self.scope.deadline) as self._sending:
+            await self._stream.send_all(data)
+            return
+        self.end()
+        raise trio.BrokenResourceError("who asked does not read")
+
     async def aclose(self) -> None:
         """End it from here."""
         self.over()
-        await self._stream.aclose()
+        with trio.move_on_after(MOMENT):  # over TLS there is a last word, which somebody would have to read
+            await self._stream.aclose()
 
     def over(self) -> None:
-        """Its place is free, and what is still done for it has a moment to end."""
-        if self._room is not None:
-            self._room.release()
-            self._room = None
-            self.scope.deadline = trio.current_time() + MOMENT
+        """What is still done for it has a moment to end."""
+        if not self._over:
+            self._over = True
+            self.scope.deadline = self._sending.deadline = trio.current_time() + MOMENT
 
     def end(self) -> None:
         """End it now. Who waits for a client that does not read wakes up by the closing alone."""
@@ -96,6 +120,9 @@ class Listening:
         self._context = WorkerContext(None)
         self._room = trio.Semaphore(settings.connections)
         self._connections: set[Connection] = set()
+        self._idle: dict[Connection, None] = {}
+        """Those that wait for a request, the one first that has longest."""
+        self._eased = trio.Event()
         self._over = trio.Event()
         self.port = settings.port
         """The port, once it listens."""
@@ -138,7 +165,7 @@ class Listening:
 
     async def _accept(self, listener: Any, connections: trio.Nursery) -> None:
         while True:
-            await self._room.acquire()
+            await self._place(getattr(listener, "transport_listener", listener).socket)
             try:
                 stream = await listener.accept()
             except OSError as error:
@@ -153,20 +180,47 @@ class Listening:
             else:
                 connections.start_soon(self._serve, stream)
 
+    async def _place(self, listening: trio.socket.SocketType) -> None:
+        """Take a place for who wants one there. If there is none, who has waited longest for a request loses theirs."""
+        while True:
+            try:
+                return self._room.acquire_nowait()
+            except trio.WouldBlock:
+                await trio.lowlevel.wait_readable(listening)
+            for connection in self._idle:
+                connection.end()
+                break
+            await self._eased.wait()
+
+    def _is_idle(self, connection: Connection, idle: bool) -> None:
+        self._idle.pop(connection, None)
+        if idle:
+            self._idle[connection] = None
+            self._ease()
+
+    def _ease(self) -> None:
+        """There may be a place."""
+        self._eased.set()
+        self._eased = trio.Event()
+
     async def _serve(self, stream: Any) -> None:
-        connection = Connection(stream, self._room)
+        settings = self._settings
+        connection = Connection(stream, settings.idle_seconds + settings.body_seconds)
         self._connections.add(connection)
+        idle = partial(self._is_idle, connection)
+        idle(True)
         try:
             with connection.scope:
-                await TCPServer(
-                    *(self._application, self._config, self._context, ConnectionState({})),
-                    connection,  # type: ignore[arg-type]  # it is one by its methods
-                )
+                state = ConnectionState({KNOWN: connection.known})
+                await Http1Server(self._application, self._config, self._context, state, connection, idle=idle)
         except Exception:  # one connection ends no other
             log.exception("a connection has failed")
         finally:
             connection.end()
+            idle(False)
             self._connections.discard(connection)
+            self._room.release()
+            self._ease()
             if not self._connections and self._context.terminated.is_set():
                 self._over.set()
 
@@ -187,7 +241,7 @@ def tls(cert: Path, key: Path | None) -> ssl.SSLContext:
     """What TLS is spoken with. Raises `BadServerSetting` for files that cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:

@@ -143,7 +143,7 @@ HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "body_bytes": (_count(1, 1 << 30), "bytes that the body of a request may have"),
     "body_seconds": (_seconds, "seconds that a body may take to come"),
     "idle_seconds": (_seconds, "seconds that a connection may be idle, or take to say what it wants"),
-    "connections": (_count(1, 1_000_000), "connections at once; further ones wait"),
+    "connections": (_count(1, 1_000_000), "connections at once; then the one idle longest goes, or the next waits"),
     "streams": (_count(1, 1_000_000), "requests of a principal under way at once"),
     "requests": (_count(1, 10_000_000), "requests of a principal in a minute"),
     "sessions": (_count(1, 1_000_000_000), "sessions that a principal may have, unless it is admin"),

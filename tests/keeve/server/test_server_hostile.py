@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -140,22 +139,6 @@ def test_no_path_leads_to_a_file(served: Server, path: str) -> None:
 def test_no_path_leads_around_the_token(served: Server, path: str) -> None:
     answer = served.raw(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
     assert status(answer) == 401, path
-
-
-def test_further_connections_wait_for_a_place(store_folder: Path) -> None:
-    with server(store_folder / "s", "--connections", "1", "--idle-seconds", "60") as running:
-        first = socket.create_connection(("127.0.0.1", running.port), timeout=60)
-        first.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert status(first.recv(4096)) == 200
-        second = socket.create_connection(("127.0.0.1", running.port), timeout=60)
-        second.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-        second.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            second.recv(4096)
-        first.close()
-        second.settimeout(60)
-        assert status(second.recv(4096)) == 200
-        second.close()
 
 
 def test_no_secret_is_in_the_log(served: Server) -> None:
