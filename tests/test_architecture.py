@@ -26,6 +26,9 @@ BELOW = {
 }
 """Each package, and the packages that it may import."""
 
+ROOMS = ("errors", "heap", "objects", "crank", "devices", "host")
+"""What is in `vat`, in its own order: each may import itself and those before it."""
+
 CORE = {
     *(
         "dataspace.values",
@@ -114,6 +117,20 @@ def test_imports_go_downwards_only() -> None:
         for line, origin, _ in imports(name)
         if (package := name.partition(".")[0]) != (other := origin.partition(".")[0])
         if other in BELOW and other not in BELOW[package]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_rooms_of_the_runtime_import_downwards_only() -> None:
+    def place(name: str) -> int:
+        return ROOMS.index(name.split(".")[1])
+
+    runtime = [name for name in modules() if name.startswith("vat.")]
+    wrong = [
+        f"{modules()[name].relative_to(ROOT)}: {target}"
+        for name in runtime
+        for target in targets(name)
+        if target.startswith("vat.") and place(target) > place(name)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from dataspace.values import NotAValue
-from vat.devices.devices import BadPolicy, Effect, NotADevice, Policy, effect, effect_id, methods_of
+from vat.devices.devices import BadPolicy, Effect, NotADevice, Policy, effect, methods_of
+from vat.heap.entries import effect_id
 
 
 class Clock:

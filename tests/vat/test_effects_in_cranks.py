@@ -9,7 +9,7 @@ import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
 from dataspace.values import CellRef, Text
-from vat.devices.devices import effect_id
+from vat.heap.entries import effect_id
 from vat.heap.opcodes import Op
 from vat.heap.refs import DIRECTORY, Ref, cancel, near
 from vat.objects.actor import Actor, Device, actor

@@ -18,9 +18,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.progress import HERE, OUTWARD
 from vat.crank.promises import Promises
 from vat.crank.whole import whole
-from vat.devices.devices import effect_id
 from vat.errors import PromiseGone
-from vat.heap.entries import BROKEN, KEPT, PAYLOAD, PENDING, SETTLER, STATE, Effect, root_of
+from vat.heap.entries import BROKEN, KEPT, PAYLOAD, PENDING, SETTLER, STATE, Effect, effect_id, root_of
 from vat.heap.indexes import effect_of
 from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import Op, To

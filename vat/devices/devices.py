@@ -13,7 +13,6 @@ The one rule: this file only says what a device is. Nothing is run here, and not
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -231,16 +230,6 @@ _MAY_BE_EFFECT: Final = re.compile(r"Effect|Any\b|object\b")
 
 def _name(thing: Any) -> str:
     return f"{getattr(thing, '__module__', None)}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
-
-
-def effect_id(log_id: bytes, session: bytes, seq: int, number: int) -> str:
-    """The id of the effect `number` wanted by the record `seq` of a session (its uid): 32 hex digits.
-
-    It is fixed when the effect is wanted and the same in every attempt, so that the other side can tell that it has
-    seen a request before.
-    """
-    text = b"keeve effect\0%d:%b%b" % (len(log_id), log_id, session)
-    return hashlib.sha256(text + seq.to_bytes(8) + number.to_bytes(8)).hexdigest()[:32]
 
 
 class Effect:

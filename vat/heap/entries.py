@@ -11,6 +11,7 @@ The one rule: places are part of the format. They are never given a new meaning;
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from vat.heap.stored import listed
@@ -91,3 +92,13 @@ def root_of(heap: Finds, promise: int) -> tuple[int, Sequence[Any] | None]:
             promise = entry[SETTLER][1]
         else:
             return promise, entry
+
+
+def effect_id(log_id: bytes, session: bytes, seq: int, number: int) -> str:
+    """The id of the effect `number` wanted by the record `seq` of a session (its uid): 32 hex digits.
+
+    It is fixed when the effect is wanted and the same in every attempt, so that the other side can tell that it has
+    seen a request before.
+    """
+    text = b"keeve effect\0%d:%b%b" % (len(log_id), log_id, session)
+    return sha256(text + seq.to_bytes(8) + number.to_bytes(8)).hexdigest()[:32]
