@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
 from dataspace.values import Blob, Erased, Symbol, Text, render, with_items
-from vat.errors import failure_of
+from vat.failures import failure_of
 from vat.objects.types import Keep
 
 LONGEST_NUMBER: Final = 8192

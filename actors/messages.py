@@ -11,7 +11,7 @@ from typing import Any, Final
 from actors.chat import marked, told
 from dataspace.values import Text
 from vat.devices.outcomes import OutcomeUnknown
-from vat.errors import failure_of
+from vat.failures import failure_of
 
 UNKNOWN: Final = (
     "The outcome of this call is unknown: it was started, and nobody knows whether it took effect. "

@@ -26,7 +26,7 @@ BELOW = {
 }
 """Each package, and the packages that it may import."""
 
-ROOMS = ("errors", "heap", "objects", "crank", "devices", "host")
+ROOMS = ("errors", "failures", "heap", "objects", "crank", "devices", "host")
 """What is in `vat`, in its own order: each may import itself and those before it."""
 
 CORE = {

@@ -34,7 +34,8 @@ from actors.tools.errors import NoSuchTool
 from actors.tools.offering import offered
 from dataspace.values import Text
 from vat.devices.outcomes import EffectCancelled, OutcomeUnknown
-from vat.errors import Forked, failure_of
+from vat.errors import Forked
+from vat.failures import failure_of
 from vat.heap.refs import Promise, begun, cancel
 from vat.objects.actor import Device, state_own
 from vat.objects.collections import List, Map

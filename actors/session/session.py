@@ -45,7 +45,8 @@ from actors.session.steering import Steering
 from actors.session.usage import Usage
 from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict
-from vat.errors import Forked, exception_of, failure_of
+from vat.errors import Forked
+from vat.failures import exception_of, failure_of
 from vat.heap.refs import Promise, cancel
 from vat.objects.actor import actor, state_own
 from vat.objects.collections import List

@@ -17,7 +17,7 @@ from typing import Any
 from actors.chat import Content, check_input, marked
 from actors.messages import user
 from actors.session.forking import Forking
-from vat.errors import exception_of, failure_of
+from vat.failures import exception_of, failure_of
 from vat.heap.refs import Promise
 from vat.objects.actor import state_own
 from vat.objects.collections import List, Map

@@ -32,7 +32,8 @@ from keeve.wire.messages import FROM_SERVER, VERSION, WrongVersion, fields_of
 from keeve.wire.sturdy import PREFIX, BadRef
 from keeve.wire.telling import held_of, row_of, told
 from keeve.wire.tokens import BadToken, TokenRefused
-from vat.errors import Deleted, exception_of
+from vat.errors import Deleted
+from vat.failures import exception_of
 from vat.host.host import Receipted
 from vat.host.outside import Snapshot
 from vat.objects.types import type_of

@@ -24,7 +24,7 @@ from keeve.wire.channels import Channel, ChannelClosed
 from keeve.wire.client_errors import ClientTooLarge
 from keeve.wire.frames import BadFrame, decoded, message
 from keeve.wire.messages import FROM_SERVER, fields_of, numbers_in
-from vat.errors import exception_of
+from vat.failures import exception_of
 from vat.host.outside import replaced
 
 SOON: Final = 0.25

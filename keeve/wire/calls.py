@@ -26,7 +26,8 @@ from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany, verb_of
 from keeve.wire.handles import Handles, inward
 from keeve.wire.messages import DESK, numbers_in
 from keeve.wire.outbox import Outbox
-from vat.errors import Refused, exception_of, failure_of
+from vat.errors import Refused
+from vat.failures import exception_of, failure_of
 from vat.heap.refs import DIRECTORY
 from vat.host.host import Host, Receipted
 from vat.host.outside import HostRef, Snapshot, place

@@ -23,7 +23,7 @@ from tests.actors.scenes import schema
 from vat.crank.vat import Powers, Step, Vat, request_digest
 from vat.devices.devices import Effect, methods_of
 from vat.devices.outcomes import OutcomeUnknown
-from vat.errors import exception_of, failure_of
+from vat.failures import exception_of, failure_of
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Asker, Call, Detach, Ended, Outcome

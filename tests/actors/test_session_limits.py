@@ -17,7 +17,7 @@ from tests.actors.driving import Driven
 from tests.actors.scenes import Does, Says, calls, says, tool, user
 from vat.devices.devices import Effect, effect
 from vat.devices.outcomes import UnknownDevice
-from vat.errors import failure_of
+from vat.failures import failure_of
 from vat.heap.messages import Call, Outcome
 
 

@@ -14,7 +14,7 @@ from dataspace.values import freeze
 from tests.actors.driving import Driven
 from tests.actors.scenes import Does, Says, calls, says, tool, user
 from vat.devices.outcomes import EffectTimeout, UnknownDevice
-from vat.errors import failure_of
+from vat.failures import failure_of
 from vat.heap.messages import Asker, Outcome
 
 OPS = Asker("ops", "cli")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dataspace.errors import KeeveError
-from vat.errors import Failed, exception_of, failure_of
+from vat.errors import Failed
+from vat.failures import exception_of, failure_of
 
 
 class Shop:

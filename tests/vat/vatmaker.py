@@ -13,7 +13,7 @@ from dataspace.values.encoding import encode
 from snapshots.pages import decode_node, decode_tree
 from snapshots.tree import Tree
 from vat.crank.vat import Powers, Vat, request_digest
-from vat.errors import exception_of
+from vat.failures import exception_of
 from vat.heap.heap import SYSTEM, Heap
 from vat.heap.memory import SALT
 from vat.heap.messages import NOBODY, Asker, Call, Detach, Ended, Observed, Outcome

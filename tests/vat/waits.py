@@ -6,7 +6,7 @@ from typing import Any
 
 from vatmaker import ROOT, World, assert_restores
 
-from vat.errors import exception_of
+from vat.failures import exception_of
 from vat.heap.refs import Ref, cancel, near
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map

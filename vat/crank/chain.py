@@ -20,7 +20,8 @@ from dataspace.values import FrozenDict, FrozenList, Value
 from snapshots.nodes import PageRef
 from snapshots.writing import PageDraft
 from vat.crank.powers import Powers
-from vat.errors import Reentered, failure_of, gone
+from vat.errors import Reentered, gone
+from vat.failures import failure_of
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import salted
 from vat.heap.messages import Asker, Call, Outcome, Reply

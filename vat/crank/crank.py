@@ -37,7 +37,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.fibers import Fibers
 from vat.crank.finding import BuiltIn, Finding
 from vat.crank.powers import Powers
-from vat.errors import CrankOverrun, exception_of
+from vat.errors import CrankOverrun
+from vat.failures import exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To

@@ -28,7 +28,8 @@ from vat.crank.deliveries import Resume
 from vat.crank.fiber import Fiber
 from vat.crank.holding import in_locals
 from vat.crank.rerun import bring_back
-from vat.errors import FiberDiverged, exception_of
+from vat.errors import FiberDiverged
+from vat.failures import exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of

@@ -20,7 +20,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.keeping import Keeping
 from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
-from vat.errors import PromiseCycle, PromiseGone, failure_of
+from vat.errors import PromiseCycle, PromiseGone
+from vat.failures import failure_of
 from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE, Then
 from vat.heap.messages import Outcome

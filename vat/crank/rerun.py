@@ -33,7 +33,8 @@ from vat.crank.deliveries import Parts
 from vat.crank.powers import Powers
 from vat.crank.progress import CrankDraft, Progress
 from vat.crank.room import room
-from vat.errors import FiberDiverged, exception_of
+from vat.errors import FiberDiverged
+from vat.failures import exception_of
 from vat.heap.fibers import ACTOR, METHOD, OPERATION, PARTS, RESULT, SEQ, VERSION, WAITING, outcomes
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome, asker_of

@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 from dataspace.errors import KeeveError, is_interrupt
 from dataspace.values import Ref
 from vat.crank.crank import Crank
-from vat.errors import FiberDiverged, NoSuchActor, failure_of
+from vat.errors import FiberDiverged, NoSuchActor
+from vat.failures import failure_of
 from vat.heap.entries import KEPT, SETTLER, STATE
 from vat.heap.fibers import ACTOR, METHOD, PARTS, VERSION
 from vat.heap.heap import Heap

@@ -19,7 +19,8 @@ from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
 from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
-from vat.errors import Forked, NothingTakenUp, Refused, content_in
+from vat.errors import Forked, NothingTakenUp, Refused
+from vat.failures import content_in
 from vat.heap.entries import Effect, pending_outside
 from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To

@@ -28,7 +28,7 @@ from vat.devices.outcomes import (
     trace_of,
 )
 from vat.devices.vault import Vault
-from vat.errors import place_of
+from vat.failures import place_of
 
 Key: TypeAlias = tuple[bytes, int]
 """Which effect: the uid of the session that wants it, and its number there."""

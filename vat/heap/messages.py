@@ -54,7 +54,7 @@ class Asker(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How something ended: a value, or a failure (see `vat.errors`)."""
+    """How something ended: a value, or a failure (see `vat.failures`)."""
 
     succeeded: bool
     payload: Value

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.crank.vat import request_digest
-from vat.errors import exception_of
+from vat.failures import exception_of
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine

@@ -20,7 +20,7 @@ from dataspace.log.store import Store, StoreDamaged, StoreReadOnly
 from dataspace.log.writer import Certifier, Writer
 from dataspace.records import Record
 from vat.crank.vat import Step
-from vat.errors import failure_of
+from vat.failures import failure_of
 from vat.heap.messages import Outcome
 from vat.host.residents import Job, Resident, Residents
 

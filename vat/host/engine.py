@@ -37,7 +37,8 @@ from snapshots.cache import PageCache
 from vat.crank.vat import Powers, Step, Vat
 from vat.devices.timers import Timer
 from vat.devices.vault import Vault
-from vat.errors import exception_of, failure_of, gone
+from vat.errors import gone
+from vat.failures import exception_of, failure_of
 from vat.heap.messages import UNIVERSAL, Call, Outcome
 from vat.heap.past import NotYet
 from vat.host.asking import NotRunning, Waiter

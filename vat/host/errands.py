@@ -28,7 +28,8 @@ from vat.devices.attempts import Key, Wanted
 from vat.devices.outcomes import EffectOutcome, OutcomeUnknown
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
-from vat.errors import Deleted, failure_of
+from vat.errors import Deleted
+from vat.failures import failure_of
 from vat.heap.messages import Ended, Outcome
 from vat.host.residents import Job, Work
 from vat.objects.views import view_of

@@ -20,7 +20,8 @@ from dataspace.log.files import ReadFailed
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
 from vat.crank.vat import Step, Vat
-from vat.errors import Deleted, failure_of, gone
+from vat.errors import Deleted, gone
+from vat.failures import failure_of
 from vat.heap.entries import REACTIONS
 from vat.heap.messages import UNIVERSAL, Call, Outcome, Settled
 from vat.heap.opcodes import To

@@ -16,7 +16,8 @@ from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
-from vat.errors import Failed, failure_of
+from vat.errors import Failed
+from vat.failures import failure_of
 from vat.heap.messages import Ended, Outcome
 from vat.heap.pending import OpenEffect, effects_in, stored_heap
 from vat.host.engine import Engine

@@ -16,7 +16,8 @@ from dataspace.errors import KeeveError
 from dataspace.proofs.proofs import Receipt
 from dataspace.values import FrozenDict, Value
 from vat.crank.vat import Step, Vat
-from vat.errors import BadCall, failure_of
+from vat.errors import BadCall
+from vat.failures import failure_of
 from vat.heap.messages import Call, Outcome
 from vat.host.carrying import child_ref
 from vat.host.outside import Snapshot
