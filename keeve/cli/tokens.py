@@ -10,18 +10,22 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 import attrs
 from cyclopts import App, Parameter
 
+from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve.cli.app import OPTIONS, Flag, Options, app
 from keeve.cli.log import time_of
+from keeve.cli.own import named_types
 from keeve.faces import utc_time
 from keeve.private_files import read_private
+from keeve.wire.guarding import AT_THE_DESK, MANAGING
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import (
     LONGEST,
@@ -37,12 +41,16 @@ from keeve.wire.tokens import (
     sessions,
     until,
 )
+from vat.objects.types import type_of
 
 __all__ = ["app"]
 
 FILE: Final = "token"
 """The owner's token, in the folder of a store."""
 VARIABLE: Final = "KEEVE_TOKEN"
+
+VERBS: Final = frozenset({"manage", "read", "turn"})
+"""What may be done over HTTP."""
 
 _SPAN: Final = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -87,6 +95,20 @@ class BadSpan(KeeveError, ValueError):
         super().__init__(f"{text!r} is no time to come: write 8h (or s, m, d), or a time as 2026-11-30T01:18Z")
 
 
+class NoSuchTokenMethod(KeeveError, ValueError):
+    """A token was to be narrowed to a method that nothing has."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        near = get_close_matches(name, sorted(known), 3)
+        what = f"did you mean {' or '.join(near)}" if near else f"there are {', '.join(sorted(known))}"
+        super().__init__(
+            f"no session has a method or a field {name!r}, and nor has what finds sessions ({what}): give one of these, "
+            "or name the module of your own actor type that has it with --actors"
+        )
+
+
 @Parameter(name="*")
 @attrs.frozen
 class Narrowing:
@@ -100,6 +122,8 @@ class Narrowing:
         Only this session; may be given several times.
     method
         Only this method or field; over HTTP one of read, turn, manage; may be given several times.
+    actors
+        An actor type of your own, as module or module:Class, whose methods are known as well; several times.
     read
         Only what changes nothing.
     until
@@ -109,17 +133,22 @@ class Narrowing:
     name: Annotated[str | None, Parameter(name="--as")] = None
     session: Annotated[list[str] | None, Parameter(negative="")] = None
     method: Annotated[list[str] | None, Parameter(negative="")] = None
+    actors: Annotated[list[str] | None, Parameter(negative="")] = None
     read: Annotated[bool, Flag] = False
     until: str | None = None
 
     def caveats(self, now: int) -> list[Caveat]:
-        """The caveats that say so. Raises `BadCaveat` or `BadSpan`."""
+        """The caveats that say so. Raises `BadCaveat`, `BadSpan`, `NoSuchTokenMethod` or `NoSuchActors`."""
         found: list[Caveat] = []
         if self.session:
             found.append(sessions(*self.session))
         if self.name is not None:
             found.append(named(self.name))
         if self.method:
+            known = methods_of(self.actors or ())
+            for name in self.method:
+                if name not in known:
+                    raise NoSuchTokenMethod(name, known)
             found.append(methods(*self.method))
         if self.read:
             found.append(read_only())
@@ -129,6 +158,12 @@ class Narrowing:
 
 
 NARROWING = Narrowing()
+
+
+def methods_of(actors: Sequence[str]) -> frozenset[str]:
+    """What a token can name: at the desk, of every ref, of sessions and of these actor types; and the verbs of HTTP."""
+    types = [Session, *named_types(actors)]
+    return VERBS | AT_THE_DESK | MANAGING | {"describe"} | {name for each in types for name in type_of(each).public}
 
 
 def end_of(text: str, now: int) -> int:

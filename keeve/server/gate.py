@@ -35,6 +35,14 @@ COOKIE: Final = "keeve_token"
 OWNER: Final = "owner"
 """The principal of PATH/token: whoever keeps the server."""
 
+WORDS: Final[Mapping[str, str]] = {
+    "read": "look",
+    "turn": "say anything",
+    "manage": "make, fork, change or delete sessions",
+    "admin": "do what is for those alone who may everything",
+}
+"""What a verb stands for."""
+
 KNOWN: Final = 100_000
 """Sessions whose owner is kept in memory."""
 
@@ -65,7 +73,25 @@ class Principal:
     def must(self, verb: str) -> None:
         """Raise a `Refusal` (403) unless it may do that."""
         if verb not in self.verbs:
-            raise Refusal(403, "not_allowed", f"{self.name} may not {verb}", f"use a token that may {verb}")
+            raise Refusal(403, "not_allowed", *self.may_not(verb))
+
+    def may_not(self, verb: str, what: str = "") -> tuple[str, str]:
+        """That it may not do that (`what` says of what), and which token would, and how that is made."""
+        left = self.allowance
+        narrowed = left is not None and (left.read_only or left.methods is not None)
+        why = ", since this token was narrowed" if narrowed else ""
+        if verb == "admin":
+            remedy = (
+                "the owner's token may, which stands in the file named token in the folder of the store; so may a "
+                "principal with the verb admin in the server's settings"
+            )
+        else:
+            made = "keeve token make" + ("" if self.name == OWNER else f" --as {self.name}")
+            remedy = (
+                f"ask whoever keeps the server for a token that may: {made} makes one; or a principal has the verb "
+                f"{verb} in the server's settings"
+            )
+        return f"{self.name} may not {WORDS[verb]} ({verb}){what}{why}", remedy
 
 
 Way = Callable[[str], "Principal | None"]

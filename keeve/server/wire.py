@@ -116,8 +116,8 @@ class TokenGuard:
         else:
             may = allowance.allows(session, method, reads=verb == "read")
         if not may:
-            what = "" if session is None else f" of session {session!r}"
-            raise Refused(f"{principal.name} may not {verb}{what} ({method}): ask for a token that may")
+            what = f": {method}" if session is None else f": {method} of session {session!r}"
+            raise Refused("; ".join(principal.may_not(verb, what)))
 
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         """The row of a session that it names."""

@@ -19,6 +19,10 @@ MANAGING: Final = frozenset({"approve", "configure", "deny", "fork", "narrow", "
 """Methods that `manage` a session, whatever its type; others are a `turn`, or `read` it."""
 
 
+AT_THE_DESK: Final = frozenset({"delete", "facts", "get", "observe", "sessions", "spawn", "watch"})
+"""What is called of no session, by the names that tokens have of it."""
+
+
 class TooMany(KeeveError):
     """A connection has as much of something as one may have; nothing was done."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,27 @@ def test_a_store_without_a_server_has_no_token_to_make_others_of(tmp_path: Path)
 def test_a_token_file_that_others_can_read_is_refused(store: Path) -> None:
     (store / "token").chmod(0o644)
     assert "chmod 600" in said(store, "make").err
+
+
+def test_a_method_that_nothing_has_is_refused_with_the_nearest_ones(store: Path) -> None:
+    for words, near in ((("--method", "trun"), "turn"), (("--method", "turn", "--method", "fokr"), "fork")):
+        result = said(store, "make", *words)
+        assert result.code == 2
+        assert near in result.err.partition("did you mean")[2]
+        assert result.out == ""
+    for name in ("turn", "history", "get", "observe", "describe", "snapshot", "manage"):
+        assert made(store, "--method", name)
+
+
+def test_methods_of_an_actor_type_of_ones_own_are_named_with_its_module(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(store.parent)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert said(store, "make", "--method", "rename").code == 2
+    (store.parent / "library_of_tokens.py").write_text(
+        "from keeve import Actor, actor\n\n\n@actor('test.library', version=1)\nclass Library(Actor):\n"
+        "    def rename(self, name: str) -> None:\n        pass\n"
+    )
+    made = said(store, "make", "--method", "rename", "--actors", "library_of_tokens")
+    assert check(SECRET, Token.parse(made.out.strip()), frozenset()).methods == {"rename"}

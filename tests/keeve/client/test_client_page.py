@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from keeve.client.client import Client
-from keeve.wire.guarding import MANAGING, Limits
+from keeve.wire.guarding import AT_THE_DESK, MANAGING, Limits
 from keeve.wire.messages import FROM_CLIENT, FROM_SERVER
 from tests.pages import ROOT, run
 from tests.server_process import server
@@ -55,5 +55,5 @@ def test_the_pages_have_the_limits_that_are_so() -> None:
     }
 
 
-def test_the_page_of_tokens_has_what_manages() -> None:
-    assert {name for name in MANAGING if f"`{name}`" not in TOKENS} == set()
+def test_the_page_of_tokens_has_what_manages_and_what_is_called_at_the_desk() -> None:
+    assert {name for name in MANAGING | AT_THE_DESK if f"`{name}`" not in TOKENS} == set()

@@ -79,7 +79,9 @@ async def test_what_a_token_may_not_it_does_not(verb: str, method: str, path: st
         answer = await w.nobody.request(
             method, API + path, json=body, headers={"authorization": "Bearer a-token-with-less-123"}
         )
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (403, "not_allowed")
+        assert ("keeve token make --as ann" if verb != "admin" else "the owner's token") in error["remedy"]
 
 
 COOKIE = {"cookie": f"keeve_token={TOKENS['ann']}"}
