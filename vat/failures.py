@@ -143,15 +143,16 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     return error
 
 
+_PACKAGES: Final = ("keeve", "actors", "vat", "snapshots", "dataspace")
 _PROJECT: Final = str(Path(__file__).parent.parent)
-_OURS: Final = tuple(f"{_PROJECT}{os.sep}{package}{os.sep}" for package in ("vat", "snapshots", "dataspace"))
+_OURS: Final = tuple(f"{_PROJECT}{os.sep}{package}{os.sep}" for package in _PACKAGES)
 _LIBRARIES: Final = tuple({f"{get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def place_of(error: BaseException) -> str:
     """`at file.py:12 in method`: where the user's code was, when it raised or called what did; "" if it was not there.
 
-    That is the innermost frame that is neither of the runtime nor of a library; if there is none, the innermost one of
+    That is the innermost frame that is neither ours nor of a library; if there is none, the innermost one of
     a library.
     """
     own = foreign = ""

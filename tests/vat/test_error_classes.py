@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from actors.chat import BadAnswer, message_in
 from dataspace.errors import KeeveError
+from dataspace.patterns import BadPattern, parse
 from vat.errors import Failed
-from vat.failures import exception_of, failure_of
+from vat.failures import exception_of, failure_of, place_of
 
 
 class Shop:
@@ -50,3 +52,12 @@ def test_a_name_that_two_have_says_neither(said: dict[str, str]) -> None:
 
 def test_a_class_that_is_not_loaded_is_not_taken_for_a_built_in_one() -> None:
     assert type(exception_of({"error": "KeyError", "message": "no", "class": "gone.KeyError"})) is Failed
+
+
+def test_the_place_of_an_error_is_in_the_users_code_whichever_package_of_ours_raised_it() -> None:
+    with pytest.raises(BadAnswer) as raised:
+        message_in({})
+    assert place_of(raised.value).startswith("at test_error_classes.py:")
+    with pytest.raises(BadPattern) as raised:
+        parse("(")
+    assert place_of(raised.value).startswith("at test_error_classes.py:")
