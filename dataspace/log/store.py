@@ -17,7 +17,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.withheld import Withheld
-from dataspace.records import STORE_UID, Body, Header, Record
+from dataspace.records import STORE_UID, Body, Header, Kind, Record
 from dataspace.values import Erased
 
 MAX_RECORD = 1 << 30
@@ -367,8 +367,9 @@ def record_size(record: Record) -> int:
 
 
 def check_records(records: Sequence[Record], damaged: Mapping[bytes, Damage]) -> None:
-    """What every store looks at before it writes. Raises `SessionDamaged` or `RecordTooLarge`."""
+    """What every store looks at before it writes: a damaged session takes nothing but its end. Raises `SessionDamaged`
+    or `RecordTooLarge`."""
     for record in records:
-        if record.uid in damaged and record.uid != STORE_UID:
+        if record.uid in damaged and record.uid != STORE_UID and record.kind != Kind.DELETE:
             raise SessionDamaged.of(record.uid, damaged[record.uid])
         record_size(record)

@@ -66,7 +66,11 @@ class Search:
         try:
             said = self.catalog.said(position)
         except SessionDamaged as error:
-            uid = self.catalog.stored(position).header.uid
+            stored = self.catalog.stored(position)
+            uid = stored.header.uid
+            nothing = Said(stored.header, stored.header.hash, stored.address, ())
+            if self._hidden(nothing):
+                return nothing  # whatever it said, it was deleted
             raise SessionDamaged(self.catalog.name(uid), error.seq, error.position, error.what) from error
         if not self._belongs(said):
             raise Mistaken

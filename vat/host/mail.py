@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
 from dataspace.catalog.catalog import Catalog
@@ -173,6 +174,21 @@ class Mail:
             for reaction in entry[REACTIONS]:
                 if reaction[0] == To.REPLY:
                     self._never(reaction[1], reaction[2], vat.uid, gone(vat.id))
+
+    def bury_unread(self, uid: bytes, error: BaseException) -> None:
+        """The same of a session whose heap cannot be read: whoever waits for it is found among those in memory, and
+        the others when they come there. Costs a look at each of those."""
+        for sender in self._stuck.pop(uid, set()):
+            self._bring_again(sender, uid)
+        for resident in self._residents:
+            vat = resident.vat
+            if vat is None or not vat.heap.system["awaiting"].count:
+                continue
+            with suppress(KeeveError):  # what cannot be read now is looked at when the vat is loaded again
+                outgoing = {message.get("promise") for _, message in _to(vat, uid)}
+                for promise, receiver in list(vat.heap.system["awaiting"].items(loader=vat.heap.page)):
+                    if receiver == uid and promise not in outgoing:
+                        self._never(vat.uid, promise, uid, error)
 
     def _never(self, uid: bytes, promise: int, receiver: bytes, error: BaseException) -> None:
         settled = Settled(receiver, None, promise, Outcome(False, failure_of(error)))

@@ -22,6 +22,7 @@ from vat.heap.messages import Asker
 from vat.heap.refs import Ref
 from vat.heap.restore import NoSuchPoint, Restored
 from vat.host.asking import NotRunning
+from vat.host.burying import UNREADABLE, Burying, born
 from vat.host.carrying import child_ref
 from vat.host.commits import refusal
 from vat.host.engine import Engine
@@ -57,6 +58,7 @@ class Sessions:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._shredding = Shredding(engine.store, engine.dataspace.catalog)
+        self._burying = Burying(engine)
 
     async def spawn(
         self, cls: type, id: str | None, fields: Mapping[str, Any], asker: Asker, *, uid: bytes | None = None
@@ -184,18 +186,24 @@ class Sessions:
         return row.uid
 
     async def delete(self, id: str, asker: Asker, *, force: bool = False) -> None:
-        """Delete a session. Raises `Busy` while it has work under way, unless `force`d: then that is abandoned."""
+        """Delete a session, one that is damaged too. Raises `Busy` while it has work under way, unless `force`d: then
+        that is abandoned."""
         row = self.row(id)
         self.must_write()
-        born = {"type": row.type, "parent": row.parent, "at": row.parent_seq, "created": row.created}
 
         def work(vat: Vat) -> Sequence[Step]:
+            resident = self._engine.residents.get(row.uid)
+            if resident is not None and resident.damage is not None:
+                raise resident.damage
             busy = _busy(vat)
             if busy and not force:
                 raise Busy(id, busy)
-            return (vat.delete(asker, born),)
+            return (vat.delete(asker, born(row)),)
 
-        await self._engine.done(row.uid, work)
+        try:
+            await self._engine.done(row.uid, work)
+        except UNREADABLE as why:
+            await self._burying.bury(row.uid, asker, why)
         await self._shredding.shred(row.uid)
 
     def must_write(self) -> None:

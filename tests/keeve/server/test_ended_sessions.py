@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,7 +13,8 @@ import trio.testing
 
 from keeve import Session
 from tests.actors.test_session_on_host import Waits
-from tests.server_worlds import World, world
+from tests.keeve.server.test_page_damaged import damaged
+from tests.server_worlds import World, asked_by, world
 
 Ask = Callable[[World, str, Any], Any]
 
@@ -121,3 +123,12 @@ def under_way(w: World) -> int:
     while not hasattr(layer, "_paces"):
         layer = getattr(layer, "app", None) or getattr(layer, "_app", None) or layer.middleware_stack
     return int(layer._paces["ann"].under_way)
+
+
+async def test_a_damaged_session_is_deleted_over_http(store_folder: Path) -> None:
+    async with damaged(store_folder / "s") as (w, _):
+        owner = asked_by("owner", w.app)
+        assert (await owner.delete("/api/v1/sessions/ill")).status_code in (200, 204)
+        assert (await owner.get("/api/v1/sessions/ill")).status_code == 410
+        answer = await owner.get("/api/v1/dataspace?pattern=(turn%20.%20_)")
+        assert [event["session"] for event in answer.json()["events"]] == ["well"]
