@@ -2,7 +2,7 @@
 
 The lock is on the file's inode, so the same store by another path, or twice in one process, is the same
 lock. A forked child shares its parent's; it is told apart by its process id, and gives up its copy. The
-lock file says the epoch and the process, for people and for whoever finds the store owned.
+lock file says the process and the epoch, each under its name, for people and for whoever finds the store owned.
 
 The one rule: an owner looks before every write. What it wrote in the lock file, and the files that it
 opened, must still be what the paths lead to.
@@ -19,7 +19,9 @@ from pathlib import Path
 from dataspace.log.files import Files
 from dataspace.log.store import StaleOwner, StoreMoved, StoreOwned
 
-_CLAIM = re.compile(rb"epoch (\d{20}) process (\d{10})\n")
+_CLAIM = re.compile(rb"pid (?P<pid>\d{1,10})\nepoch (?P<epoch>\d{1,20})\n *\n?")
+_FORMER = re.compile(rb"epoch (?P<epoch>\d{20}) process (?P<pid>\d{10})\n")
+"""What was written before: the epoch stood first there, and was taken for the process."""
 _LENGTH = 46
 PLAUSIBLE = 1 << 31
 """A file beside the log that names an epoch from here on is damaged: believing it could use up the numbers."""
@@ -63,7 +65,7 @@ class Ownership:
         Not synced: the log's own records carry the epoch.
         """
         assert self._fd is not None
-        self._claim = b"epoch %020d process %010d\n" % (epoch, self._process)
+        self._claim = (b"pid %d\nepoch %d\n" % (self._process, epoch)).ljust(_LENGTH - 1) + b"\n"
         self._files.write(self._fd, 0, self._claim)
         self.epoch = epoch
 
@@ -116,8 +118,9 @@ class Ownership:
 
 def _read(fd: int) -> tuple[int, int] | None:
     """Epoch and process of a lock file; None when it says neither."""
-    match = _CLAIM.fullmatch(os.pread(fd, _LENGTH, 0))
-    return (int(match[1]), int(match[2])) if match else None
+    text = os.pread(fd, _LENGTH, 0)
+    match = _CLAIM.fullmatch(text) or _FORMER.fullmatch(text)
+    return (int(match["epoch"]), int(match["pid"])) if match else None
 
 
 def owner_of(lock: Path) -> int | None:

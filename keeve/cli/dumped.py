@@ -268,7 +268,7 @@ def key_file(data: bytes) -> Told:
 
 def text_file(name: str, data: bytes) -> Told:
     """A small file of text."""
-    return {"type": name, "text": data[:4096].decode(errors="backslashreplace").rstrip("\n")}
+    return {"type": name, "text": data[:4096].decode(errors="backslashreplace").rstrip(" \n")}
 
 
 def unknown_file(data: bytes) -> Told:
@@ -289,7 +289,8 @@ def small_file(data: bytes) -> Told | None:
 _SMALL: Final[Mapping[bytes, Callable[[bytes], Told]]] = {
     b"KEEVEHED": head_file,
     b"keeve store\n": lambda data: text_file("format", data),
-    b"epoch ": lambda data: text_file("lock", data),
+    b"pid ": lambda data: text_file("lock", data),
+    b"epoch ": lambda data: text_file("lock", data),  # as it was before
     b"c2sp.org/tlog-proof": receipt_file,
     _MAGIC: key_file,
 }

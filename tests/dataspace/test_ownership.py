@@ -131,7 +131,7 @@ class TestOwnership:
 
     def test_a_stale_owner_is_refused(self, folder: Path, store: SegmentStore) -> None:
         before = content(folder)
-        taken = (folder / "lock").read_bytes().replace(b"epoch %020d" % 1, b"epoch %020d" % 5)
+        taken = (folder / "lock").read_bytes().replace(b"epoch 1", b"epoch 5")
         with open(folder / "lock", "r+b") as file:
             file.write(taken)
         for write in (lambda: store.append([Chain().record()]), lambda: store.append([])):

@@ -24,10 +24,15 @@ def test_the_format_file_is_the_one_on_the_page(tmp_path: Path) -> None:
 def test_the_lock_file_is_the_one_on_the_page(tmp_path: Path) -> None:
     owner = Ownership(tmp_path / "lock", Files())
     owner.claim(3)
-    said = re.sub(r"process \d+", "process 0000004711", (tmp_path / "lock").read_text())
+    said = (tmp_path / "lock").read_text()
     assert len(said) == 46
-    assert f"```\n{said}```" in PAGE
+    lines = re.sub(r"pid \d+", "pid 4711", said).rstrip()
+    assert f"```\n{lines}\n```" in PAGE
     owner.release()
+    former = re.search(r"`(epoch \d+ process \d+)`", PAGE)
+    assert former is not None
+    (tmp_path / "lock").write_text(f"{former[1]}\n")
+    assert Ownership(tmp_path / "lock", Files()).epoch == 3
 
 
 def test_the_head_file_has_the_fields_of_the_page() -> None:

@@ -86,7 +86,7 @@ def test_a_copy_of_a_segment_under_another_name_is_none(folder: Path, name: str)
 def test_no_file_beside_the_log_uses_up_the_epochs(folder: Path, file: str, epoch: int) -> None:
     """Invariant 21: what is derived can be anything, and the store is written to all the same."""
     if file == "lock":
-        (folder / "lock").write_bytes(b"epoch %020d process 0000000001\n" % epoch)
+        (folder / "lock").write_bytes((b"pid 7\nepoch %d\n" % epoch).ljust(45) + b"\n")
     else:
         said = publishing.read(folder / "head")
         assert said is not None
