@@ -34,9 +34,9 @@ from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, ne
 from keeve.cli.output import Output
 from keeve.cli.reading import Reading, reading
 from keeve.cli.text import counted, local_time, shortened, size
-from keeve.cli.waiting import Waits, all_waits, due, since
+from keeve.cli.waiting import UnreadSession, Waits, all_waits, due, since
 from keeve.host_keys import FILE_VARIABLE
-from vat.heap.pending import OpenEffect, Unread
+from vat.heap.pending import OpenEffect
 from vat.objects.types import Types
 
 MIB: Final = 1 << 20
@@ -297,7 +297,7 @@ def work(read: Reading, owner: int | None) -> Iterator[Sign]:
         yield Sign("pending", NOTE, f"work of {counted(waiting, 'session')}", "the next host takes it up")
     found: list[Waits] = []
     for each in all_waits(read):
-        if isinstance(each, Unread):
+        if isinstance(each, UnreadSession):
             seen = f"those of session {each.session} cannot be read: {each.error}"
             yield Sign("effects", BAD, seen, "keeve verify shows all that is touched")
         else:

@@ -20,6 +20,7 @@ from keeve.cli.owning import owning
 from keeve.cli.reading import Reading
 from keeve.cli.text import local_time, shortened
 from keeve.cli.waiting import (
+    UnreadSession,
     Waits,
     all_waits,
     approval_face,
@@ -32,7 +33,7 @@ from keeve.cli.waiting import (
 )
 from keeve.faces import face
 from vat.errors import Failed
-from vat.heap.pending import OpenEffect, Unread
+from vat.heap.pending import OpenEffect
 from vat.host.resolving import EffectStatus, NoSuchEffect
 
 
@@ -70,9 +71,9 @@ def list_effects(store: Reading, output: Output) -> int:
     """
     owner = store.owner
     found: list[Waits] = []
-    unread: list[Unread] = []
+    unread: list[UnreadSession] = []
     for each in all_waits(store):
-        if isinstance(each, Unread):
+        if isinstance(each, UnreadSession):
             unread.append(each)
         else:
             found.append(each)

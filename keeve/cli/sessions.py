@@ -31,7 +31,6 @@ from keeve.cli.waiting import (
     called,
     effect_face,
     fiber_face,
-    heap_of,
     since,
     state_in_words,
     waits_for,
@@ -39,6 +38,7 @@ from keeve.cli.waiting import (
 )
 from keeve.faces import Turn, event_face, fields_face, session_face, turns_of
 from snapshots.cache import PageCache
+from vat.heap.pending import stored_heap
 from vat.objects.types import type_of
 
 NEWEST: Final = 10
@@ -124,7 +124,7 @@ def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
     waits = Waits()
     fields: dict[str, Any] = {}
     try:
-        heap, lineage = heap_of(store, row, PageCache(CACHE))
+        heap, lineage = stored_heap(row, store.catalog, store.store.read, PageCache(CACHE))
         waits = waits_in(row, heap, lineage)
         fields = fields_face(heap) if whole else {} if row.type in CONVERSATIONS else fields_in_words(heap)
     except KeeveError as error:

@@ -20,8 +20,8 @@ from keeve.faces import face, utc_time
 from snapshots.cache import PageCache
 from vat.devices.timers import deadline_of
 from vat.heap.heap import Heap
-from vat.heap.pending import OpenEffect, Unread, effects_in
-from vat.heap.restore import Lineage, restore
+from vat.heap.pending import OpenEffect, effects_in, state_of, stored_heap
+from vat.heap.restore import Lineage
 from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
 
 LATEST = 253_370_764_800
@@ -29,6 +29,14 @@ LATEST = 253_370_764_800
 
 CACHE = 8 << 20
 """Bytes of pages that are kept while a store is looked through."""
+
+
+@attrs.frozen
+class UnreadSession:
+    """A session of which it cannot be read what it waits for, and why."""
+
+    session: str
+    error: KeeveError
 
 
 @attrs.frozen
@@ -43,13 +51,7 @@ class Waits:
 
 def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
     """What a session waits for. Raises what a restore raises, and costs one."""
-    return waits_in(row, *heap_of(store, row, cache))
-
-
-def heap_of(store: Reading, row: SessionRow, cache: PageCache) -> tuple[Heap, Lineage]:
-    """What a session holds, at its head. Raises what a restore raises, and costs one."""
-    lineage = Lineage(row.uid, store.catalog, store.store.read)
-    return restore(lineage, store.catalog, cache, row.seq).heap, lineage
+    return waits_in(row, *stored_heap(row, store.catalog, store.store.read, cache))
 
 
 def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
@@ -62,7 +64,7 @@ def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
     )
 
 
-def all_waits(store: Reading) -> Iterator[Waits | Unread]:
+def all_waits(store: Reading) -> Iterator[Waits | UnreadSession]:
     """What all sessions wait for: of those with pending work, those that may wait for a person, and who waits for them.
 
     A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here.
@@ -80,7 +82,7 @@ def all_waits(store: Reading) -> Iterator[Waits | Unread]:
         try:
             waits = waits_of(store, row, cache)
         except KeeveError as error:
-            yield Unread(row.id, error)
+            yield UnreadSession(row.id, error)
         else:
             todo.extend(sorted(waits.askers))
             yield waits
@@ -108,17 +110,12 @@ def _stating(store: Reading, label: str) -> dict[bytes, None]:
 # Effects.
 
 
-def state_of(effect: OpenEffect, owner: int | None) -> str:
-    """How far an open effect is, as `EffectStatus.state` says it; `owner` is the process that has the store."""
-    return ("unknown" if owner is None else "running") if effect.started else "wanted"
-
-
 def state_in_words(effect: OpenEffect, owner: int | None) -> str:
-    """The same for people: what nobody carries out waits for a host that has its device, but for a timer's, which all
-    have."""
+    """How far an open effect is, for people: what nobody carries out waits for a host that has its device, but for a
+    timer's, which all have. `owner` is the process that has the store."""
     if owner is None and not effect.started and not due(effect):
         return f"waits for a host with the device {effect.device}"
-    return state_of(effect, owner)
+    return state_of(effect, owned=owner is not None)
 
 
 def due(effect: OpenEffect) -> int:
@@ -136,7 +133,7 @@ def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:
         "method": effect.method,
         "args": face(effect.args),
         "keywords": face(effect.keywords),
-        "state": state_of(effect, owner),
+        "state": state_of(effect, owned=owner is not None),
         "due": utc_time(due(effect)) if due(effect) else None,
     }
 

@@ -149,6 +149,7 @@ def test_what_nobody_carries_out_is_said_to_wait_for_its_device() -> None:
     assert state_in_words(effect, None) == "waits for a host with the device tools"
     assert state_in_words(effect, 17) == "wanted"
     assert state_in_words(attrs.evolve(effect, started=True), None) == "unknown"
+    assert state_in_words(attrs.evolve(effect, started=True), 17) == "started"
 
 
 async def test_show_lists_a_fiber_that_failed_while_nobody_waited_for_it(store: Path) -> None:

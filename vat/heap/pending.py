@@ -6,12 +6,11 @@ The one rule: it only reads. Nothing is loaded into a host, run or settled by lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from dataspace.catalog.recent import SessionRow
-from dataspace.errors import KeeveError
 from dataspace.log.store import Stored
 from snapshots.cache import PageCache
 from snapshots.tree import Tree
@@ -57,14 +56,17 @@ def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
         )
 
 
-@attrs.frozen
-class Unread:
-    """A session whose effects cannot be read, and why."""
-
-    session: str
-    error: KeeveError
+def state_of(effect: OpenEffect, *, owned: bool) -> Literal["wanted", "started", "unknown"]:
+    """How far an open effect is, as what is stored tells it; `owned`: whether a process may be at it."""
+    return "wanted" if not effect.started else "started" if owned else "unknown"
 
 
-def stored_heap(row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache) -> Heap:
-    """A session's heap at its head, from what is stored."""
-    return restore(Lineage(row.uid, catalog, read), catalog, cache, row.seq).heap
+def stored_heap(
+    row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache
+) -> tuple[Heap, Lineage]:
+    """A session's heap at its head, from what is stored, and its lineage.
+
+    Raises what a restore raises, and costs one.
+    """
+    lineage = Lineage(row.uid, catalog, read)
+    return restore(lineage, catalog, cache, row.seq).heap, lineage

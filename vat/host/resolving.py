@@ -19,7 +19,7 @@ from vat.devices.attempts import Key, Wanted
 from vat.errors import Failed
 from vat.failures import failure_of
 from vat.heap.messages import Ended, Outcome
-from vat.heap.pending import OpenEffect, effects_in, stored_heap
+from vat.heap.pending import OpenEffect, effects_in, state_of, stored_heap
 from vat.host.engine import Engine
 from vat.host.outside import unbound
 from vat.host.watching import Piece, piece_of
@@ -86,7 +86,7 @@ class Resolving:
         if session is not None:
             here = [effect for effect in here if effect.session == session]
         known = {effect.id for effect in here}
-        began: Literal["started", "unknown"] = "started" if self._engine.store.readonly else "unknown"
+        owned = self._engine.store.readonly  # or not, which a host that only reads cannot tell
         return here + [
             EffectStatus(
                 each.id,
@@ -95,7 +95,7 @@ class Resolving:
                 each.method,
                 each.args,
                 each.keywords,
-                began if each.started else "wanted",
+                state_of(each, owned=owned),
             )
             for each in self._dormant(session)
             if each.id not in known
@@ -148,7 +148,7 @@ class Resolving:
             if row is None or session not in (None, row.id) or engine.tended(uid):
                 continue
             try:
-                yield from effects_in(stored_heap(row, catalog, read, cache), row)
+                yield from effects_in(stored_heap(row, catalog, read, cache)[0], row)
             except KeeveError as error:
                 log.warning("session %s: its effects cannot be listed: %s", row.id, error)
 
