@@ -42,7 +42,7 @@ from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus, Resolving
 from vat.host.sessions import Seen, Sessions
 from vat.host.verifying import Expected, Progress, silent, verify
-from vat.host.watching import Piece, Watch
+from vat.host.watching import Piece, Watch, hear_all
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 
@@ -353,7 +353,7 @@ class Host:
 
         Gives the function that ends it. `hear` is called in the trio thread and must not raise.
         """
-        return self._resolving.on_progress(hear)
+        return hear_all(self._engine.errands.hearing, self._engine.dataspace, hear)
 
     def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
         """Have `hear(fact)` called with each fact of these labels that is asserted from now on, once it is durable.

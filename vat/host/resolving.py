@@ -1,4 +1,4 @@
-"""Effects as a host shows them: those without an outcome, what running ones tell, and settling one by hand.
+"""Effects as a host shows them: those without an outcome, and settling one by hand.
 
 The one rule: what is settled by hand takes the same way into the log as what a device gives.
 """
@@ -6,14 +6,14 @@ The one rule: what is settled by hand takes the same way into the log as what a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 import attrs
 import trio
 
 from dataspace.errors import KeeveError
-from dataspace.values import Value, freeze
+from dataspace.values import freeze
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
 from vat.errors import Failed
@@ -22,7 +22,6 @@ from vat.heap.messages import Ended, Outcome
 from vat.heap.pending import OpenEffect, effects_in, state_of, stored_heap
 from vat.host.engine import Engine
 from vat.host.outside import unbound
-from vat.host.watching import Piece, piece_of
 
 log = logging.getLogger("keeve")
 
@@ -151,21 +150,6 @@ class Resolving:
                 yield from effects_in(stored_heap(row, catalog, read, cache)[0], row)
             except KeeveError as error:
                 log.warning("session %s: its effects cannot be listed: %s", row.id, error)
-
-    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
-        """See `Host.on_progress`."""
-        store, hearing = self._engine.store, self._engine.errands.hearing
-
-        def told(wanted: Wanted, value: Value) -> None:
-            hear(piece_of(wanted, value, store.head.position))
-
-        hearing.append(told)
-
-        def stop() -> None:
-            if told in hearing:
-                hearing.remove(told)
-
-        return stop
 
 
 def _status(wanted: Wanted, state: Literal["wanted", "running", "unknown"]) -> EffectStatus:

@@ -162,6 +162,21 @@ class Watch:
         self._came.set()
 
 
+def hear_all(hearing: Hearing, space: Dataspace, hear: Callable[[Piece], None]) -> Callable[[], None]:
+    """Have all that running effects tell told to `hear`, at that moment; gives what ends it, once or often."""
+
+    def told(wanted: Wanted, value: Value) -> None:
+        hear(piece_of(wanted, value, space.store.head.position))
+
+    hearing.append(told)
+
+    def stop() -> None:
+        if told in hearing:
+            hearing.remove(told)
+
+    return stop
+
+
 def piece_of(wanted: Wanted, value: Value, head: int) -> Piece:
     """What an effect tells while the log ends at `head`."""
     return Piece(wanted.session, wanted.id, wanted.device, wanted.method, value, head)
