@@ -27,15 +27,17 @@ from dataspace.log.files import Files
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Head
 from dataspace.log.segments import SEGMENT_BYTES, SegmentStore
-from dataspace.log.store import NotAStore, Store
+from dataspace.log.store import NotAStore, Store, StoreOwned
 from dataspace.log.verdicts import Evidence, LogCorrupt, LogTampered, LogTruncated
 from dataspace.observe.dataspace import Dataspace
 from dataspace.proofs.proofs import Receipt
 from keeve.entropy import Entropy
+from keeve.archive_places import look_in
 from keeve.guard import guard
 from keeve.host_keys import HostKey, as_host_key
 from keeve.key_files import Signer, as_key
 from keeve.opening import opened_by_async_with
+from keeve.served import SOCKET, is_served
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
 from vat.host.engine import Engine
@@ -71,6 +73,7 @@ async def open_host(
     former: Signer | None = None,
     expect: str | bytes | Receipt | None = None,
     key: HostKey | None = None,
+    archives: Sequence[str | os.PathLike[str]] = (),
     by: str = "local",
     via: str = "python",
     settings: Settings | None = None,
@@ -93,12 +96,13 @@ async def open_host(
     expect: a receipt or a checkpoint: the log has to have all that was seen in it.
     key: the host's key, with which a new store is encrypted and without which it does not open again: 32 bytes, the
       path of a file that `host_key` makes, or a function that gives them.
+    archives: folders where content that was archived is now, if it is not where it went.
     by, via: who asks through this host, and in which way: what the records and facts of its requests say.
 
     Raises `NotAStore`, `NoFolder`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what
     the disk refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not
     extend what was signed before; these two with `expect` as well; of keys `HostKeyNeeded`, `WrongHostKey`,
-    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s. At the end of the block everything that was accepted is
+    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s; `NotAnArchive`. At the end of the block everything that was accepted is
     durable.
     """
     folder = Path(path)
@@ -126,6 +130,7 @@ async def open_host(
         segment_bytes=segment_bytes,
         seen=None if seen is None else seen.head,
         key=as_host_key(key),
+        archives=archives,
     )
     try:
         if expect is not None and isinstance(store.fault, LogTruncated | LogTampered):
@@ -183,10 +188,11 @@ def open_store(
     segment_bytes: int = SEGMENT_BYTES,
     seen: Head | None = None,
     key: bytes | None = None,
+    archives: Sequence[str | os.PathLike[str]] = (),
 ) -> tuple[SegmentStore, Catalog]:
     """The store in a folder and its catalog, recovered. A head that somebody has `seen` is held against the log.
 
-    `key` is the host's, of an encrypted store.
+    `key` is the host's, of an encrypted store; `archives` are folders where archived content is now.
     """
     path = folder / CATALOG
     peeked = peek(path)
@@ -205,10 +211,15 @@ def open_store(
             segment_bytes=segment_bytes,
             key=key,
         )
+    except StoreOwned as error:
+        if is_served(folder / SOCKET):
+            raise StoreOwned(error.path, error.pid, served=True) from None
+        raise
     finally:
         if peeked is not None:
             peeked.close()
     try:
+        look_in(store, archives)
         if newest is not None and not readonly:
             store.check_keys(newest)
         return store, _catalog(path, store)

@@ -27,17 +27,25 @@ MAX_PARTS = 1 << 20
 
 
 class StoreOwned(KeeveError):
-    """Another host owns the store: another process, this one by another path, or the parent of this one."""
+    """Another host owns the store: another process, this one by another path, or the parent of this one.
+
+    served: whether that is a server, which lets other processes have its sessions.
+    """
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, path: str, pid: int | None) -> None:
+    def __init__(self, path: str, pid: int | None, *, served: bool = False) -> None:
         self.path = path
         self.pid = pid
+        self.served = served
         owner = "another host" if pid is None else f"process {pid}"
         if pid == os.getpid():
             owner += ", which is this one: another host in it has not been closed"
-        super().__init__(f"{path} is owned by {owner}: close it there, or open it here with readonly=True")
+        way = "close it there"
+        if served:
+            owner += ", a server"
+            way = f"ask that, over HTTP or with keeve.client.connect({path!r}), or end it"
+        super().__init__(f"{path} is owned by {owner}: {way}, or open it here with readonly=True")
 
 
 class StaleOwner(KeeveError):

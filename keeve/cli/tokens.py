@@ -20,7 +20,7 @@ from cyclopts import App, Parameter
 
 from actors.session import Session
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, Flag, Options, app
+from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.log import time_of
 from keeve.cli.own import named_types
 from keeve.faces import utc_time
@@ -43,8 +43,6 @@ from keeve.wire.tokens import (
 )
 from vat.objects.types import type_of
 
-__all__ = ["app"]
-
 FILE: Final = "token"
 """The owner's token, in the folder of a store."""
 VARIABLE: Final = "KEEVE_TOKEN"
@@ -65,7 +63,6 @@ keeve token make --as ann --until 8h
 """
 
 tokens = App(name="token", help=HELP)
-app.command(tokens)
 
 
 class NoOwnerToken(KeeveError):
@@ -104,7 +101,7 @@ class NoSuchTokenMethod(KeeveError, ValueError):
         near = get_close_matches(name, sorted(known), 3)
         what = f"did you mean {' or '.join(near)}" if near else f"there are {', '.join(sorted(known))}"
         super().__init__(
-            f"no session has a method or a field {name!r}, and nor has what finds sessions ({what}): give one of these, "
+            f"no session has a method or a field {name!r}, nor has what finds sessions ({what}): give one of these, "
             "or name the module of your own actor type that has it with --actors"
         )
 

@@ -21,12 +21,11 @@ from anyio.abc import ByteStream
 
 from keeve.client.websockets import WebSocketChannel
 from keeve.private_files import read_private
+from keeve.served import SOCKET, is_served, why_not_served
 from keeve.wire.channels import ByteChannel, Channel, ChannelClosed
-from keeve.wire.client_errors import BadURL, NoToken
+from keeve.wire.client_errors import BadURL, NoToken, Unreachable
 from keeve.wire.tokens import TokenRefused
 
-SOCKET: Final = "socket"
-"""The Unix socket of a server, in the folder of its store."""
 TOKEN: Final = "token"
 """The file of its owner's token, there."""
 
@@ -71,16 +70,22 @@ class Address:
 
     @property
     def token(self) -> str:
-        """The owner's token, where the server's folder is at hand. Raises `NoToken`."""
+        """The owner's token, where the server's folder is at hand. Raises `NoToken`, or `Unreachable`."""
         if self.host:
             raise NoToken(f"{self.url} is no socket beside which it is")
-        path = Path(self.path).parent / TOKEN
+        socket = Path(self.path)
+        if not is_served(socket):
+            raise Unreachable(self.url, why_not_served(socket))
+        path = socket.parent / TOKEN
         return read_private(path, "the server makes it", lambda what: NoToken(f"{path}: {what}")).decode().strip()
 
     async def dial(self, token: str, context: ssl.SSLContext | None = None) -> Channel:
         """A channel to there. Raises `OSError`, `ChannelClosed`, or that the server refuses the token."""
         if not self.host:
-            return over(await anyio.connect_unix(self.path))
+            try:
+                return over(await anyio.connect_unix(self.path))
+            except OSError as error:
+                raise ConnectionError(why_not_served(Path(self.path))) from error
         stream: ByteStream
         if self.secure:
             stream = await anyio.connect_tcp(

@@ -22,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
+from keeve.served import LONGEST, SOCKET
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal, token_of
 from keeve.server.serving import Serving
@@ -37,16 +38,12 @@ from vat.errors import Deleted, Refused
 PATH: Final = "/wire"
 OPEN: Final[tuple[str, ...]] = ()
 """Nothing here is for who is not known."""
-SOCKET: Final = "socket"
-"""The Unix socket's name, in the folder of a store."""
 
 PAUSE: Final = 0.1
 """Seconds until another connection is taken when there was no room for one."""
 
 _EVERYTHING: Final = frozenset(VERBS)
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-_LONGEST: Final = 107
-"""Bytes of the path of a Unix socket, at the most."""
 
 
 class BadSocket(KeeveError):
@@ -234,8 +231,8 @@ async def _serve_stream(serving: Serving, stream: trio.SocketStream, room: trio.
 
 async def made_socket(path: Path) -> trio.socket.SocketType:
     """A Unix socket that listens at `path`, for its owner alone, in the place of one that nobody serves any more."""
-    if len(os.fsencode(path)) > _LONGEST - len(".new"):
-        raise BadSocket(path, f"a Unix socket's path has at most {_LONGEST} bytes")
+    if len(os.fsencode(path)) > LONGEST - len(".new"):
+        raise BadSocket(path, f"a Unix socket's path has at most {LONGEST} bytes")
     new = path.with_name(f"{path.name}.new")
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
-from keeve import Session
+from keeve import Session, open_host
 from keeve.client import Client, Unreachable, connect
 from keeve.client.running import running
-from keeve.errors import NoSuchSession
+from keeve.errors import NoSuchSession, StoreOwned
 from keeve.server import ServerSettings
 from keeve.server.app import application
 from keeve.server.listening import Listening
 from keeve.server.tokens import Chains
-from keeve.server.wire import BadSocket, serve, serve_socket
+from keeve.server.wire import BadSocket, made_socket, serve, serve_socket
 from keeve.wire.channels import ByteChannel, Channel
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import Caveat, TokenRefused, methods, mint, named, narrowed, read_only, sessions, until
@@ -275,6 +276,37 @@ async def test_a_session_over_a_unix_socket(tmp_path: Path) -> None:
     with pytest.raises(Unreachable):
         async with connect(tmp_path):
             raise AssertionError("nobody gets here")
+
+
+async def test_where_nobody_serves_a_client_is_told_why(store_folder: Path, tmp_path: Path) -> None:
+    async def refused(folder: Path, *said: str, **how: Any) -> None:
+        with pytest.raises(Unreachable) as caught:
+            async with connect(folder, **how):
+                raise AssertionError("nobody gets here")
+        assert all(each in str(caught.value) for each in said), caught.value
+
+    store = store_folder / "data"
+    for how in ({}, {"token": "a-token-0123456789"}):
+        await refused(store_folder / "nowhere", "there is no folder", **how)
+        async with open_host(store):
+            await refused(store, f"process {os.getpid()} owns the store", "does not serve it", **how)
+        await refused(store, "nobody serves the store", f"keeve serve {store}", **how)
+        with suppress(FileExistsError):
+            (tmp_path / ("x" * 107)).mkdir(parents=True)
+        await refused(tmp_path / ("x" * 107), "http address", **how)
+
+
+async def test_who_wants_a_store_that_is_served_is_told_how_to_reach_it(store_folder: Path) -> None:
+    store = store_folder / "data"
+    async with open_host(store):
+        for served in (False, True):
+            if served:
+                listening = await made_socket(store / "socket")
+            with pytest.raises(StoreOwned, match="keeve.client.connect" if served else "close it there") as caught:
+                async with open_host(store):
+                    raise AssertionError("nobody gets here")
+            assert (caught.value.served, caught.value.pid) == (served, os.getpid())
+        listening.close()
 
 
 async def test_a_socket_that_a_killed_server_left_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
