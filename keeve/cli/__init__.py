@@ -21,16 +21,15 @@ from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
 from keeve import starting
-from keeve.cli import archive, keys, mending, proving, removing, serve, tokens
 from keeve.cli.advice import advised
-from keeve.cli.approving import app as commands
+from keeve.cli.commands import app as program
 from keeve.cli.output import plain_console
 from keeve.cli.streams import plug, unplug
 from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
 from vat.devices.outcomes import alone
 
-__all__ = ["archive", "keys", "main", "mending", "proving", "removing", "run", "serve", "tokens"]
+__all__ = ["main", "run"]
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 2, starting.INTERRUPTED, 141
 DEBUG = "--debug"
@@ -61,7 +60,7 @@ def run(tokens: Sequence[str]) -> int:
     """Run a command line; gives its exit code. What there is to say is said on the standard streams."""
     try:
         console = plain_console(sys.stdout)
-        code = commands(in_order(tokens), console=console, exit_on_error=False, print_error=False)
+        code = program(in_order(tokens), console=console, exit_on_error=False, print_error=False)
         return code if isinstance(code, int) else 0
     except CycloptsError as wrong:
         command = " ".join(["keeve", *(wrong.command_chain or ())])

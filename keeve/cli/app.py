@@ -1,4 +1,4 @@
-"""The commands: their names, options and help.
+"""The commands of every day: their options and help, and what all commands take.
 
 The one rule: a command parses and hands over. What it does, and how it is told, is in the module of its name.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
 import attrs
 import trio
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from keeve.cli.again import DEFAULT
@@ -26,25 +25,6 @@ from keeve.cli.output import Output
 from keeve.cli.reading import reading
 from keeve.cli.sessions import list_sessions, show_session
 from keeve.cli.verify import verify as check_all
-
-
-def _version() -> str:
-    try:
-        return version("keeve")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
-app = App(
-    name="keeve",
-    help="""Conversations that survive: talk to them, look at them, look after their store.
-
-Every command takes `--store PATH`, `--json` and `--debug`, before it or behind it. Its `--help` has an example.""",
-    version=_version,
-    help_format="markdown",
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
-)
 
 Flag = Parameter(negative="")
 
@@ -99,7 +79,6 @@ class OwnerOptions(Options):
 OWNER_OPTIONS = OwnerOptions()
 
 
-@app.command
 def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Talk to a session. It is made if it is not there; without a name, a new one is.
 
@@ -123,7 +102,6 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     return hold_conversation(common.store, common.output, session, os.environ, actors=common.own)
 
 
-@app.command
 def ls(
     prefix: str = "",
     /,
@@ -156,7 +134,6 @@ def ls(
     return 0
 
 
-@app.command
 def show(session: str, /, *, common: Options = OPTIONS) -> int:
     """Show a session: its turns, its forks, its head, what is pending.
 
@@ -174,7 +151,6 @@ def show(session: str, /, *, common: Options = OPTIONS) -> int:
         return show_session(store, common.output, session)
 
 
-@app.command
 def log(
     pattern: str,
     /,
@@ -233,7 +209,6 @@ def log(
         )
 
 
-@app.command
 def fork(
     session: str,
     /,
@@ -267,7 +242,6 @@ def fork(
     return 0
 
 
-@app.command
 def effects(*, common: Options = OPTIONS) -> int:
     """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
 
@@ -281,7 +255,6 @@ def effects(*, common: Options = OPTIONS) -> int:
         return list_effects(store, common.output)
 
 
-@app.command
 def resolve(
     effect: str, /, *, value: str | None = None, error: str | None = None, common: OwnerOptions = OWNER_OPTIONS
 ) -> int:
@@ -305,7 +278,6 @@ def resolve(
     return 0
 
 
-@app.command
 def verify(
     *,
     key: Annotated[list[str] | None, Parameter(negative="")] = None,
@@ -334,7 +306,6 @@ def verify(
     return check_all(common.store, common.output, key or [], expect or [])
 
 
-@app.command
 def doctor(*, common: Options = OPTIONS) -> int:
     """Say what is wrong with this store or this machine, and what to do.
 

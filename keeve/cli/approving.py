@@ -13,15 +13,13 @@ import trio
 
 from actors import NothingWaits
 from dataspace.errors import KeeveError
-from keeve.cli.app import OWNER_OPTIONS, OwnerOptions, app
+from keeve.cli.app import OWNER_OPTIONS, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.reading import must_be_there, reading
 from keeve.cli.waiting import CACHE, waits_of
 from snapshots.cache import PageCache
 from vat.host.outside import beside
-
-__all__ = ["app"]
 
 
 class SeveralWait(KeeveError, LookupError):
@@ -36,7 +34,6 @@ class SeveralWait(KeeveError, LookupError):
         )
 
 
-@app.command
 def approve(session: str, call: str, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Approve of a call that waits for a person.
 
@@ -57,7 +54,6 @@ def approve(session: str, call: str, /, *, common: OwnerOptions = OWNER_OPTIONS)
     return 0
 
 
-@app.command
 def refuse(session: str, call: str, reason: str = "", /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Refuse a call that waits for a person: it is never made, and who wanted it is told the reason.
 

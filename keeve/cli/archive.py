@@ -15,12 +15,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions, app
+from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.text import counted, size
-
-__all__ = ["app"]
 
 
 class OneDirection(KeeveError, ValueError):
@@ -35,7 +33,6 @@ class OneDirection(KeeveError, ValueError):
         )
 
 
-@app.command
 def archive(
     *,
     into: Path | None = None,

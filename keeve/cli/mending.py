@@ -11,15 +11,12 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OPTIONS, Flag, Options, app
+from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.dump import Wanted
 from keeve.cli.dump import dump as show_frames
 from keeve.cli.salvage import salvage as write_anew
 
-__all__ = ["app"]
 
-
-@app.command
 def dump(
     file: Path | None = None,
     /,
@@ -59,7 +56,6 @@ def dump(
     return show_frames(common.store if file is None else file, common.output, wanted)
 
 
-@app.command
 def salvage(old: Path, new: Path, /, *, common: Options = OPTIONS) -> int:
     """Write all that is sound in a damaged store into a new one, and say what is not. The old one is left as it is.
 

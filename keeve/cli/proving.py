@@ -13,13 +13,10 @@ import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OPTIONS, Flag, Options, app
+from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.proofs import check_file, make_checkpoint, prove, tell_checkpoint, tell_keys
 
-__all__ = ["app"]
 
-
-@app.command
 def checkpoint(
     *,
     signer: Path | None = None,
@@ -53,7 +50,6 @@ def checkpoint(
     return 0
 
 
-@app.command(name="prove")
 def prove_record(
     session: str,
     seq: int,
@@ -85,7 +81,6 @@ def prove_record(
     return 0
 
 
-@app.command
 def check(
     file: str,
     /,
@@ -110,7 +105,6 @@ def check(
     return check_file(common.store, common.output, file, key or [])
 
 
-@app.command
 def keys(*, common: Options = OPTIONS) -> int:
     """Tell the verifier keys with which the log was signed, the one that signs now last.
 

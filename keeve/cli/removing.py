@@ -12,15 +12,12 @@ import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions, app
+from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.delete import delete_session
 from keeve.cli.space import OnePlace, collect
 from keeve.cli.space import erase as erase_content
 
-__all__ = ["app"]
 
-
-@app.command
 def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Delete a session, for ever. Its id never comes back; forks of it stay whole.
 
@@ -42,7 +39,6 @@ def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Own
     return 0
 
 
-@app.command
 def gc(*, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Have what was deleted go from the files, as far as no fork needs it.
 
@@ -56,7 +52,6 @@ def gc(*, common: OwnerOptions = OWNER_OPTIONS) -> int:
     return 0
 
 
-@app.command
 def erase(
     session: str,
     /,

@@ -19,10 +19,8 @@ import trio
 from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, Options, app
+from keeve.cli.app import OPTIONS, Options
 from keeve.cli.own import named_tools, named_types
-
-__all__ = ["app"]
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 
@@ -113,7 +111,6 @@ FLAGS = Flags()
 Config = Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")]
 
 
-@app.command
 def serve(
     path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
 ) -> int:
@@ -159,7 +156,6 @@ def serve(
     return 130 if ended == signal.SIGINT else 0
 
 
-@app.command
 def config(
     path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
 ) -> int:

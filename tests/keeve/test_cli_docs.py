@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import app
+from keeve.cli.commands import app
 from keeve.private_files import make_private
 from tests.cli_runner import ROOT, keeve
 from tests.cli_worlds import leave_a_turn_waiting, leave_asking

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, Flag, Options, app
+from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key, host_key_from
 from keeve.host_keys import rekey as have_rekeyed
-
-__all__ = ["app"]
 
 
 class KeyIsThere(KeeveError, FileExistsError):
@@ -29,7 +27,6 @@ class KeyIsThere(KeeveError, FileExistsError):
         super().__init__(f"{path} is there already, and stays as it is: name a new file")
 
 
-@app.command
 def new_key(file: Path, /, *, common: Options = OPTIONS) -> int:
     """Make the key of a host, in a new file that its owner alone may read. A store that is made with it is encrypted.
 
@@ -56,7 +53,6 @@ def new_key(file: Path, /, *, common: Options = OPTIONS) -> int:
     return 0
 
 
-@app.command
 def rekey(*, to: Path, make: Annotated[bool, Flag] = False, common: Options = OPTIONS) -> int:
     """Have an encrypted store open with another key from here on. Nobody may own it now.
 

@@ -1,0 +1,74 @@
+"""All commands of the program, and the names by which they are called.
+
+The one rule: a command is a command by standing in the list here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from cyclopts import App
+
+from keeve.cli.app import chat, doctor, effects, fork, log, ls, resolve, show, verify
+from keeve.cli.approving import approve, refuse
+from keeve.cli.archive import archive
+from keeve.cli.mending import dump, salvage
+from keeve.cli.proving import check, checkpoint, keys, prove_record
+from keeve.cli.rekeying import new_key, rekey
+from keeve.cli.removing import delete, erase, gc
+from keeve.cli.serve import config, serve
+from keeve.cli.tokens import tokens
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {
+    "chat": chat,
+    "ls": ls,
+    "show": show,
+    "log": log,
+    "fork": fork,
+    "effects": effects,
+    "resolve": resolve,
+    "approve": approve,
+    "refuse": refuse,
+    "delete": delete,
+    "verify": verify,
+    "doctor": doctor,
+    "checkpoint": checkpoint,
+    "prove": prove_record,
+    "check": check,
+    "keys": keys,
+    "new-key": new_key,
+    "rekey": rekey,
+    "dump": dump,
+    "salvage": salvage,
+    "gc": gc,
+    "erase": erase,
+    "archive": archive,
+    "serve": serve,
+    "config": config,
+}
+"""By name. `token` has commands of its own, in `keeve.cli.tokens`."""
+
+
+def _version() -> str:
+    try:
+        return version("keeve")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
+
+
+app = App(
+    name="keeve",
+    help="""Conversations that survive: talk to them, look at them, look after their store.
+
+Every command takes `--store PATH`, `--json` and `--debug`, before it or behind it. Its `--help` has an example.""",
+    version=_version,
+    help_format="markdown",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+
+for name, command in COMMANDS.items():
+    app.command(command, name=name)
+app.command(tokens)
