@@ -26,6 +26,9 @@ from dataspace.log.marks import START, Head
 LATEST: Final = (1 << 63) - 1
 """A seq that no record reaches."""
 
+PAGE: Final = 500
+"""Sessions that are read at once where all are gone through."""
+
 _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 _Asked = TypeVar("_Asked", bound="Lookups")
@@ -156,6 +159,12 @@ class Lookups:
                 break
             after = last
         return found[:limit]
+
+    def all_sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
+        """The same, without a limit; read a page at a time, so what comes meanwhile is among them if it is behind."""
+        while page := self.sessions(prefix, after=after, limit=PAGE, deleted=deleted):
+            yield from page
+            after = page[-1].id
 
     @steady
     def _page(self, prefix: str, after: str, limit: int) -> tuple[list[SessionRow], str | None]:

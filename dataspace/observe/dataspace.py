@@ -18,8 +18,9 @@ import trio
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import Mistaken, Notable, noted
+from dataspace.catalog.recent import SessionRow
 from dataspace.drafts import Assertion
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError, gone, is_interrupt
 from dataspace.facts import Fact
 from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
@@ -44,6 +45,15 @@ class NoSuchSession(KeeveError, LookupError):
     def __init__(self, session: str) -> None:
         self.session = session
         super().__init__(f"there is no session {session!r} to read here: look at those of host.sessions()")
+
+
+def living(row: SessionRow | None, name: str) -> SessionRow:
+    """What the catalog has of a session that is there. Raises `NoSuchSession` or `Deleted`."""
+    if row is None:
+        raise NoSuchSession(name)
+    if row.deleted:
+        raise gone(row.id)
+    return row
 
 
 class ObserverFailed(KeeveError):

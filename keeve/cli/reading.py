@@ -18,11 +18,10 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.ownership import owner_of
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
-from dataspace.observe.dataspace import Dataspace, NoSuchSession
+from dataspace.observe.dataspace import Dataspace, living
 from keeve.api import open_store
 from keeve.guard import guard
 from keeve.host_keys import host_key_from
-from vat.errors import gone
 
 
 class Reading:
@@ -41,18 +40,11 @@ class Reading:
 
     def session(self, id: str) -> SessionRow:
         """The session of that id. Raises `NoSuchSession` or `Deleted`."""
-        row = self.catalog.session(id)
-        if row is None:
-            raise NoSuchSession(id)
-        if row.deleted:
-            raise gone(id)
-        return row
+        return living(self.catalog.session(id), id)
 
     def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
-        """All sessions whose ids begin with `prefix`, in order, a page at a time."""
-        while page := self.catalog.sessions(prefix, after=after, limit=500, deleted=deleted):
-            yield from page
-            after = page[-1].id
+        """All sessions whose ids begin with `prefix`, in order."""
+        return self.catalog.all_sessions(prefix, after=after, deleted=deleted)
 
     def type_of(self, uid: bytes) -> str | None:
         """The actor type of the session with that uid."""

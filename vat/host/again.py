@@ -30,14 +30,12 @@ def run_again(
     powers = Powers(store.log_id, clock, entropy, lambda: "start")
     residents = Residents(0)
     loader = Loader(store, catalog, types, powers, PageCache(CACHE), residents.durable)
-    count, after = 0, ""
+    count = 0
     diverged: list[FiberDiverged] = []
-    while page := catalog.sessions(after=after, limit=500):
-        for row in page:
-            resident = residents.use(row.uid)
-            vat = loader.load(resident)
-            count += vat.heap.system["fibers"].count
-            diverged += vat.crank.fibers.bring()
-            residents.drop(resident)
-        after = page[-1].id
+    for row in catalog.all_sessions():
+        resident = residents.use(row.uid)
+        vat = loader.load(resident)
+        count += vat.heap.system["fibers"].count
+        diverged += vat.crank.fibers.bring()
+        residents.drop(resident)
     return count, diverged

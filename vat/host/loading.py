@@ -17,11 +17,10 @@ from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
 from dataspace.log.store import NoSuchRecord, Store
 from dataspace.log.verdicts import SessionDamaged
-from dataspace.observe.dataspace import NoSuchSession
+from dataspace.observe.dataspace import living
 from snapshots.cache import PageCache
 from vat.crank.upgrading import outdated
 from vat.crank.vat import Powers, Vat
-from vat.errors import gone
 from vat.heap.memory import BadSnapshotPage, VatMemory
 from vat.heap.past import StoredPast
 from vat.heap.restore import BrokenChain, Lineage, Restored, restore
@@ -102,12 +101,7 @@ class Loader:
 
     def row(self, uid: bytes) -> Row:
         """What the catalog says of a session. Raises `NoSuchSession` or `Deleted`."""
-        row = self._catalog.headed(uid)
-        if row is None:
-            raise NoSuchSession(uid.hex())
-        if row.deleted:
-            raise gone(row.id)
-        return row
+        return living(self._catalog.headed(uid), uid.hex())
 
     def lineage(self, uid: bytes) -> Lineage:
         """The records of a session and its ancestors."""

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, TypeVar
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from dataspace.observe.dataspace import NoSuchSession
+from dataspace.observe.dataspace import NoSuchSession, living
 from dataspace.records import Header
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
-from vat.errors import BadCall, gone
+from vat.errors import BadCall
 from vat.heap.messages import Asker
 from vat.heap.refs import Ref
 from vat.heap.restore import NoSuchPoint, Restored
@@ -109,11 +109,7 @@ class Sessions:
             self._engine.following.refresh()
         catalog = self._engine.dataspace.catalog
         row = catalog.session(id) if isinstance(id, str) else catalog.by_uid(id) if isinstance(id, bytes) else None
-        if row is None:
-            raise NoSuchSession(id.hex() if isinstance(id, bytes) else str(id))
-        if row.deleted:
-            raise gone(row.id)
-        return row
+        return living(row, id.hex() if isinstance(id, bytes) else str(id))
 
     def made_by(self, id: str) -> tuple[str, str]:
         """Who had a session spawned or forked, and in which way. Costs the reading of one record."""

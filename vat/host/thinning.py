@@ -87,18 +87,15 @@ def pages(stored: Stored) -> range:
 def families(catalog: Catalog) -> Iterator[list[SessionRow]]:
     """The living sessions, each with all living ones that have a past in common with it."""
     met: set[bytes] = set()
-    after = ""
-    while rows := catalog.sessions(after=after, limit=100):
-        after = rows[-1].id
-        for row in rows:
-            forks = catalog.forks(row.uid)
-            if row.parent is None and not forks:
-                yield [row]
-                continue
-            first = catalog.lineage(row.uid)[0].uid
-            if first not in met:
-                met.add(first)
-                yield [one for one in _descended(catalog, first) if not one.deleted]
+    for row in catalog.all_sessions():
+        forks = catalog.forks(row.uid)
+        if row.parent is None and not forks:
+            yield [row]
+            continue
+        first = catalog.lineage(row.uid)[0].uid
+        if first not in met:
+            met.add(first)
+            yield [one for one in _descended(catalog, first) if not one.deleted]
 
 
 def _descended(catalog: Catalog, uid: bytes) -> Iterator[SessionRow]:

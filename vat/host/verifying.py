@@ -293,22 +293,13 @@ def _content(stored: Stored) -> Iterator[str]:
 
 
 def _snapshots(store: Store, catalog: Catalog, looked: _Looked, progress: Progress) -> None:
-    after = ""
-    total = 0
-    while page := catalog.sessions(after=after, limit=500):
-        total += len(page)
-        after = page[-1].id
-    after = ""
-    while page := catalog.sessions(after=after, limit=100):
-        for row in page:
-            progress("snapshots", looked.sessions, total)
-            looked.sessions += 1
-            looked.snapshots += len(catalog.snapshots(row.uid))
-            lineage = Lineage(row.uid, catalog, store.read)
-            looked.troubles += [
-                Trouble("snapshots", what, row.id) for what in check_snapshots(lineage, catalog, row.seq)
-            ]
-        after = page[-1].id
+    total = sum(1 for _ in catalog.all_sessions())
+    for row in catalog.all_sessions():
+        progress("snapshots", looked.sessions, total)
+        looked.sessions += 1
+        looked.snapshots += len(catalog.snapshots(row.uid))
+        lineage = Lineage(row.uid, catalog, store.read)
+        looked.troubles += [Trouble("snapshots", what, row.id) for what in check_snapshots(lineage, catalog, row.seq)]
 
 
 def _last_look(catalog: Catalog, right: Right) -> Iterator[list[Trouble]]:
