@@ -31,8 +31,8 @@ from dataspace.log.store import NotAStore, Store, StoreOwned
 from dataspace.log.verdicts import Evidence, LogCorrupt, LogTampered, LogTruncated
 from dataspace.observe.dataspace import Dataspace
 from dataspace.proofs.proofs import Receipt
-from keeve.entropy import Entropy
 from keeve.archive_places import look_in
+from keeve.entropy import Entropy
 from keeve.guard import guard
 from keeve.host_keys import HostKey, as_host_key
 from keeve.key_files import Signer, as_key
@@ -102,8 +102,8 @@ async def open_host(
     Raises `NotAStore`, `NoFolder`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what
     the disk refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not
     extend what was signed before; these two with `expect` as well; of keys `HostKeyNeeded`, `WrongHostKey`,
-    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s; `NotAnArchive`. At the end of the block everything that was accepted is
-    durable.
+    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s; with archives `NotAnArchive`. At the end of the block everything
+    that was accepted is durable.
     """
     folder = Path(path)
     guard(folder)

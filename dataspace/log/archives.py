@@ -32,15 +32,15 @@ _OPEN: Final = 8
 class Archived(KeeveError):
     """Content is in an archive, and that is not here. `position` is the record's, `places` where it should be."""
 
-    def __init__(self, segment: int, places: Sequence[Path], position: int = 0) -> None:
+    def __init__(self, segment: int, places: Sequence[str | Path], position: int = 0) -> None:
         self.segment = segment
         self.places = tuple(map(str, places))
         self.position = position
         where = " or ".join(self.places) or "a folder that `keeve log '(archived . _)'` names"
         of = f"content of the record at position {position}" if position else f"content of segment {segment}"
         super().__init__(
-            f"{of} was archived, and is not in {where}: bring that folder back to its place, or name the one where it "
-            "is now (`keeve archive --back --from FOLDER`)"
+            f"{of} was archived, and is not in {where}: bring that folder back to its place, name the one where it is "
+            "now (KEEVE_ARCHIVES, or open_host(archives=...)), or have it back (`keeve archive --back --from FOLDER`)"
         )
 
 

@@ -109,6 +109,16 @@ class SealedSegments(StoreFolder):
         self._ready_to_change()
         return weeded(self._files, self._reader, self._reader.archives, segment)
 
+    def archived(self) -> tuple[int, int]:
+        """How many pieces of content are archived, and how many of these are in no archive that is here.
+
+        Costs about 5 µs for each frame of the sealed segments, and a look at each of these pieces.
+        """
+        frames = [
+            (each.segment, one) for each in self.sealed() for one in of_type(self._reader, each.segment, Type.ARCHIVED)
+        ]
+        return len(frames), sum(self.archives.found(segment, one) is None for segment, one in frames)
+
     @property
     def archives(self) -> Archives:
         """Where archived content is looked for."""

@@ -149,7 +149,8 @@ class Reader:
         """The events after `after`, to `until` (`"head"`: the head as it is now; `None`: for ever), as they come.
 
         With `marks` it says `CaughtUp` each time there is nothing more to read, and `Unreadable` in the place
-        of a damaged record, which raises `SessionDamaged` otherwise. Raises `WrongCursor` and `NoSuchSession`; and,
+        of a record that is damaged, or whose content is archived and not here (`Away`), which raises `SessionDamaged`
+        or `Archived` otherwise. Raises `WrongCursor` and `NoSuchSession`; and,
         where nothing more can come, since the session that is named has ended or nothing is written any more, why.
         """
         space = self._space

@@ -74,6 +74,11 @@ class Unreadable:
 
 
 @attrs.frozen
+class Away(Unreadable):
+    """A record that might have matched cannot be read here and now: content of it is in an archive that is not here."""
+
+
+@attrs.frozen
 class Held:
     """A fact that holds: asserted by `handle` in session `session`, at `position`, and not taken back."""
 

@@ -15,6 +15,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 import trio
 
 from dataspace.catalog.recall import Mistaken
+from dataspace.log.archives import Archived
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.endings import Endings
@@ -130,7 +131,7 @@ class Observation(Generic[Wanted]):
                     said = search.said(position)
                     # Here, since what it takes back may be what cannot be read.
                     events = search.events(said, inside if position == after else None)
-                except SessionDamaged as error:
+                except (SessionDamaged, Archived) as error:
                     if not self._marks:
                         raise
                     yield search.unreadable(position, error)

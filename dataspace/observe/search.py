@@ -19,12 +19,15 @@ from dataspace.catalog.recall import Mistaken, Said
 from dataspace.catalog.recent import Taken
 from dataspace.drafts import Assertion, Handle, Statement
 from dataspace.facts import Fact
+from dataspace.log.archives import Archived
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import Cursor
-from dataspace.observe.events import Event, Held, Unreadable
+from dataspace.observe.events import Away, Event, Held, Unreadable
 from dataspace.observe.narrow import View
 from dataspace.patterns import Captures, Pattern
 from dataspace.records import Kind
+
+AWAY: Final = "its content is in an archive that is not here (`keeve doctor` says where it should be)"
 
 _TOGETHER: Final = 256
 """Places whose retractions are looked up at once."""
@@ -72,6 +75,8 @@ class Search:
             if self._hidden(nothing):
                 return nothing  # whatever it said, it was deleted
             raise SessionDamaged(self.catalog.name(uid), error.seq, error.position, error.what) from error
+        except Archived as error:  # it may be that of an earlier record, which this one refers to
+            raise Archived(error.segment, error.places, position) from error
         if not self._belongs(said):
             raise Mistaken
         return said
@@ -126,11 +131,13 @@ class Search:
             )
         return found
 
-    def unreadable(self, position: int, error: SessionDamaged) -> Unreadable:
+    def unreadable(self, position: int, error: SessionDamaged | Archived) -> Unreadable:
         """What is said in the place of a record that cannot be read."""
+        kind = Away if isinstance(error, Archived) else Unreadable
+        what = AWAY if isinstance(error, Archived) else error.what
         header = self.catalog.stored(position).header
         cursor = Cursor(self._log_id, position, header.hash)
-        return Unreadable(position, self.catalog.name(header.uid), header.uid, header.seq, error.what, cursor)
+        return kind(position, self.catalog.name(header.uid), header.uid, header.seq, what, cursor)
 
     def held(self, at: int) -> list[Held]:
         """What matches and holds at position `at`, in the order of assertion."""

@@ -23,6 +23,7 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
+from keeve.archive_places import archives_from
 from keeve.cli.advice import advised
 from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
@@ -82,6 +83,7 @@ def chat(
             unknown="hold",
             settings=Settings(takes_up="asked"),
             key=host_key_from(environ),
+            archives=archives_from(environ),
             via="cli",
         ) as host,
     ):

@@ -180,6 +180,7 @@ def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
                 yield Sign("keys", OK, "encrypted, and this key opens it")
             yield from damages(read, verdict)
             yield from catalog(folder, read, owner)
+            yield from archived(read)
             yield from deleted(read)
             yield from work(read, owner)
             yield from clock(read)
@@ -290,6 +291,19 @@ def deleted(read: Reading) -> Iterator[Sign]:
         yield Sign("deleted", NOTE, seen, "keeve gc takes it out, as far as no fork needs it")
 
 
+def archived(read: Reading) -> Iterator[Sign]:
+    """What was archived, and whether it is where it should be."""
+    places = read.store.archives.places
+    pieces, away = read.store.archived() if places else (0, 0)
+    where = " or ".join(map(str, places))
+    if away:
+        seen = f"{away} of {counted(pieces, 'piece')} of content that were archived are not in {where}"
+        remedy = "bring that folder back, or name the one where they are now: KEEVE_ARCHIVES, or keeve archive --back"
+        yield Sign("archive", WARN, f"{seen}: who needs them is refused, all else goes on", f"{remedy} --from FOLDER")
+    elif pieces:
+        yield Sign("archive", OK, f"{counted(pieces, 'piece')} of content, all in {where}")
+
+
 def work(read: Reading, owner: int | None) -> Iterator[Sign]:
     """What waits, and what nobody knows the outcome of."""
     waiting = len(read.catalog.with_pending()) if owner is None else 0
@@ -346,7 +360,7 @@ def unknown(effects: Sequence[OpenEffect], read: Reading) -> Iterator[Sign]:
 
 def clock(read: Reading) -> Iterator[Sign]:
     """Whether the newest record is of a time to come."""
-    newest = max((row.updated for row in read.catalog.sessions(limit=1000)), default=0)
+    newest = max((row.updated for row in read.sessions()), default=0)
     if newest > now() + 3_600_000_000:
         remedy = "set the clock; order never depends on it, but the times that are shown do"
         yield Sign("clock", WARN, f"a record is of {local_time(newest)}, which is still to come", remedy)

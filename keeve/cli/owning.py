@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from keeve.api import open_host
+from keeve.archive_places import archives_from
 from keeve.cli.own import named_types
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key_from
@@ -28,5 +29,6 @@ async def owning(folder: Path, actors: Sequence[str]) -> AsyncIterator[Host]:
     must_be_there(folder)
     types = named_types(actors)
     key, settings = host_key_from(os.environ), Settings(takes_up="nothing")
-    async with open_host(folder, actors=types, settings=settings, key=key, via="cli") as host:
+    archives = archives_from(os.environ)
+    async with open_host(folder, actors=types, settings=settings, key=key, archives=archives, via="cli") as host:
         yield host

@@ -20,6 +20,7 @@ from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
 from dataspace.observe.dataspace import Dataspace, living
 from keeve.api import open_store
+from keeve.archive_places import archives_from
 from keeve.guard import guard
 from keeve.host_keys import host_key_from
 
@@ -72,7 +73,8 @@ def reading(folder: Path) -> Iterator[Reading]:
     Raises `NotAStore`, `NewerFormat`, `TestRunGuard`, or what is wrong with keys.
     """
     guard(folder)
-    store, catalog = open_store(folder, readonly=True, key=host_key_from(os.environ))
+    key, archives = host_key_from(os.environ), archives_from(os.environ)
+    store, catalog = open_store(folder, readonly=True, key=key, archives=archives)
     try:
         yield Reading(folder, store, catalog)
     finally:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from actors.responding import Responding
 from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archived
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
 from keeve.cli.fields import fields_in_words
@@ -117,9 +119,9 @@ def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
     row = store.session(id)
     damages: list[KeeveError] = []
     facts: deque[Event] = deque(maxlen=NEWEST)
-    told = _readable(store.space.query("(_ . _)", session=row.uid, lineage=True), damages)
+    told = _readable(partial(store.space.query, "(_ . _)", session=row.uid, lineage=True), damages)
     turns = turns_of(_keeping(told, facts))
-    told = _readable(store.space.query("(fork ? . _)", session=row.uid), damages)
+    told = _readable(partial(store.space.query, "(fork ? . _)", session=row.uid), damages)
     forks = [(str(event.value.keywords.get("into")), _number(event.value.keywords.get("at"))) for event in told]
     waits = Waits()
     fields: dict[str, Any] = {}
@@ -130,7 +132,7 @@ def find_session(store: Reading, id: str, *, whole: bool) -> Shown:
     except KeeveError as error:
         damages.append(error)
     snapshots = [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)]
-    damage = damages[0] if damages else None
+    damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
     return Shown(row, store.name(row.parent), turns, list(facts), fields, forks, waits, snapshots, damage, store.owner)
 
 
@@ -165,7 +167,9 @@ def show_session(store: Reading, output: Output, id: str) -> int:
     for turn in shown.turns:
         _show_turn(output, turn)
     if shown.damage is not None:
-        output.note(f"not all of it can be read: {shown.damage}", "red")
+        away = isinstance(shown.damage, Archived)
+        what = "not all of it is here, and what is not is left out" if away else "not all of it can be read"
+        output.note(f"{what}: {shown.damage}", "red")
         return 1
     return 0
 
@@ -223,12 +227,19 @@ def _kind(part: Any) -> str:
     return str(part.get("type", "object")) if isinstance(part, dict) else type(part).__name__
 
 
-def _readable(events: Iterable[Event], damages: list[KeeveError]) -> Iterator[Event]:
-    """The events up to the first record that cannot be read."""
-    try:
-        yield from events
-    except SessionDamaged as error:
-        damages.append(error)
+def _readable(query: Callable[..., Iterator[Event]], damages: list[KeeveError]) -> Iterator[Event]:
+    """The events up to the first record that is damaged. Those are left out whose content is archived and not here."""
+    after: Any = "start"
+    while True:
+        try:
+            yield from query(after=after)
+        except SessionDamaged as error:
+            damages.append(error)
+        except Archived as error:
+            damages.append(error)
+            after = error.position
+            continue
+        return
 
 
 def _keeping(events: Iterable[Event], facts: deque[Event]) -> Iterator[Event]:

@@ -124,6 +124,11 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     known.StoreReadOnly: Answer(503, f"the store can only be read now: {KEEPER}"),
     known.StoreFailed: Answer(503, "the store writes no more: whoever keeps the server has to open it again"),
     known.StoreDamaged: Answer(503, f"the store can only be read now: {KEEPER}"),
+    known.Archived: Answer(
+        503,
+        "whoever keeps the server has to bring the archive back to its place, or to name its folder in KEEVE_ARCHIVES",
+        lambda error: f"content of the record at position {error.position} is in an archive that is not there",
+    ),
     known.SessionDamaged: Answer(500, "fork the session at a seq before the damage"),
     known.DiskFull: Answer(507, LATER, lambda _: "the disk of the server is full"),
     known.ErasureUnfinished: Answer(

@@ -18,6 +18,7 @@ import trio
 from actors.models import ChatModel, EchoModel, model_from_environment
 from actors.tools import Tools
 from keeve.api import now, open_host
+from keeve.archive_places import archives_from
 from keeve.host_keys import host_key_from
 from keeve.server import wire
 from keeve.server.app import application
@@ -67,6 +68,7 @@ async def serve(
             signer=settings.signer,
             unknown="hold" if settings.unknown == "hold" else "break",
             key=host_key_from(environ),
+            archives=archives_from(environ),
             by=OWNER,
             via="server",
         ) as host,

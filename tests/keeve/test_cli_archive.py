@@ -29,6 +29,15 @@ def test_what_idle_sessions_have_said_goes_and_comes_back(tmp_path: Path) -> Non
     assert said.code == 1
     assert f"is not in {cold}" in said.err
     assert "keeve archive --back --from" in said.err
+    assert said.out.startswith("s1\n")  # what is here is shown
+    signs = {sign["of"]: sign for sign in keeve("doctor", "--store", store, "--json").json["signs"]}
+    assert signs["archive"]["state"] == "warn"
+    assert signs["archive"]["seen"].startswith(f"{told['pieces']} of {told['pieces']} pieces of content that were arch")
+    assert f"are not in {cold}" in signs["archive"]["seen"]
+    assert keeve("log", "(turn . _)", "--store", store).code == 1  # each in its place
+    named = {"KEEVE_ARCHIVES": str(tmp_path / "elsewhere")}
+    assert f"{SAID} s1" in keeve("show", "s1", "--store", store, env=named).out
+    assert keeve("archive", "--back", "--store", store, env={"KEEVE_ARCHIVES": str(store)}).code == 2
     assert keeve("ls", "--store", store).code == 0
     verified = keeve("verify", "--store", store, "--json")
     assert (verified.code, verified.json["counts"]["away"]) == (0, told["pieces"])

@@ -15,10 +15,11 @@ from typing import Any, Final
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archived
 from dataspace.log.files import WriteFailed
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.dataspace import Dataspace
-from dataspace.observe.events import Event, Unreadable
+from dataspace.observe.events import Away, Event, Unreadable
 from dataspace.observe.observation import Item, Observation
 from vat.crank.vat import Vat
 from vat.heap.messages import Observed
@@ -109,6 +110,8 @@ class Subscriptions:
                                 cursor = str(item.cursor)
                                 if self._tasks.get(key) is scope:
                                     self._readings[key] = reading
+                            elif isinstance(item, Away):
+                                raise Archived(0, (), item.position)  # it will be there again, and is taken in then
                             elif isinstance(item, Unreadable):
                                 log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
                     except Exception as error:

@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from dataspace.observe.events import CaughtUp, Event, Held, Unreadable
+from dataspace.observe.events import Away, CaughtUp, Event, Held, Unreadable
 from dataspace.observe.observation import Item, Observation
 from keeve.faces import event_face
 from keeve.server.api.faces import held_face
@@ -131,4 +131,4 @@ class Telling:
 
 def _unreadable(item: Unreadable, cursor: str) -> dict[str, Any]:
     said = {"position": item.position, "session": item.session, "seq": item.seq, "kind": "unreadable"}
-    return {**said, "what": item.what, "cursor": cursor}
+    return {**said, "what": item.what, "away": isinstance(item, Away), "cursor": cursor}

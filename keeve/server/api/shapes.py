@@ -229,6 +229,7 @@ class UnreadableFace(Struct):
     seq: int
     kind: Literal["unreadable"]
     what: str
+    away: Annotated[bool, Meta(description="It is not damaged: content of it is in an archive that is not there.")]
     cursor: str
 
 

@@ -44,14 +44,15 @@ async def show_session(visit: Visit) -> Response:
     first = max(1, last - TURNS + 1)
     newest = last == status["accepted"]
     events, cursor, unreadable = await turn_events(visit, first, None if newest else last)
-    if unreadable:  # nobody else has come to it yet
-        there = unreadable[0]
+    if harm := [each for each in unreadable if not each["away"]]:  # nobody else has come to it yet
+        there = harm[0]
         return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
     told = [each for each in events if newest or _is_of(each, first, last)]
     return visit.shows(
         "session.html",
         session=shown,
         damage=None,
+        away=len(unreadable),
         upto=shown if newest or not told else told[-1],
         signs=visit.signs,
         turns=[turn for turn in turns_shown(told) if first <= turn.number <= last],
@@ -78,6 +79,7 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
         "session.html",
         session={**row, "forks": [], "effects": [], "approvals": []},
         damage=damage,
+        away=0,
         upto=row,
         signs=visit.signs,
         lost=lost,
