@@ -9,6 +9,7 @@ The one rule: nothing is lost by an end of any kind. To end in order is a courte
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import Listening
 from keeve.server.logs import Secrets, listens, make_log
+from keeve.server.models import named
 from keeve.server.owner import FILE, token_in
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS, BadServerSetting, ServerSettings
@@ -55,6 +57,7 @@ async def serve(
     secrets = Secrets()
     log = make_log(secrets, form=settings.log, level=settings.log_level)
     listens(log, settings.log_level)
+    log.info("starting", pid=os.getpid(), store=str(settings.store))
     tracing = Tracing(tracer())
     devices, vault = models_of(settings, environ)
     secrets.by(vault.redact)
@@ -81,6 +84,7 @@ async def serve(
             *(host, settings, gate, now, nursery, log),
             tracing=tracing,
             models=tuple(devices) or ("model",),
+            named=named(environ, devices),
             tools=tools,
             types={type_of(each).name: each for each in actors},
             secret=secret,
@@ -102,7 +106,7 @@ async def serve(
             except wire.BadSocket as error:
                 log.warning("no Unix socket", why=str(error))
             address = address_of(settings, port)
-            log.info("serving", address=address, store=str(settings.store))
+            log.info("serving", pid=os.getpid(), address=address, store=str(settings.store))
             started(address, made)
             await _until_told(signals, serving, ended, nursery)
     log.info("ended")

@@ -211,6 +211,9 @@ def test_the_log_is_json_where_that_is_asked_for(store_folder: Path) -> None:
         with running.client() as client:
             client.get("/api/v1", headers={"x-request-id": "mine"})
         running.stop()
+        first = running.events()[0]
+        assert (first["event"], first["pid"]) == ("starting", running.process.pid)
+        assert (running.store / "lock").read_text().startswith(f"pid {running.process.pid}\n")
         [told] = [each for each in running.events() if each.get("request") == "mine"]
         assert (told["event"], told["method"], told["path"], told["status"], told["by"]) == (
             *("request", "GET", "/api/v1", 200, "owner"),
