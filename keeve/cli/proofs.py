@@ -15,6 +15,7 @@ from dataspace.checkpoints.keys import WrongKey
 from dataspace.drafts import Assertion, Statement
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
+from dataspace.log.layout import Layout, State
 from dataspace.observe.events import NotProven
 from dataspace.observe.words import FIRST, Words
 from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
@@ -43,6 +44,18 @@ class NotAKey(KeeveError, ValueError):
         self.given = given
         super().__init__(
             f"{given!r:.120} is neither a verifier key nor a file of them ({what}): give what keeve keys tells"
+        )
+
+
+class NothingToCheckBy(KeeveError, LookupError):
+    """A file was to be checked without keys, and there is no log whose keys could be taken."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, file: str, folder: Path) -> None:
+        super().__init__(
+            f"{file} can be checked by keys, or by the log that it is of, and no store is at {folder}: give --key "
+            "with what keeve keys told (GET /api/v1/keys of a server), or name the store with --store"
         )
 
 
@@ -144,7 +157,7 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
     """Check a receipt (with words or without) or a checkpoint: with keys, or else against the log in the store.
 
     Raises what says that it proves nothing: `BadReceipt`, `BadNote`, `BadSignature`, `NotSigned`, `NotProven`, or with
-    the store `LogTruncated` or `LogTampered`.
+    the store `LogTruncated` or `LogTampered`; `NothingToCheckBy` where there is none and no key.
     """
     data = read(file)
     words = Words.parse(data) if data.startswith(f"{FIRST}\n".encode()) else None
@@ -155,6 +168,9 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
         seen, known = Seen.of(data), _keys(keys)
         where = "keys"
     else:
+        Seen.of(data)  # what is neither is said to be so, wherever one is
+        if Layout(folder).state() is State.NEW:
+            raise NothingToCheckBy(file, folder)
         with reading(folder) as store:
             checkpoints = _checkpoints(store)
             checkpoints.expect(data)

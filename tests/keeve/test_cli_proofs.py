@@ -185,3 +185,16 @@ def test_what_a_record_has_stated_is_proven_with_its_receipt(store: Path, signer
     said = keeve("check", changed, "--key", keys)
     assert (said.code, said.out) == (1, "")
     assert "its record says something else" in said.err
+
+
+def test_what_is_to_be_checked_without_a_key_needs_the_log(store: Path, signer: Path, tmp_path: Path) -> None:
+    keeve("checkpoint", "--store", store, "--signer", signer)
+    receipt = tmp_path / "receipt"
+    receipt.write_text(keeve("prove", "s1", 1, "--store", store).out)
+    said = keeve("check", receipt, "--store", tmp_path / "nowhere")
+    assert said.code == 2
+    for part in (str(receipt), "no store is at", "--key", "keeve keys", "--store"):
+        assert part in said.err
+    (tmp_path / "nothing").write_text("hello\n")
+    said = keeve("check", tmp_path / "nothing", "--store", tmp_path / "nowhere")
+    assert (said.code, "no store is at" in said.err) == (2, False)
