@@ -39,15 +39,6 @@ from dataspace.log.verdicts import SessionDamaged
 RUN: Final = 1024
 """Records that are noted before they are worth a transaction."""
 
-_NO_FILE: Final = (
-    OSError,
-    apsw.CantOpenError,
-    apsw.FullError,
-    apsw.IOError,
-    apsw.PermissionsError,
-    apsw.ReadOnlyError,
-    apsw.BusyError,
-)
 _PASSING: Final = (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.NoMemError)
 
 

@@ -296,6 +296,29 @@ class Several(Actor):
         return [message["content"] for message in await gather(one, two)]
 
 
+@actor("toolbox.keeper", version=1)
+class Keeper(Actor):
+    tools: Toolbox
+
+    async def refresh(self) -> list[str]:
+        self.tools.replace(await self.device("tools").offer())
+        return [schema["function"]["name"] for schema in self.tools.view()]
+
+
+async def test_an_actor_asks_its_device_which_tools_there_are_now_and_offers_those() -> None:
+    def one() -> str:
+        """One."""
+        return "1"
+
+    def two() -> str:
+        """Two."""
+        return "2"
+
+    async with memory_host(actors=[Keeper], devices={"tools": Tools(one, two)}) as host:
+        keeper = await host.spawn(Keeper, "k", tools=Tools(one))
+        assert await keeper.refresh() == ["one", "two"]
+
+
 async def test_messages_can_be_waited_for_together() -> None:
     async with memory_host(actors=[Several], devices={"model": Plays(says("hello"))}) as host:
         assert await (await host.spawn(Several, "s")).both() == ["hello", "hello"]
