@@ -24,7 +24,7 @@ from actors.models import (
     NotJSON,
     ScriptMismatch,
 )
-from actors.responding import BadRequest, TurnRuns
+from actors.responding import BadRequest, NotCalled, TurnRuns
 from actors.session import BadSetting, TurnInterrupted, TurnOver
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed
 from dataspace.checkpoints.checkpoints import NotCovered, NotSigning
@@ -237,6 +237,7 @@ __all__ = [
     "NotAssignable",
     "NotAsync",
     "NotAwaitable",
+    "NotCalled",
     "NotCovered",
     "NotDeclared",
     "NotEncrypted",

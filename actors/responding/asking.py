@@ -42,6 +42,32 @@ class BadRequest(KeeveError, ValueError):
         return f"{self.where}: {self.what}; correct it and ask again"
 
 
+class NotCalled(KeeveError):
+    """A model that had to call a tool (`wanted`: its name, or "one") called none, or another one."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        what = "a tool" if self.wanted == "one" else f"the tool {self.wanted!r}"
+        return f"the model was told by tool_choice that it has to call {what}, and did not: ask one that keeps to that"
+
+
+def uncalled(choice: Any, answer: Mapping[str, Any]) -> str:
+    """What an answer had to call by that `tool_choice` and did not: the name of a tool, or "one"; "" for nothing.
+
+    >>> uncalled("required", {"content": "no"}), uncalled("auto", {"content": "no"})
+    ('one', '')
+    """
+    names = [call["function"]["name"] for call in answer.get("tool_calls") or ()]
+    if isinstance(choice, Mapping):
+        function = choice.get("function")
+        wanted = function.get("name") if isinstance(function, Mapping) else None
+        return str(wanted) if isinstance(wanted, str) and wanted not in names else ""
+    return "one" if choice == "required" and not names else ""
+
+
 def marked_how(how: Any) -> Any:
     """What is asked for, the instructions in it marked as content."""
     return (

@@ -24,17 +24,24 @@ from typing import Annotated, Any, Final
 
 from actors.chat import Answer, Content, last_said, marked, message_in
 from actors.messages import named
-from actors.responding.asking import BadRequest, check_how, check_messages, marked_how
+from actors.responding.asking import BadRequest, NotCalled, check_how, check_messages, marked_how, uncalled
 from actors.responding.keeping import Keeping, Said, marked_messages
 from actors.responding.numbering import open_calls, unfitting
 from actors.session import Session, check
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import actor
 from vat.objects.moving import append_kept, kept
+from vat.objects.owing import fail, owe
 from vat.objects.types import Keep
 
 CLIENT: Final = "client"
 """The limit of a turn that is over because the client has to carry out what its last answer calls."""
+
+CHOICE: Final = "tool_choice"
+"""What is reached by an answer that does not call what it has to: the turn fails."""
+
+CUT: Final = ("length", "content_filter")
+"""Why a model stops before it could call what it has to."""
 
 
 How = Annotated[Any, Keep(marked_how)]
@@ -126,7 +133,16 @@ class Responding(Session, Keeping):
         return self._mine
 
     def _reached(self, step: int, calls: bool) -> str:
+        if step == 1 and self._uncalled():
+            return CHOICE
         return CLIENT if calls and not self._mine else super()._reached(step, calls)
+
+    def _uncalled(self) -> str:
+        """What the last answer had to call, and did not."""
+        answer = self.messages[-1]
+        if self._finish in CUT or answer.get("refusal"):
+            return ""
+        return uncalled(self.options.get("tool_choice"), answer)
 
     def _ask(self, n: int, step: int) -> Any:
         if step > 1 and len(self._calls()) > self._mine:
@@ -139,6 +155,10 @@ class Responding(Session, Keeping):
     # Its end.
 
     def _done(self, n: int, output: Any, limit: str) -> Any:
+        if limit == CHOICE:
+            failed = owe(self)
+            fail(self, failed, NotCalled(self._uncalled()))
+            return failed
         self._outcome = {"status": "completed", "limit": limit, "finish": self._finish}
         return super()._done(n, output, limit)
 

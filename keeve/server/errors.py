@@ -143,6 +143,7 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     known.ModelRefused: Answer(502, f"send what the model takes; where it is the key or the address, {KEEPER}"),
     known.ModelError: Answer(502, ANEW),
     known.BadAnswer: Answer(502, KEEPER),
+    known.NotCalled: Answer(502, "name another model, or leave tool_choice out"),
     known.OutcomeUnknown: Answer(502, "find out what came of it: whether it may be asked again nobody here knows"),
     known.EffectError: Answer(502, "find out what came of it before you ask again"),
     known.UnknownDevice: Answer(502, "name a model or a tool that the server has"),

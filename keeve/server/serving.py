@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 from keeve.server.gate import Gate, Principal
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
+from keeve.server.models import named
 from keeve.server.quota import Quota
 from keeve.server.settings import ServerSettings
 from keeve.server.standing import Standing
@@ -32,6 +33,7 @@ class Serving:
     cancelled at the end. stopping: set when the server begins to stop: whoever streams ends then.
     log: structured, and without secrets. metrics: what is counted. tracing: spans.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
+    named: the device behind each name under which a model may be asked for (`keeve.server.models`).
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
     standing: whether those who are being answered are taken yet.
@@ -52,6 +54,7 @@ class Serving:
     types: Mapping[str, type] = attrs.field(factory=dict)
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
     standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.gate.principal), takes_self=True))
+    named: Mapping[str, str] = attrs.field(default=attrs.Factory(lambda self: named({}, self.models), takes_self=True))
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
     )

@@ -8,6 +8,7 @@ The one rule: only the remedy is put in other words. What was wrong stays as it 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -59,3 +60,13 @@ def in_words(message: str) -> str:
     for pattern, words in WORDS:
         message = pattern.sub(words, message)
     return message
+
+
+def there_are(names: Iterable[str]) -> str:
+    """What there is, as the end of a sentence.
+
+    >>> there_are(["a", "b", "c"]), there_are(["a"]), there_are([])
+    ('there are a, b and c', 'there is a', 'there is none')
+    """
+    *most, last = [*names] or ["none"]
+    return f"there are {', '.join(most)} and {last}" if most else f"there is {last}"

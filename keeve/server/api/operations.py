@@ -45,7 +45,7 @@ async def about(asked: Asked) -> Response:
             "head": str(head),
             "principal": principal.name,
             "verbs": sorted(principal.verbs),
-            "models": list(serving.models),
+            "models": list(serving.named),
             "types": [CONVERSATION, *serving.types],
         }
     )

@@ -18,6 +18,8 @@ from keeve.faces import TELLING, face, fields_face, turns_of, utc_time, value_of
 from keeve.server.api.faces import approval_face, effect_face, row_face
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
+from keeve.server.models import no_model
+from keeve.server.wording import there_are
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.restore import Restored
@@ -52,9 +54,13 @@ async def create_session(asked: Asked) -> Response:
     kinds = {CONVERSATION: Session, **serving.types}
     kind = kinds.get(body.type)
     if kind is None:
-        what = f"there is no type {body.type!r:.100} here; there are {', '.join(kinds)}"
+        what = f"there is no type {body.type!r:.100} here; {there_are(kinds)}"
         raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
     fields = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
+    if issubclass(kind, Session) and isinstance(model := fields.get("model"), str):
+        if model not in serving.named:
+            raise no_model(model, serving.named, "fields.model", 422)
+        fields["model"] = serving.named[model]
     if body.type == CONVERSATION and serving.tools is not None:
         fields.setdefault("tools", serving.tools)
     principal = serving.principal(asked.request)

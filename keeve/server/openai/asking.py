@@ -17,9 +17,12 @@ from typing import Any, Final
 import attrs
 from starlette.requests import Request
 
+from actors.responding.asking import names_in
 from keeve.server.errors import Refusal
+from keeve.server.models import no_model
 from keeve.server.openai.items import Json, refused
 from keeve.server.serving import Serving
+from keeve.server.wording import there_are
 
 HARMLESS: Final = frozenset(
     {
@@ -124,10 +127,10 @@ def host_tools(serving: Serving) -> dict[str, Any]:
 
 def models(serving: Serving) -> dict[str, Model]:
     """All models by name: each that the host has, alone and with the tools of each tool device (`name+tools`)."""
-    found = {name: Model(name, name) for name in serving.models}
-    for name in serving.models:
+    found = {name: Model(name, device) for name, device in serving.named.items()}
+    for name, device in serving.named.items():
         for tools in host_tools(serving):
-            found[f"{name}+{tools}"] = Model(f"{name}+{tools}", name, tools)
+            found[f"{name}+{tools}"] = Model(f"{name}+{tools}", device, tools)
     return found
 
 
@@ -136,8 +139,7 @@ def model_of(serving: Serving, body: Json) -> Model:
     known = models(serving)
     name = body.get("model", next(iter(known), "model"))
     if not isinstance(name, str) or name not in known:
-        remedy = f"there are {', '.join(known)}"
-        raise Refusal(404, "model_not_found", f"there is no model {name!r:.100} here", remedy, param="model")
+        raise no_model(name, known)
     return known[name]
 
 
@@ -204,6 +206,7 @@ def _how(
     if model.tools is not None and (own is False or device == model.tools):
         own, device = True, model.tools
     choice = _choice(body)
+    _check_choice(choice.get("tool_choice", "auto"), [*names_in(tools), *_own_names(serving, own)])
     if tools or own is not False:
         options |= choice
     return {
@@ -269,6 +272,21 @@ def _choice(body: Json) -> Json:
     return options
 
 
+def _own_names(serving: Serving, own: Any) -> list[str]:
+    """The names of the host's tools that are offered."""
+    names = [] if serving.tools is None or own is False else names_in(serving.tools.schemas)
+    return [name for name in names if own is True or name in own]
+
+
+def _check_choice(choice: Any, names: list[str]) -> None:
+    """Raise a `Refusal` where a tool has to be called that is not there."""
+    if choice == "required" and not names:
+        raise refused("a tool has to be called, and there is none", "tool_choice", "give tools, or leave it out")
+    if isinstance(choice, dict) and (name := choice["function"]["name"]) not in names:
+        what = f"the tool {name!r:.100} has to be called, and is not among the tools of this request"
+        raise refused(what, "tool_choice", there_are(names))
+
+
 def _tools(serving: Serving, given: Any, *, responses: bool) -> tuple[list[Json], Any, str]:
     """The client's tools, as a model takes them; which of the host's it is offered; and the device of these."""
     if not isinstance(given, list):
@@ -299,8 +317,7 @@ def _function(function: Any, at: str) -> Json:
 def _host_tools(serving: Serving, tool: Json, at: str) -> tuple[str, Any]:
     label = tool.get("server_label")
     if not isinstance(label, str) or label not in host_tools(serving) or "server_url" in tool or "connector_id" in tool:
-        labels = ", ".join(host_tools(serving)) or "none"
-        remedy = f"name tools of this host by server_label, without a server_url; there are: {labels}"
+        remedy = f"name tools of this host by server_label, without a server_url: {there_are(host_tools(serving))}"
         raise refused("only tools of this host are called here", at, remedy, "unsupported_tool")
     if tool.get("require_approval", "never") not in ("never", None):
         raise refused(
@@ -309,4 +326,6 @@ def _host_tools(serving: Serving, tool: Json, at: str) -> tuple[str, Any]:
     allowed = tool.get("allowed_tools")
     if isinstance(allowed, Mapping):
         allowed = allowed.get("tool_names")
+    if allowed is not None and not (isinstance(allowed, list) and all(isinstance(name, str) for name in allowed)):
+        raise refused("it has to be a list of names", f"{at}.allowed_tools")
     return label, True if allowed is None else allowed

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from keeve.server.errors import Refusal
+from keeve.server.models import no_model
 from keeve.server.openai.asking import Model, models
 from keeve.server.serving import Serving
 
@@ -27,8 +27,7 @@ def routes(serving: Serving) -> list[BaseRoute]:
         serving.principal(request).must("read")
         known, name = models(serving), request.path_params["name"]
         if name not in known:
-            remedy = f"there are {', '.join(known)}"
-            raise Refusal(404, "model_not_found", f"there is no model {name!r:.100} here", remedy, param="model")
+            raise no_model(name, known)
         return JSONResponse(_face(known[name]))
 
     return [Route("/v1/models", list_models), Route("/v1/models/{name:path}", one_model)]

@@ -46,7 +46,7 @@ async def show_sessions(visit: Visit) -> Response:
         step=SHOWN,
         following=following,
         scanned=SCANNED,
-        models=visit.serving.models,
+        models=tuple(visit.serving.named),
     )
 
 
