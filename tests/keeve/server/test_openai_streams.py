@@ -247,6 +247,22 @@ async def test_a_turn_that_waits_is_not_told_what_another_one_says() -> None:
     assert deltas(events) == ["second"]
 
 
+async def test_of_a_response_that_is_cancelled_stays_what_was_whole() -> None:
+    told = trio.Event()
+    call = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": "{}"}}
+    model = Streams(["I look.", {"tool_calls": [call]}], ["half of an ", told, "answer"])
+    async with world(devices={"model": model, "tools": Tools(weather)}) as w:
+        client = client_of(w)
+        made = await client.responses.create(model="model+tools", input="a", background=True)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(model.asked) == 2
+        cancelled = await client.responses.cancel(made.id)
+        assert cancelled.to_dict() == (await client.responses.retrieve(made.id)).to_dict()
+    assert cancelled.status == "cancelled"
+    assert [item.type for item in cancelled.output] == ["message", "mcp_call"]
+    assert cancelled.output_text == "I look."
+
+
 async def test_a_stream_of_a_turn_that_fails_or_is_cancelled_says_so() -> None:
     async with world(devices={"model": Says(LookupError("no such model"))}) as w:
         events = await streamed(w)
