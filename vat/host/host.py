@@ -162,7 +162,9 @@ class Host:
     async def delete(self, id: str, *, force: bool = False) -> None:
         """Delete a session: its id and uid never come back, refs to it break with `Deleted`; forks of it stay whole.
 
-        Raises `Busy` while it has work under way, unless `force`d: then that is abandoned.
+        Raises `Busy` while it has work under way, unless `force`d: then that is abandoned; `NoSuchSession`, `Deleted`,
+        `StoreReadOnly`. Durable when it returns; its bytes go later. Costs a record, and a restore if it is not in
+        memory.
         """
         await self._sessions.delete(id, self._asker, force=force)
 
@@ -296,15 +298,23 @@ class Host:
         return self._engine.observe_with(pattern, handler, **how)
 
     def query(self, pattern: Pattern | str, **how: Unpack[Queried]) -> Iterator[Event]:
-        """The events that match up to now, as a plain iterator."""
+        """The events that match up to now, as a plain iterator.
+
+        Raises `BadPattern`, `WrongCursor` and `NoSuchSession` at once; `SessionDamaged` when it comes to a damaged
+        record. Costs the records of the `session`, or else those that state something with the pattern's label.
+        """
         return self._engine.dataspace.query(pattern, **how)
 
     def facts(self, pattern: Pattern | str, **how: Unpack[Holding]) -> list[Held]:
-        """What matches and holds (now, or `at` a position)."""
+        """What matches and holds (now, or `at` a position).
+
+        Raises what `query` does, all of it at once. Costs the records of the `session`, or else those with a fact of
+        the pattern's label that stands.
+        """
         return self._engine.dataspace.facts(pattern, **how)
 
     def reader(self) -> Reader:
-        """All of the dataspace, as something to narrow and hand on."""
+        """All of the dataspace, as something to narrow and hand on. Reads nothing, so it costs and raises nothing."""
         return self._engine.dataspace.narrow()
 
     async def verify(self, progress: Progress = silent, *, keys: Sequence[str] = (), expect: Expected = None) -> Report:
