@@ -116,13 +116,21 @@ class Telling:
         self._marks = marks
 
     async def run(self, put: Put) -> None:
-        """To its end, if it has one."""
+        """To its end, if it has one.
+
+        An observation is caught up again after each record of the log, whatever that has stated. Here that is told
+        once, and again after something was.
+        """
+        told = False
+        caught_up = False
         async for item in self._items:
             cursor = str(item.cursor)
             if isinstance(item, CaughtUp):
-                if self._marks:
+                if self._marks and (told or not caught_up):
+                    told, caught_up = False, True
                     await put(Sent({"cursor": cursor}, "caught-up", cursor))
             elif self._sees(item):
+                told = True
                 if isinstance(item, Event):
                     await put(Sent(event_face(item), "", cursor))
                 else:

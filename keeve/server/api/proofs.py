@@ -5,8 +5,9 @@ The one rule: what is proven is given as the text that others check, byte for by
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -19,8 +20,12 @@ from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
 from keeve.server.api.sessions import reached
 from keeve.server.api.table import Asked
+from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint
 from vat.host.host import Host
+
+SEQ: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+"""The only way in which a seq is written."""
 
 
 async def newest_checkpoint(asked: Asked) -> Response:
@@ -44,7 +49,10 @@ async def receipt_of(asked: Asked) -> Response:
     """By the newest checkpoint."""
     host, _, row = await reached(asked, "read")
     text = asked.path("seq")
-    seq = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    if not SEQ.fullmatch(text):
+        said = f"{text!r:.40} is no seq: that is a number from 1 to {row.seq}, written without anything else"
+        raise Refusal(422, "bad_seq", said, "GET the session: its turns have their seqs", "seq")
+    seq = int(text)
     if not 1 <= seq <= row.seq:
         raise NoSuchPoint(row.id, seq, 1, row.seq)
     receipt = host.receipt(row.id, seq)

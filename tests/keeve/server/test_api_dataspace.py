@@ -113,6 +113,36 @@ async def test_past_and_live_are_one_stream() -> None:
         await reading(w, ANN, "pattern=(turn+%3Fn+.+_)", read)
 
 
+async def test_a_stream_says_that_it_is_caught_up_once_until_it_has_told_something_more() -> None:
+    async with world() as w:
+        s, other = await w.host.asking("ann").spawn(Session, "s"), await w.host.asking("bob").spawn(Session, "other")
+
+        async def read(stream: Stream) -> None:
+            kinds: list[str] = []
+
+            async def gather() -> None:
+                async for body in stream.out:
+                    kinds.extend(event for event, _, _ in events_of(body.decode()))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(gather)
+                for turn in (other.turn, other.turn, s.turn, other.turn):
+                    await turn("one")
+                    await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            assert kinds == ["caught-up", "", "caught-up"]
+
+        await reading(w, ANN, "pattern=(turn+%3Fn+.+_)", read)
+
+
+async def test_without_a_pattern_all_is_told() -> None:
+    async with world() as w:
+        await said(w, "ann", "s", "one")
+        for path in ("dataspace", "facts"):
+            some = (await w.ann.get(f"{API}/{path}", params={"pattern": "(_ . _)"})).json()
+            assert (await w.ann.get(f"{API}/{path}")).json() == some
+
+
 async def test_a_stream_goes_on_behind_the_last_event_id() -> None:
     async with world() as w:
         await said(w, "ann", "s", "one", "two")

@@ -17,6 +17,7 @@ from keeve.server import Serving, application
 from tests.server_worlds import asked_by, world
 
 API = "/api/v1"
+NO_SEQS = ("x", "1e3", "-1", "+1", "01", "1.0", "%201", "1%20", "٢", "1_0", "9" * 19)
 
 
 async def test_a_receipt_is_proven_by_the_keys_of_the_log(store_folder: Path, tmp_path: Path) -> None:
@@ -34,9 +35,11 @@ async def test_a_receipt_is_proven_by_the_keys_of_the_log(store_folder: Path, tm
             assert any("hello" in str(each) for each in Words.parse(found["words"]).verify(keys))
             text = await ann.get(f"{API}/sessions/s/receipts/2", headers={"accept": "text/plain"})
             assert Receipt.parse(text.text).header.hash.hex() == found["hash"]
-            for seq in ("0", "99", "x", "1e3", "-1"):
+            for seq, code in (
+                {"0": "no_such_point", "99": "no_such_point"} | dict.fromkeys(NO_SEQS, "bad_seq")
+            ).items():
                 answer = await ann.get(f"{API}/sessions/s/receipts/{seq}")
-                assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no_such_point")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (422, code), seq
             assert (await bob.get(f"{API}/sessions/s/receipts/2")).status_code == 404
             checkpoint = (await ann.get(f"{API}/checkpoint", params={"since": "1"})).json()
             assert checkpoint["size"] >= found["position"]

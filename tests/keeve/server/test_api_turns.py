@@ -301,3 +301,13 @@ async def test_an_effect_of_unknown_outcome_is_settled() -> None:
         async for event in w.host.observe("(turn-done 1 . _)"):
             assert event.value.keywords["output"] == "it was paid"
             break
+
+
+async def test_an_empty_text_is_an_input_and_an_empty_list_is_none() -> None:
+    async with world() as w:
+        await w.ann.post(API, json={"id": "s"})
+        said = await w.ann.post(f"{API}/s/turn", json={"input": ""})
+        assert (said.status_code, said.json()["output"]) == (200, "")
+        for way in ("turn", "queue", "steer"):
+            assert code(await w.ann.post(f"{API}/s/{way}", json={"input": []})) == (422, "bad_input"), way
+        assert [row["input"] for row in (await w.ann.get(f"{API}/s/turns")).json()["turns"]] == [""]
