@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 from openai.types.responses import ResponseStreamEvent
 
@@ -254,8 +255,9 @@ async def test_of_a_response_that_is_cancelled_stays_what_was_whole() -> None:
     async with world(devices={"model": model, "tools": Tools(weather)}) as w:
         client = client_of(w)
         made = await client.responses.create(model="model+tools", input="a", background=True)
+        while len(model.asked) < 2:
+            await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked()
-        assert len(model.asked) == 2
         cancelled = await client.responses.cancel(made.id)
         assert cancelled.to_dict() == (await client.responses.retrieve(made.id)).to_dict()
     assert cancelled.status == "cancelled"
