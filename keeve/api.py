@@ -44,7 +44,6 @@ from vat.host.engine import Engine
 from vat.host.host import Host
 from vat.host.sessions import Sessions
 from vat.host.settings import Settings
-from vat.host.shredding import Shredding
 from vat.objects.types import BadActorType, Types
 
 CATALOG = "catalog.sqlite"
@@ -102,8 +101,8 @@ async def open_host(
     Raises `NotAStore`, `NoFolder`, `StoreOwned`, `NewerFormat`, `TestRunGuard`, `BadActorType`, `NotADevice`, or what
     the disk refuses; with a signer `BadKeyFile`, `WrongKey`, and `LogTruncated` or `LogTampered` when the log does not
     extend what was signed before; these two with `expect` as well; of keys `HostKeyNeeded`, `WrongHostKey`,
-    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s; with archives `NotAnArchive`. At the end of the block everything
-    that was accepted is durable.
+    `BadHostKey`, `NotEncrypted` and the `KeyFileError`s; with archives `NotAnArchive`. At the end of the block all that
+    was accepted is durable.
     """
     folder = Path(path)
     guard(folder)
@@ -268,7 +267,7 @@ async def run_host(
     )
     directory.sessions = sessions = Sessions(engine)
     host = Host(engine, sessions, directory)
-    await Shredding(store, catalog).begin()
+    await engine.reclaiming.shredding.begin()
     failed: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(engine.run)

@@ -26,7 +26,6 @@ __all__ = [
     "salvaging",
     "sessions",
     "settings",
-    "shredding",
     "verifying",
     "watching",
 ]

@@ -86,7 +86,7 @@ class Reclaiming:
         self._entropy = entropy
         self._after = after
         self._deleted = trio.Event()
-        self._shredding = Shredding(store, catalog)
+        self.shredding = Shredding(store, catalog)
         self._thinning = Thinning(store, catalog)
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
@@ -142,7 +142,7 @@ class Reclaiming:
                     return Reclaimed(sessions, bodies)
                 if after == before:
                     break
-                await self._shredding.finish()  # what is said to be done is not looked at again
+                await self.shredding.finish()  # what is said to be done is not looked at again
                 gone = await self._erase(found)
                 await self._say(after, gone)
                 sessions += count

@@ -27,7 +27,6 @@ from vat.host.carrying import child_ref
 from vat.host.commits import refusal
 from vat.host.engine import Engine
 from vat.host.outside import Snapshot, unbound
-from vat.host.shredding import Shredding
 from vat.objects.fields import given as begins_with
 
 Seen = TypeVar("Seen")
@@ -57,7 +56,6 @@ class Sessions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._shredding = Shredding(engine.store, engine.dataspace.catalog)
         self._burying = Burying(engine)
 
     async def spawn(
@@ -200,7 +198,7 @@ class Sessions:
             await self._engine.done(row.uid, work)
         except UNREADABLE as why:
             await self._burying.bury(row.uid, asker, why)
-        await self._shredding.shred(row.uid)
+        await self._engine.reclaiming.shredding.shred(row.uid)
 
     def must_write(self) -> None:
         """Raise `StoreReadOnly` or `NotRunning` where nothing can be written."""
