@@ -14,12 +14,15 @@ from starlette.responses import JSONResponse, Response
 
 from actors.session import Session
 from dataspace.catalog.recent import SessionRow
-from keeve.faces import TELLING, face, fields_face, turns_of, utc_time, value_of
+from dataspace.observe.events import Event
+from keeve.faces import ENDS, TELLING, face, fields_face, turns_of, utc_time, value_of
 from keeve.server.api.faces import approval_face, effect_face, row_face
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
+from keeve.server.finding import before_turn
 from keeve.server.models import no_model
 from keeve.server.wording import there_are
+from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.restore import Restored
@@ -27,6 +30,8 @@ from vat.host.host import Host
 from vat.host.outside import HostRef, place
 
 PAGE: Final = 200
+GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
+"""What a turn states that is under way, and that no turn before it is."""
 CONVERSATION: Final = "keeve.session"
 """The type of a session unless another one is named."""
 
@@ -112,24 +117,57 @@ async def show_state(asked: Asked) -> Response:
 async def list_turns(asked: Asked) -> Response:
     """Put together from what it has stated, its ancestors' turns among them."""
     host, _, row = await reached(asked, "read")
-    events = []
-    async for event in host.observe("(_ . _)", session=row.uid, lineage=True, until="head"):
-        if event.value.label in TELLING:
+    events, more = await events_of(host, row, asked.query.after + 1, asked.query.limit)
+    page = turns_of(events)
+    return JSONResponse({"turns": [turn.face for turn in page], "next": page[-1].number if page and more else None})
+
+
+async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tuple[list[Event], bool]:
+    """What was stated of at most `limit` turns from `first` on, and whether there are more.
+
+    Costs a search for the first one, and what was recorded until all of them are over, or a later one is under way.
+    """
+    events: list[Event] = []
+    numbers: set[int] = set()
+    over: set[int] = set()
+    more = False
+    after = before_turn(host, row, first) if first > 1 else 0
+    async for event in host.observe("(_ _ . _)", after=after, session=row.uid, lineage=True, until="head"):
+        label, number = event.value.label, event.value.fields[0]
+        if label not in TELLING or type(number) is not int or number < first:
+            continue
+        if label == "turn" and number not in numbers:
+            more = len(numbers) == limit
+            if not more:
+                numbers.add(number)
+        if number in numbers:
             events.append(event)
-    turns = [turn for turn in turns_of(events) if turn.number > asked.query.after]
-    page = turns[: asked.query.limit]
-    following = page[-1].number if len(turns) > len(page) else None
-    return JSONResponse({"turns": [turn.face for turn in page], "next": following})
+            over |= {number} if label in ENDS else set()
+        elif label in GOES_ON and number > max(numbers, default=first):
+            break  # one turn runs at a time: what is not over by now never is
+        if more and over == numbers:
+            break
+    return events, more
 
 
 async def list_messages(asked: Asked) -> Response:
     """The whole conversation, by pages."""
-    _, ref, _ = await reached(asked, "read")
+    host, ref, row = await reached(asked, "read")
     after, limit = asked.query.after, asked.query.limit
-    messages = await ref.messages
-    page = [face(message) for message in islice(messages, after, after + limit)]
-    following = after + len(page) if len(messages) > after + len(page) else None
-    return JSONResponse({"messages": page, "next": following})
+
+    def read(now: Restored) -> tuple[list[Any], int] | None:
+        messages = now.heap.state(ROOT_ACTOR).fields.get("messages")
+        if not isinstance(messages, ListTree):
+            return None
+        part = messages.iterate(min(after, messages.count), min(after + limit, messages.count), now.heap.page)
+        return [face(now.heap.read(message)) for message in part], messages.count
+
+    found = host.look(row.id, read)
+    if found is None:  # a field of another kind, or none, which says so
+        messages = await ref.messages
+        found = [face(message) for message in islice(messages, after, after + limit)], len(messages)
+    page, count = found
+    return JSONResponse({"messages": page, "next": after + len(page) if count > after + len(page) else None})
 
 
 async def delete_session(asked: Asked) -> Response:
@@ -163,7 +201,8 @@ async def fork_session(asked: Asked) -> Response:
 async def end_of(host: Host, row: SessionRow, number: int) -> int:
     """The seq of the record with which a turn was over. Raises a `Refusal`."""
     pattern = f"(_ {number} . _)"
-    async for event in host.observe(pattern, session=row.uid, lineage=True, until="head"):
+    after = before_turn(host, row, number) if number > 1 else 0
+    async for event in host.observe(pattern, after=after, session=row.uid, lineage=True, until="head"):
         if event.value.label in ("turn-done", "turn-failed", "turn-interrupted"):
             return event.seq
     what = f"turn {number} of session {row.id!r} is not over, or not there"

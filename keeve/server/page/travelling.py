@@ -17,7 +17,7 @@ from keeve.errors import Deleted, NoSuchSession, SessionDamaged
 from keeve.faces import utc_time
 from keeve.server.api import row_face
 from keeve.server.errors import Refusal
-from keeve.server.page.finding import before_last
+from keeve.server.finding import before_last
 from keeve.server.page.forks import MOST, Picture, newest_in, picture, trees_of, walked
 from keeve.server.page.past import past_of
 from keeve.server.page.said import in_words

@@ -7,9 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from keeve import Session
+from dataspace.log.memory import MemoryStore
+from keeve import Session, Settings
 from keeve.server import ServerSettings
 from tests.server_worlds import world
+from tests.vat.hosts import catalog_of
 
 API = "/api/v1/sessions"
 
@@ -153,6 +155,42 @@ async def test_turns_and_messages_come_in_pages() -> None:
         assert ([turn["output"] for turn in page["turns"]], page["next"]) == (["three"], None)
         page = (await w.ann.get(f"{API}/s/messages", params={"limit": 2, "after": 2})).json()
         assert ([each["content"] for each in page["messages"]], page["next"]) == (["two", "two"], 4)
+
+
+async def test_a_page_of_turns_or_messages_costs_the_same_however_long_the_session_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Invariant 36: nothing costs more as finished history grows."""
+    reads = 0
+    read = MemoryStore.read
+
+    def counted(self: MemoryStore, address: int) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(self, address)
+
+    monkeypatch.setattr(MemoryStore, "read", counted)
+    costs: list[list[int]] = []
+    async with world(settings=Settings(snapshot_records=16)) as w:  # so far back a restore begins, at the most
+        s = await w.host.asking("ann").spawn(Session, "s")
+        for turns in (20, 120):
+            for _ in range(turns - (20 if turns > 20 else 0)):
+                await s.turn("again")
+            cost: list[int] = []
+            for path, after, first in (("turns", 10, 11), ("turns", turns - 3, turns - 2), ("messages", 20, None)):
+                reads = 0
+                catalog_of(w.host).recall.forget()
+                page = (await w.ann.get(f"{API}/s/{path}", params={"after": after, "limit": 2})).json()
+                assert len(page[path]) == 2
+                assert page["next"] == (first + 1 if first else 22)
+                assert first is None or [turn["turn"] for turn in page["turns"]] == [first, first + 1]
+                cost.append(reads)
+            reads = 0
+            assert (await w.ann.post(f"{API}/s/fork", json={"turn": 10})).status_code == 201
+            costs.append([*cost, reads])
+    few, many = costs
+    # What is searched grows by a few steps of halving.
+    assert all(later <= earlier + 20 for earlier, later in zip(few, many, strict=True)), costs
 
 
 async def test_a_snapshot_names_the_session_as_it_is() -> None:

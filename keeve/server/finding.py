@@ -1,6 +1,6 @@
-"""Finding: where in the log what a page shows of a session begins, without reading all that lies before it.
+"""Finding: where in the log what is asked for of a session begins, without reading all that lies before it.
 
-The one rule: what is read follows from what is shown, and not from how long a session is.
+The one rule: what is read follows from what is asked for, and not from how long a session is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.patterns import parse
-from keeve.errors import SessionDamaged
+from keeve.errors import Archived, SessionDamaged
 from vat.host.host import Host
 
 TURN: Final = parse("(turn . _)")
@@ -32,12 +32,12 @@ def before_turn(host: Host, row: SessionRow, number: int) -> int:
 
 
 def _next_turn(host: Host, row: SessionRow, after: int) -> int | None:
-    """The number of the first turn that was accepted behind a position. What is damaged is passed over."""
+    """The number of the first turn that was accepted behind a position. What cannot be read is passed over."""
     while True:
         try:
             event = next(host.query(TURN, session=row.uid, lineage=True, after=after), None)
-        except SessionDamaged as damage:
-            after = max(damage.position, after + 1)
+        except (SessionDamaged, Archived) as missed:
+            after = max(missed.position, after + 1)
             continue
         return None if event is None else int(event.value.fields[0])
 
