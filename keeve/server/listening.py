@@ -5,7 +5,8 @@ long, and waits without end for a client that has stopped reading. So the accept
 one of `keeve.server.http1`, which speaks HTTP/1.1 and WebSockets.
 
 A place is given back by whoever does nothing with it: at once, where all are taken and it waits for a request; after
-`idle_seconds` in any case; and after these and `body_seconds` by a client that has shown no token, whatever it does.
+`idle_seconds` in any case; after `PATIENCE` where nothing of an answer is read; and by a client that has shown no token
+after `idle_seconds` and `body_seconds`, whatever it does.
 
 The one rule: a connection is over when one side says so. Whatever still waits for it has a moment to end, and then its
 place is free.
@@ -34,6 +35,10 @@ from keeve.server.settings import BadServerSetting, ServerSettings
 
 MOMENT: Final = 1.0
 """Seconds that what is done for a client has to end when that is gone."""
+PATIENCE: Final = 120.0
+"""Seconds in which a client has to take a piece of what it is sent."""
+PIECE: Final = 1 << 16
+"""Bytes of a piece."""
 FULL: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 """What the system says when it has no room for another connection."""
 
@@ -84,12 +89,17 @@ class Connection:
         return data
 
     async def send_all(self, data: bytes) -> None:
-        """Send it, for as long as the connection lasts: Hypercorn shields what it sends from the end of all else."""
-        with trio.CancelScope(deadline=self.scope.deadline) as self._sending:
-            await self._stream.send_all(data)
-            return
-        self.end()
-        raise trio.BrokenResourceError("who asked does not read")
+        """Send it, for as long as the connection lasts and somebody reads.
+
+        Hypercorn shields what it sends from the end of all else, so it is here that a client ends who does not read.
+        """
+        for start in range(0, len(data), PIECE):
+            until = min(self.scope.deadline, trio.current_time() + PATIENCE)
+            with trio.CancelScope(deadline=until) as self._sending:
+                await self._stream.send_all(memoryview(data)[start : start + PIECE])
+            if self._sending.cancelled_caught:
+                self.end()
+                raise trio.BrokenResourceError("who asked does not read")
 
     async def aclose(self) -> None:
         """End it from here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,9 +15,12 @@ from trio.testing import MockClock
 
 from keeve import Session
 from keeve.server import Principal, ServerSettings
+from keeve.server.limits import Paces
 from keeve.server.logs import LEFT_OUT, Listening
+from keeve.server.tokens import Chains
+from keeve.wire.revocations import Revocations
 from keeve.wire.sturdy import SturdyRefs
-from keeve.wire.tokens import mint, named
+from keeve.wire.tokens import mint, named, read_only
 from tests.server_worlds import TOKENS, world
 from vat.devices.vault import Vault
 
@@ -49,6 +53,32 @@ async def test_who_has_too_much_under_way_is_told_so() -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_at_once")
         assert (await w.bob.get(API)).status_code == 200
         nursery.cancel_scope.cancel()
+
+
+async def test_other_names_for_one_token_ask_no_more_often_and_no_more_at_once(tmp_path: Path) -> None:
+    async with world(ServerSettings(requests=3)) as w:
+        secret = w.serving.secret
+        w.serving.gate.ways.append(Chains(secret, Revocations(tmp_path)))
+
+        async def asked(nonce: int, name: str) -> int:
+            token = mint(secret, bytes([nonce] * 16)).narrow(read_only()).narrow(named(name))
+            return (await w.nobody.get(API, headers={"authorization": f"Bearer {token}"})).status_code
+
+        assert [await asked(1, name) for name in "abcd"] == [200, 200, 200, 429]
+        assert [await asked(2, name) for name in "aacc"] == [200, 200, 200, 429]
+        assert await asked(3, "a") == 429
+
+
+async def test_those_who_ask_no_more_are_forgotten(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keeve.server.limits.MANY", 10)
+    async with world() as w:
+        paces = Paces(trio.sleep, w.serving)  # type: ignore[arg-type]  # it is asked nothing
+        for n in range(50):
+            paces._pace(f"name {n}", "x")
+            await trio.sleep(10)
+            if len(paces._paces) > paces._many:
+                paces._forget()
+        assert len(paces._paces) <= 20
 
 
 async def test_a_token_ends_when_it_is_to() -> None:
