@@ -16,6 +16,7 @@ __all__ = [
     "aftermath",
     "again",
     "asking",
+    "births",
     "engine",
     "following",
     "host",
