@@ -248,12 +248,26 @@ def config_of(settings: ServerSettings) -> Config:
 
 
 def tls(cert: Path, key: Path | None) -> ssl.SSLContext:
-    """What TLS is spoken with. Raises `BadServerSetting` for files that cannot be used."""
+    """What TLS is spoken with. Raises `BadServerSetting` for files that cannot be used; asks for no password."""
+
+    def encrypted() -> str:
+        raise BadServerSetting("tls_key", str(key), "it is encrypted: openssl pkey makes one of it that is not")
+
+    for name, path in (("tls_cert", cert), ("tls_key", key)):
+        try:
+            if path is not None:
+                path.open("rb").close()
+        except OSError as error:
+            raise BadServerSetting(name, str(path), error.strerror or str(error)) from error
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(cert, key)
+        context.load_cert_chain(cert, key, encrypted)
     except (OSError, ssl.SSLError) as error:
-        raise BadServerSetting("tls_cert, tls_key", f"{cert}, {key}", f"they cannot be used ({error})") from error
+        if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+            what = "the key is not that of the certificate"
+        else:
+            what = f"tls_cert is to have a certificate in PEM, tls_key its private key ({error})"
+        raise BadServerSetting("tls_cert, tls_key", f"{cert}, {key}", what) from error
     return context

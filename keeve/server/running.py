@@ -25,7 +25,7 @@ from keeve.server import wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
-from keeve.server.listening import Listening
+from keeve.server.listening import Listening, tls
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.models import named
 from keeve.server.owner import FILE, token_in
@@ -59,6 +59,8 @@ async def serve(
     listens(log, settings.log_level)
     log.info("starting", pid=os.getpid(), store=str(settings.store))
     tracing = Tracing(tracer())
+    if settings.tls_cert is not None:
+        tls(settings.tls_cert, settings.tls_key)  # looked at before anything is made
     devices, vault = models_of(settings, environ)
     secrets.by(vault.redact)
     devices = tracing.of(devices, model_names(settings, environ, devices))
@@ -100,7 +102,12 @@ async def serve(
                 await listening.run(serving.stopping, task_status=task_status)
                 nursery.cancel_scope.cancel()
 
-            port = await nursery.start(listen)
+            try:
+                port = await nursery.start(listen)
+            except BaseException:
+                if made is not None:  # nobody was told that token: the next start makes one, and tells it
+                    (settings.store / FILE).unlink()
+                raise
             try:
                 await nursery.start(wire.serve_socket, serving)
             except wire.BadSocket as error:

@@ -72,6 +72,7 @@ def test_a_port_that_is_taken_is_said(store_folder: Path) -> None:
         assert done.returncode == 1
         assert b"Traceback" not in done.stderr
         assert str(running.port).encode() in done.stderr
+        assert not (store_folder / "b" / "token").exists(), "nobody was told it, so the next start is to make one"
 
 
 def test_what_was_acknowledged_outlives_a_kill(store_folder: Path) -> None:

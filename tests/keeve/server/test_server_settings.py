@@ -6,10 +6,18 @@ from pathlib import Path
 
 import attrs
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from keeve.cli.serve import Flags
+from keeve.server.listening import tls
 from keeve.server.settings import HOW, BadServerSetting, PrincipalFile, ServerSettings, settings_from
 from tests.cli_runner import keeve
+from tests.server_certificates import certificate
 
 
 def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
@@ -88,3 +96,25 @@ def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_fol
     assert for_people.code == 0
     assert "9000" in for_people.out
     assert "hunter2" not in for_people.out
+
+
+def test_files_with_which_no_tls_can_be_spoken_are_refused_by_name(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    (tmp_path / "other").mkdir()
+    _, other = certificate(tmp_path / "other")
+    secret = tmp_path / "secret.pem"
+    made = load_pem_private_key(key.read_bytes(), None)
+    secret.write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a-password")))
+    tls(cert, key)
+    for given, named, said in (
+        ((tmp_path / "none", key), "tls_cert (", "No such file"),
+        ((cert, tmp_path / "none"), "tls_key (", "No such file"),
+        ((tmp_path, key), "tls_cert (", "Is a directory"),
+        ((cert, other), "tls_cert, tls_key (", "not that of the certificate"),
+        ((cert, secret), "tls_key (", "encrypted"),
+        ((key, cert), "tls_cert, tls_key (", "PEM"),
+    ):
+        with pytest.raises(BadServerSetting) as caught:
+            tls(*given)
+        assert str(caught.value).startswith(named)
+        assert said in str(caught.value)
