@@ -9,9 +9,10 @@ import openai
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from actors.models import ModelBusy
-from actors.tools import Tools
+from actors.tools import Tools, tool
 from keeve.server import application
 from keeve.server.models import named
 from tests.actors.scenes import Says, calls, says
@@ -130,6 +131,29 @@ async def test_tools_of_the_host_are_called_here_and_shown_as_those_of_a_server(
     assert said.type == "message"
     assert [each["function"]["name"] for each in model.asked[0][1]["tools"]] == ["weather"]
     assert again.to_dict() == response.to_dict()
+
+
+@tool(approval=True)
+async def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@pytest.mark.parametrize(("word", "status"), [(True, "completed"), (False, "failed")])
+async def test_a_tool_that_needs_a_persons_word_is_under_way_until_it_is_said(word: bool, status: str) -> None:
+    model = Says(says(None, calls("c1", "pay", amount=3)), says("well"))
+    async with world(devices={"model": model, "tools": Tools(pay)}) as w:
+        client = client_of(w, "ann")
+        made = await client.responses.create(model="model+tools", input="a", background=True)
+        await trio.testing.wait_all_tasks_blocked()
+        waits = await client.responses.retrieve(made.id)
+        assert (waits.status, [item.status for item in waits.output]) == ("in_progress", ["in_progress"])  # type: ignore[union-attr]  # it is a call
+        [row] = w.host.sessions()
+        said = await w.ann.post(f"/api/v1/sessions/{row.id}/approvals/c1", json={"approve": word, "reason": "too much"})
+        assert said.status_code == 200, said.text
+        await trio.testing.wait_all_tasks_blocked()
+        over = await client.responses.retrieve(made.id)
+    assert (over.status, over.output_text, over.output[0].status) == ("completed", "well", status)  # type: ignore[union-attr]  # as above
 
 
 async def test_a_model_may_be_named_together_with_the_tools_of_the_host() -> None:
