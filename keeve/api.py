@@ -40,6 +40,7 @@ from keeve.opening import opened_by_async_with
 from keeve.served import SOCKET, is_served
 from vat.devices.devices import methods_of
 from vat.devices.vault import Vault
+from vat.errors import BadCall
 from vat.host.engine import Engine
 from vat.host.host import Host
 from vat.host.sessions import Sessions
@@ -109,7 +110,7 @@ async def open_host(
     if unknown not in (None, "break", "hold"):
         raise ValueError(f'unknown={unknown!r}: it is "break" or "hold"')
     if not isinstance(settings, Settings | None):
-        raise TypeError(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
+        raise BadCall(f"settings is a {type(settings).__name__}: give Settings(vats=100), with what is to differ")
     _check(actors, devices or {})
     signing, before = as_key(signer), as_key(former)
     if readonly and signing is not None:
@@ -161,7 +162,7 @@ def _check(actors: Sequence[type], devices: Mapping[str, object]) -> None:
     if isinstance(actors, type):
         raise BadActorType(actors, f"actors is a list of types: write actors=[{actors.__name__}]")
     if not isinstance(devices, Mapping):
-        raise TypeError(f"devices is a {type(devices).__name__}: give each a name, devices={{'shop': Shop()}}")
+        raise BadCall(f"devices is a {type(devices).__name__}: give each a name, devices={{'shop': Shop()}}")
     Types([*OURS, *actors])
     for device in devices.values():
         methods_of(device)

@@ -183,7 +183,7 @@ def test_a_long_string_is_stored_once_however_often_it_is_said(world, box):
 def test_a_device_field_holds_its_name(world, box):
     assert world.ask(box, "point", "other") == "other"
     assert world.ask(box, "model") == "other"
-    with pytest.raises(TypeError, match="names a device with a str"):
+    with pytest.raises(TypeError, match="names a device: give its name, a str, not a "):
         world.ask(box, "assign", "model", 5)
 
 

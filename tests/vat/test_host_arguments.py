@@ -145,7 +145,7 @@ def test_settings_without_an_end_can_be_meant() -> None:
 @pytest.mark.parametrize("which", [{"seq": 1.5}, {"seq": "1"}, {"seq": [1]}, {"turn": True}, {"turn": 2.0}])
 async def test_what_is_no_number_of_a_record_or_a_turn_erases_nothing(host: Host, which: dict[str, Any]) -> None:
     (name,) = which
-    with pytest.raises(TypeError, match=rf"^{name} is the .*, a whole number, and not "):
+    with pytest.raises(TypeError, match=rf"^{name} is the .*: give a whole number, and not "):
         await host.erase("s", **which)
 
 

@@ -110,7 +110,7 @@ async def test_a_part_cannot_be_assigned_and_begins_with_what_it_can_be_given() 
             await desk.swap()
         with pytest.raises(NotAValue, match=r"Drawer is not a value \(it is a part: give what it holds, as \.view\(\)"):
             await desk.handed()
-        with pytest.raises(TypeError, match="Drawer begins with a dict of its fields, not with a int"):
+        with pytest.raises(TypeError, match="Drawer begins with a dict of its fields: give that, not a int"):
             await host.spawn(Desk, "other", upper=3)
         with pytest.raises(TypeError, match="has no field 'colour'"):
             await host.spawn(Desk, "other", upper={"colour": "red"})

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dataspace.errors import KeeveError
 from dataspace.values import Value, freeze
 from vat.crank.vat import request_digest
+from vat.errors import BadCall
 from vat.failures import exception_of
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
@@ -47,7 +48,7 @@ class Calling:
     ) -> Any:
         """Call a method, or read a field, and wait for the answer; with its `receipt`, if that is wanted."""
         if type(receipt) is not bool or (receipt and uid == DIRECTORY):
-            raise TypeError(f"{method}(): receipt is True or False, and what the directory answers has none")
+            raise BadCall(f"{method}(): give True or False for receipt; what the directory answers has none")
         if method in UNIVERSAL and uid != DIRECTORY:
             self._engine.universal.asked(method, keywords)
         answered = Answered(self._engine, uid) if receipt else None

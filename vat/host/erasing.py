@@ -27,6 +27,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.notices import erase
 from dataspace.log.store import Store
 from dataspace.values import Erased
+from vat.errors import BadCall
 from vat.heap.messages import Asker, Observed
 from vat.host.engine import Engine
 from vat.host.meaning import Meant, Parts, TurnReader, cells
@@ -202,7 +203,7 @@ class Erasing:
 
 def _check_number(name: str, what: str, given: object) -> None:
     if given is not None and type(given) is not int:
-        raise TypeError(f"{name} is {what}, a whole number, and not {given!r}")
+        raise BadCall(f"{name} is {what}: give a whole number, and not {given!r}")
 
 
 async def _search(store: Store, addresses: Sequence[int], contents: set[str | bytes], found: Parts) -> None:

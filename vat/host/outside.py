@@ -15,7 +15,7 @@ import attrs
 from attrs.validators import instance_of
 
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
-from vat.errors import NotAssignable
+from vat.errors import BadCall, NotAssignable
 from vat.heap.messages import Asker
 from vat.heap.refs import Ref
 from vat.heap.stored import PLAIN
@@ -37,11 +37,11 @@ class Snapshot:
 
     @classmethod
     def of(cls, value: Any) -> Snapshot:
-        """The snapshot that a value is, such as JSON gives back. Raises `TypeError` for what is none."""
+        """The snapshot that a value is, such as JSON gives back. Raises `BadCall` for what is none."""
         try:
             return value if isinstance(value, Snapshot) else cls(**value)
         except TypeError:
-            raise TypeError(
+            raise BadCall(
                 f"{value!r:.200} is no snapshot: give what snapshot() gave, or a dict of its fields"
             ) from None
 

@@ -70,10 +70,10 @@ def shape_of(field: Field, held: Value) -> Shape:
 
 
 def stored(field: Field, value: Any, keep: Callable[[Any, str], Value]) -> Value:
-    """The stored form of a field's value. Raises `NotAValue`, or `TypeError` for what names no device."""
+    """The stored form of a field's value. Raises `NotAValue`, or `BadCall` for what names no device."""
     if field.shape is Shape.DEVICE:
         if not isinstance(value, str) and getattr(type(value), "__keeve_shape__", None) is not Shape.DEVICE:
-            raise TypeError(f"{field.name} names a device with a str, not with a {type(value).__name__}")
+            raise BadCall(f"{field.name} names a device: give its name, a str, not a {type(value).__name__}")
         value = str(value)
     return keep(value if field.mark is None else field.mark(value), field.name)
 

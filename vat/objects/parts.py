@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from vat.errors import BadCall
 from vat.heap.refs import Near, Ref
 from vat.objects.types import Shape
 
@@ -44,7 +45,7 @@ class Part(Near):
 
     @classmethod
     def __keeve_given__(cls, value: Any) -> Mapping[str, Any]:
-        """The fields that the part begins with, from what its owner was given. Raises `TypeError`."""
+        """The fields that the part begins with, from what its owner was given. Raises `BadCall`."""
         if not isinstance(value, Mapping):
-            raise TypeError(f"{cls.__name__} begins with a dict of its fields, not with a {type(value).__name__}")
+            raise BadCall(f"{cls.__name__} begins with a dict of its fields: give that, not a {type(value).__name__}")
         return value
