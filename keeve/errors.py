@@ -72,6 +72,7 @@ from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
+from keeve.looking import NoSuchLook, SeveralWait
 from keeve.opening import NotAsync, NotTrio
 from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
 from keeve.wire.channels import ChannelClosed
@@ -222,6 +223,7 @@ __all__ = [
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchFact",
+    "NoSuchLook",
     "NoSuchMethod",
     "NoSuchPoint",
     "NoSuchPromise",
@@ -277,6 +279,7 @@ __all__ = [
     "ServerGone",
     "ServerUnavailable",
     "SessionDamaged",
+    "SeveralWait",
     "SignerFailed",
     "Silent",
     "SnapshotMismatch",

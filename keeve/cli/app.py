@@ -6,9 +6,10 @@ The one rule: a command parses and hands over. What it does, and how it is told,
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 import trio
@@ -22,9 +23,10 @@ from keeve.cli.effects import list_effects, resolve_effect
 from keeve.cli.fork import fork_session
 from keeve.cli.log import check, tell_log
 from keeve.cli.output import Output
-from keeve.cli.reading import reading
 from keeve.cli.sessions import list_sessions, show_session
+from keeve.cli.stores import Looks
 from keeve.cli.verify import verify as check_all
+from keeve.cli.where import SERVER, TwoStores, Where
 
 Flag = Parameter(negative="")
 
@@ -36,15 +38,22 @@ class Options:
 
     Parameters
     ----------
-    store
-        The folder of the store. Of an encrypted one, KEEVE_KEY_FILE names the file of the key.
+    folder
+        The folder of the store; else KEEVE_STORE, else ./data. Of an encrypted one, KEEVE_KEY_FILE names the file of
+        the key.
+    server
+        The server that has the store, instead of a folder: http(s)://host:port or unix:/path; else KEEVE_SERVER.
+    token_file
+        The file of the token for it; else KEEVE_TOKEN has it.
     json
         Give JSON on the standard output.
     debug
         Show the traceback of an error, and what the host logs.
     """
 
-    store: Annotated[Path, Parameter(env_var="KEEVE_STORE")] = DEFAULT
+    folder: Annotated[Path | None, Parameter(name="--store")] = None
+    server: str | None = None
+    token_file: Path | None = None
     json: Annotated[bool, Flag] = False
     debug: Annotated[bool, Flag] = False
 
@@ -52,6 +61,29 @@ class Options:
     def output(self) -> Output:
         """Where to say things."""
         return Output(as_json=self.json)
+
+    @property
+    def named_folder(self) -> Path | None:
+        """The folder, if somebody names one."""
+        named = os.environ.get("KEEVE_STORE")
+        return self.folder or (Path(named) if named else None)
+
+    @property
+    def where(self) -> Where:
+        """Where the store is: a flag counts before a variable, and a server before a folder. Raises `TwoStores`."""
+        if self.folder is not None and self.server is not None:
+            raise TwoStores
+        server = self.server or (None if self.folder is not None else os.environ.get(SERVER))
+        return Where(self.named_folder or DEFAULT, server or None, self.token_file)
+
+    def looked_at(self, look: Callable[[Looks], Awaitable[int | None]]) -> int:
+        """Have something looked at in the store; gives the exit code."""
+
+        async def run() -> int:
+            async with self.where.looking() as store:
+                return await look(store) or 0
+
+        return trio.run(run)
 
 
 OPTIONS = Options()
@@ -99,7 +131,7 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
-    return hold_conversation(common.store, common.output, session, os.environ, actors=common.own)
+    return hold_conversation(common.where.files("chat"), common.output, session, os.environ, actors=common.own)
 
 
 def ls(
@@ -129,9 +161,8 @@ def ls(
     limit
         At most so many.
     """
-    with reading(common.store) as store:
-        list_sessions(store, common.output, prefix=prefix, after=after, limit=limit, deleted=deleted)
-    return 0
+    how: dict[str, Any] = {"prefix": prefix, "after": after, "limit": limit, "deleted": deleted}
+    return common.looked_at(partial(list_sessions, output=common.output, **how))
 
 
 def show(session: str, /, *, common: Options = OPTIONS) -> int:
@@ -147,8 +178,7 @@ def show(session: str, /, *, common: Options = OPTIONS) -> int:
     session
         The id of the session.
     """
-    with reading(common.store) as store:
-        return show_session(store, common.output, session)
+    return common.looked_at(partial(show_session, output=common.output, id=session))
 
 
 def log(
@@ -192,21 +222,8 @@ def log(
         End after so many.
     """
     check(pattern, after, until, follow=follow)
-    with reading(common.store) as store:
-        return trio.run(
-            partial(
-                tell_log,
-                store,
-                common.output,
-                pattern,
-                after=after,
-                until=until,
-                session=session,
-                lineage=lineage,
-                limit=limit,
-                follow=follow,
-            )
-        )
+    how: dict[str, Any] = {"after": after, "until": until, "session": session, "lineage": lineage}
+    return common.looked_at(partial(tell_log, output=common.output, pattern=pattern, limit=limit, follow=follow, **how))
 
 
 def fork(
@@ -237,7 +254,7 @@ def fork(
         The id of the new session.
     """
     trio.run(
-        partial(fork_session, common.store, common.output, session, at=at, turn=turn, into=into, actors=common.own)
+        partial(fork_session, common.where, common.output, session, at=at, turn=turn, into=into, actors=common.own)
     )
     return 0
 
@@ -251,8 +268,7 @@ def effects(*, common: Options = OPTIONS) -> int:
     keeve effects
     ```
     """
-    with reading(common.store) as store:
-        return list_effects(store, common.output)
+    return common.looked_at(partial(list_effects, output=common.output))
 
 
 def resolve(
@@ -274,7 +290,7 @@ def resolve(
     error
         Why it failed, in words.
     """
-    trio.run(partial(resolve_effect, common.store, common.output, effect, value=value, error=error, actors=common.own))
+    trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, actors=common.own))
     return 0
 
 
@@ -303,7 +319,7 @@ def verify(
     expect
         The file of a receipt or a checkpoint: the log has to have all that was seen in it; may be given several times.
     """
-    return check_all(common.store, common.output, key or [], expect or [])
+    return check_all(common.where.files("verify"), common.output, key or [], expect or [])
 
 
 def doctor(*, common: Options = OPTIONS) -> int:
@@ -315,4 +331,4 @@ def doctor(*, common: Options = OPTIONS) -> int:
     keeve doctor --store ./data
     ```
     """
-    return examine(common.store, common.output, os.environ)
+    return examine(common.where.files("doctor"), common.output, os.environ)

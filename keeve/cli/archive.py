@@ -71,12 +71,11 @@ def archive(
     """
     if (into is None) != back or (back and (before is not None or keep or idle)) or (from_ is not None and not back):
         raise OneDirection
+    folder = common.where.files("archive")
     if into is not None:
-        trio.run(
-            partial(_go, common.store, common.output, into, before=before, keep=keep, idle=idle, actors=common.own)
-        )
+        trio.run(partial(_go, folder, common.output, into, before=before, keep=keep, idle=idle, actors=common.own))
     else:
-        trio.run(partial(_come_back, common.store, common.output, from_, actors=common.own))
+        trio.run(partial(_come_back, folder, common.output, from_, actors=common.own))
     return 0
 
 

@@ -20,13 +20,22 @@ from keeve.cli.rekeying import new_key, rekey
 from keeve.cli.removing import delete, erase, gc
 from keeve.cli.serve import config, serve
 from keeve.cli.tokens import tokens
+from keeve.cli.verbs import create, facts, interrupt, queue, snapshot, state, steer, turn
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "chat": chat,
+    "create": create,
+    "turn": turn,
+    "queue": queue,
+    "steer": steer,
+    "interrupt": interrupt,
     "ls": ls,
     "show": show,
+    "state": state,
     "log": log,
+    "facts": facts,
     "fork": fork,
+    "snapshot": snapshot,
     "effects": effects,
     "resolve": resolve,
     "approve": approve,
@@ -62,7 +71,8 @@ app = App(
     name="keeve",
     help="""Conversations that survive: talk to them, look at them, look after their store.
 
-Every command takes `--store PATH`, `--json` and `--debug`, before it or behind it. Its `--help` has an example.""",
+Every command takes `--store PATH` or `--server URL`, `--json` and `--debug`, before it or behind it. Its `--help` has
+an example.""",
     version=_version,
     help_format="markdown",
     result_action="return_value",

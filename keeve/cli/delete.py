@@ -6,16 +6,15 @@ The one rule: nothing else happens to the store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from keeve.cli.output import Output
-from keeve.cli.owning import owning
+from keeve.cli.where import Where
 
 
-async def delete_session(folder: Path, output: Output, id: str, *, force: bool, actors: Sequence[str]) -> None:
+async def delete_session(where: Where, output: Output, id: str, *, force: bool, actors: Sequence[str]) -> None:
     """Delete a session. Raises `Busy` (unless it is forced), `NoSuchSession`, `Deleted`, `StoreOwned`."""
-    async with owning(folder, actors) as host:
-        await host.delete(id, force=force)
+    async with where.acting(actors) as store:
+        await store.delete(id, force)
     if output.as_json:
         output.document({"session": id, "deleted": True})
     else:

@@ -32,10 +32,10 @@ from dataspace.records import STORE_UID
 from keeve.api import CATALOG, OURS, now
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
-from keeve.cli.reading import Reading, reading
+from keeve.cli.reading import FilesRead, reading
 from keeve.cli.text import counted, local_time, shortened, size
-from keeve.cli.waiting import UnreadSession, Waits, all_waits, due, since
 from keeve.host_keys import FILE_VARIABLE
+from keeve.looking import UnreadSession, Waits, all_waits, due, since
 from vat.heap.pending import OpenEffect
 from vat.objects.types import Types
 
@@ -243,7 +243,7 @@ def cuts(layout: Layout) -> Iterator[Sign]:
         yield Sign("crashes", NOTE, "an opening was interrupted", "nothing: the next opening goes on with it")
 
 
-def damages(read: Reading, verdict: Verdict) -> Iterator[Sign]:
+def damages(read: FilesRead, verdict: Verdict) -> Iterator[Sign]:
     """Sessions whose content is not what was written."""
     for uid, damage in verdict.damaged.items():
         name = "(the store)" if uid == STORE_UID else read.name(uid) or uid.hex()
@@ -251,7 +251,7 @@ def damages(read: Reading, verdict: Verdict) -> Iterator[Sign]:
         yield Sign("session", BAD, str(error), f"keeve fork {name} --at {damage.seq - 1} goes on from before it")
 
 
-def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
+def catalog(folder: Path, read: FilesRead, owner: int | None) -> Iterator[Sign]:
     """Whether the catalog is there and up to date; it is derived, so nothing here is bad."""
     path = folder / CATALOG
     head = read.store.head.position
@@ -278,7 +278,7 @@ def catalog(folder: Path, read: Reading, owner: int | None) -> Iterator[Sign]:
         yield Sign("catalog", OK, "up to date" if position == head else "written behind the log by its owner")
 
 
-def deleted(read: Reading) -> Iterator[Sign]:
+def deleted(read: FilesRead) -> Iterator[Sign]:
     """What was deleted, or erased, and lies in the files yet."""
     withheld = len(read.store.withheld)
     if withheld:
@@ -291,7 +291,7 @@ def deleted(read: Reading) -> Iterator[Sign]:
         yield Sign("deleted", NOTE, seen, "keeve gc takes it out, as far as no fork needs it")
 
 
-def archived(read: Reading) -> Iterator[Sign]:
+def archived(read: FilesRead) -> Iterator[Sign]:
     """What was archived, and whether it is where it should be."""
     places = read.store.archives.places
     pieces, away = read.store.archived() if places else (0, 0)
@@ -304,7 +304,7 @@ def archived(read: Reading) -> Iterator[Sign]:
         yield Sign("archive", OK, f"{counted(pieces, 'piece')} of content, all in {where}")
 
 
-def work(read: Reading, owner: int | None) -> Iterator[Sign]:
+def work(read: FilesRead, owner: int | None) -> Iterator[Sign]:
     """What waits, and what nobody knows the outcome of."""
     waiting = len(read.catalog.with_pending()) if owner is None else 0
     if waiting:
@@ -348,7 +348,7 @@ def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | No
         )
 
 
-def unknown(effects: Sequence[OpenEffect], read: Reading) -> Iterator[Sign]:
+def unknown(effects: Sequence[OpenEffect], read: FilesRead) -> Iterator[Sign]:
     """Effects that have started, and that nobody knows the outcome of."""
     for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
@@ -358,7 +358,7 @@ def unknown(effects: Sequence[OpenEffect], read: Reading) -> Iterator[Sign]:
         yield Sign("effects", WARN, f"and {len(effects) - 10} more", "keeve effects lists them")
 
 
-def clock(read: Reading) -> Iterator[Sign]:
+def clock(read: FilesRead) -> Iterator[Sign]:
     """Whether the newest record is of a time to come."""
     newest = max((row.updated for row in read.sessions()), default=0)
     if newest > now() + 3_600_000_000:

@@ -10,31 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from actors import WaitingCall
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
-from keeve.cli.owning import owning
-from keeve.cli.reading import Reading
-from keeve.cli.text import local_time, shortened
-from keeve.cli.waiting import (
-    UnreadSession,
-    Waits,
-    all_waits,
-    approval_face,
-    due,
-    effect_face,
-    fiber_face,
-    since,
-    state_in_words,
-    waits_for,
-)
-from keeve.faces import face
-from vat.errors import Failed
-from vat.heap.pending import OpenEffect
-from vat.host.resolving import EffectStatus, NoSuchEffect
+from keeve.cli.stores import Looks
+from keeve.cli.text import local_time, shortened, time_said
+from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
+from keeve.cli.where import Where
+from vat.host.resolving import NoSuchEffect
 
 
 class NotJSONText(KeeveError, ValueError):
@@ -64,123 +48,109 @@ class ManyEffects(KeeveError, LookupError):
         super().__init__(f"{len(ids)} open effects begin with {prefix!r}: {', '.join(ids[:5])}; give more of it")
 
 
-def list_effects(store: Reading, output: Output) -> int:
+async def list_effects(store: Looks, output: Output) -> int:
     """Tell of the effects that have no outcome yet, and of what else waits, of all sessions.
 
     Gives 1 when one of these could not be read.
     """
-    owner = store.owner
-    found: list[Waits] = []
-    unread: list[UnreadSession] = []
-    for each in all_waits(store):
-        if isinstance(each, UnreadSession):
-            unread.append(each)
-        else:
-            found.append(each)
-    effects = [effect for waits in found for effect in waits.effects]
-    approvals = [call for waits in found for call in waits.approvals]
+    told = with_words(await store.look("waiting"))
     if output.as_json:
-        output.document(
-            {
-                "owner": owner,
-                "effects": [effect_face(effect, owner) for effect in effects],
-                "approvals": [approval_face(call) for call in approvals],
-                "fibers": [fiber_face(fiber, waits, store) for waits in found for fiber in waits.fibers],
-                "unreadable": [{"session": each.session, "what": str(each.error)} for each in unread],
-            }
-        )
+        output.document(told)
     else:
         tables = (
-            (("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), _effect_rows(effects, owner)),
-            (("APPROVAL", "SESSION", "SINCE", "CALL", "ARGUMENTS"), _approval_rows(approvals)),
-            (("FIBER", "SESSION", "SINCE", "METHOD", "WAITS FOR"), _fiber_rows(found, store)),
+            (("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), _effect_rows(told["effects"], told["owner"])),
+            (("APPROVAL", "SESSION", "SINCE", "CALL", "ARGUMENTS"), _approval_rows(told["approvals"])),
+            (("FIBER", "SESSION", "SINCE", "METHOD", "WAITS FOR"), _fiber_rows(told["fibers"])),
         )
-        told = [table for table in tables if table[1]]
-        for number, (columns, rows) in enumerate(told):
+        shown = [table for table in tables if table[1]]
+        for number, (columns, rows) in enumerate(shown):
             if number:
                 output.say()
             output.table(columns, rows)
-        if not told and not unread:
+        if not shown and not told["unreadable"]:
             output.note("nothing waits for an outcome")
-    for each in unread:
-        output.note(f"session {each.session}: its effects cannot be read: {each.error}", "red")
-    return 1 if unread else 0
+    for each in told["unreadable"]:
+        output.note(f"session {each['session']}: its effects cannot be read: {each['what']}", "red")
+    return 1 if told["unreadable"] else 0
 
 
-def _effect_rows(effects: Sequence[OpenEffect], owner: int | None) -> list[tuple[str, ...]]:
+def _effect_rows(effects: Sequence[Told], owner: int | None) -> list[tuple[str, ...]]:
     return [
         (
-            effect.id,
-            effect.session,
+            effect["id"],
+            effect["session"],
             state_in_words(effect, owner),
-            f"{effect.device}.{effect.method}",
-            local_time(due(effect)) or shortened(_given(effect), 200),
+            f"{effect['device']}.{effect['method']}",
+            local_time(time_said(effect["due"])) if effect["due"] else shortened(_given(effect), 200),
         )
         for effect in effects
     ]
 
 
-def _given(effect: OpenEffect) -> str:
+def _given(effect: Told) -> str:
     """What an effect was given: a list in JSON, and the keywords by name."""
-    named = [f"{name}={_as_text(value)}" for name, value in effect.keywords.items()]
-    return " ".join([*([_as_text(effect.args)] if effect.args or not named else []), *named])
+    keywords = effect["keywords"]
+    if "$object" in keywords:  # one of the names begins with a dollar sign
+        keywords = dict(keywords["$object"])
+    named = [f"{name}={_as_text(value)}" for name, value in keywords.items()]
+    return " ".join([*([_as_text(effect["args"])] if effect["args"] or not named else []), *named])
 
 
-def _approval_rows(approvals: Sequence[WaitingCall]) -> list[tuple[str, ...]]:
+def _approval_rows(approvals: Sequence[Told]) -> list[tuple[str, ...]]:
     return [
-        (call.id, call.session, local_time(since(call)), call.name, shortened(_arguments(call), 200))
+        (call["id"], call["session"], _local(call["since"]), call["name"], shortened(_arguments(call), 200))
         for call in approvals
     ]
 
 
-def _fiber_rows(found: Sequence[Waits], store: Reading) -> list[tuple[str, ...]]:
+def _fiber_rows(fibers: Sequence[Told]) -> list[tuple[str, ...]]:
     return [
-        (str(fiber.number), fiber.session, local_time(fiber.since), fiber.method, waits_for(fiber, waits, store))
-        for waits in found
-        for fiber in waits.fibers
+        (str(fiber["fiber"]), fiber["session"], _local(fiber["since"]), fiber["method"], waits_for(fiber))
+        for fiber in fibers
     ]
 
 
-def _arguments(call: WaitingCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else _as_text(call.arguments)
+def _arguments(call: Told) -> str:
+    return call["arguments"] if isinstance(call["arguments"], str) else _as_text(call["arguments"])
 
 
 def _as_text(value: Any) -> str:
-    return json.dumps(face(value), ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _local(time: str) -> str:
+    return local_time(time_said(time))
 
 
 async def resolve_effect(
-    folder: Path, output: Output, prefix: str, *, value: str | None, error: str | None, actors: Sequence[str]
+    where: Where, output: Output, prefix: str, *, value: str | None, error: str | None, actors: Sequence[str]
 ) -> None:
     """Settle the one effect whose id begins with `prefix`, with a value (JSON) or an error.
 
     Raises `NoOutcome`, `NotJSONText`, `NotAValue`, `NoSuchEffect`, `ManyEffects`, `StoreOwned`, `NoSuchActors`;
     `UnknownActorType` for the effect of a session whose code is not here: that takes the outcome at once.
     """
-    outcome: dict[str, Any]
     if (value is None) == (error is None):
         raise NoOutcome
-    if error is not None:
-        outcome = {"error": Failed("Resolved", error)}
-    else:
-        outcome = {"value": parsed("--value", value or "")}
-    async with owning(folder, actors) as host:
-        effect = _begins_with(prefix, host.effects())
-        await host.resolve(effect.id, **outcome)
+    outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
+    async with where.acting(actors) as store:
+        effect = _begins_with(prefix, (await store.look("waiting"))["effects"])
+        await store.resolve(effect["id"], outcome)
+        passing = store.passing
     if output.as_json:
-        settled = "error" if error is not None else "value"
-        output.document({"id": effect.id, "session": effect.session, "settled": settled})
+        output.document({"id": effect["id"], "session": effect["session"], "settled": next(iter(outcome))})
     else:
-        output.say(f"settled {effect.id}")
-        output.note(f"the next host that opens this store goes on with {effect.session}")
+        output.say(f"settled {effect['id']}")
+        if passing:
+            output.note(f"the next host that opens this store goes on with {effect['session']}")
 
 
-def _begins_with(prefix: str, effects: Sequence[EffectStatus]) -> EffectStatus:
-    found = [effect for effect in effects if prefix and effect.id.startswith(prefix)]
+def _begins_with(prefix: str, effects: Sequence[Told]) -> Told:
+    found = [effect for effect in effects if prefix and effect["id"].startswith(prefix)]
     if not found:
         raise NoSuchEffect(prefix)
     if len(found) > 1:
-        raise ManyEffects(prefix, [effect.id for effect in found])
+        raise ManyEffects(prefix, [effect["id"] for effect in found])
     return found[0]
 
 

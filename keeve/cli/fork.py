@@ -6,16 +6,16 @@ The one rule: nothing else happens to the store. The parent's pending work stays
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from dataspace.errors import KeeveError
+from dataspace.observe.events import Event
+from dataspace.patterns import parse
 from keeve.cli.again import chat_with
 from keeve.cli.output import Output
-from keeve.cli.owning import owning
-from keeve.cli.reading import Reading, must_be_there, reading
+from keeve.cli.stores import Acts
+from keeve.cli.where import Where
 from keeve.faces import turns_of
 from vat.host.host import IdInUse
-from vat.host.outside import place
 
 
 class NoSuchTurn(KeeveError, LookupError):
@@ -40,16 +40,16 @@ class TwoPlaces(KeeveError, ValueError):
 class IdTaken(IdInUse):
     """A session has the id of `--into` already; says how to talk to that one."""
 
-    def __init__(self, id: str, folder: Path) -> None:
+    def __init__(self, id: str, where: Where) -> None:
         super().__init__(id)
+        chat = chat_with(id, where.folder, server=where.server)
         self.args = (
-            f"there is a session {id!r} already: talk to it with `{chat_with(id, folder)}`, or choose another id, or "
-            "none, with --into",
+            f"there is a session {id!r} already: talk to it with `{chat}`, or choose another id, or none, with --into",
         )
 
 
 async def fork_session(
-    folder: Path, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, actors: Sequence[str]
+    where: Where, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, actors: Sequence[str]
 ) -> None:
     """Fork a session at a seq (its head), or after a turn.
 
@@ -57,31 +57,26 @@ async def fork_session(
     """
     if at is not None and turn is not None:
         raise TwoPlaces
-    if turn is not None:
-        must_be_there(folder)
-        with reading(folder) as store:
-            at = _end_of(store, id, turn)
-    async with owning(folder, actors) as host:
-        parent = await host.get(id)
+    async with where.acting(actors) as store:
+        if turn is not None:
+            at = await _end_of(store, id, turn)
+        parent = await store.get(id)
         try:
-            uid, _ = place(await parent.fork(at=at, into=into))
+            child = await parent.fork(at=at, into=into)
         except IdInUse as error:
-            raise IdTaken(error.id, folder) from error
-    with reading(folder) as store:
-        row = store.catalog.by_uid(uid)
-        assert row is not None
-        if output.as_json:
-            output.document({"session": row.id, "uid": uid.hex(), "from": id, "at": row.parent_seq})
-        else:
-            output.say(row.id)
+            raise IdTaken(into or "", where) from error
+        row = await store.look("row", id=await store.name(child))
+    if output.as_json:
+        output.document({"session": row["id"], "uid": row["uid"], "from": id, "at": row["forked_from"]["at"]})
+    else:
+        output.say(row["id"])
 
 
-def _end_of(store: Reading, id: str, number: int) -> int:
+async def _end_of(store: Acts, id: str, number: int) -> int:
     """The seq of the record with which a turn was over."""
-    uid = store.session(id).uid
-    over = {
-        turn.number: turn.end for turn in turns_of(store.space.query("(_ . _)", session=uid, lineage=True)) if turn.end
-    }
+    events = store.events(parse("(_ . _)"), after="start", until=None, session=id, lineage=True, follow=False)
+    told = [event async for event in events if isinstance(event, Event)]
+    over = {turn.number: turn.end for turn in turns_of(told) if turn.end}
     if number not in over:
         raise NoSuchTurn(id, number, sorted(over))
     return over[number]

@@ -7,25 +7,19 @@ whoever stops goes on with `--after` where it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import datetime
 from math import inf
 from typing import Any, ClassVar, Final, NamedTuple
-
-import trio
 
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Unreadable
 from dataspace.patterns import parse
 from keeve.cli.output import Output
-from keeve.cli.reading import Reading
+from keeve.cli.stores import Looks
 from keeve.cli.text import local_time, visible
 from keeve.faces import event_face
-
-LOOK_AGAIN = 0.1
-"""Seconds between two looks at what a store's owner has published."""
-
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -104,7 +98,7 @@ def check(pattern: str, after: str, until: str | None, *, follow: bool) -> None:
 
 
 async def tell_log(
-    store: Reading,
+    store: Looks,
     output: Output,
     pattern: str,
     *,
@@ -114,7 +108,6 @@ async def tell_log(
     lineage: bool,
     limit: int | None,
     follow: bool,
-    wait: Callable[[float], Awaitable[None]] = trio.sleep,
 ) -> int:
     """Tell of the events after `after` up to `until`; with `follow` for ever. Gives 1 when a record could not be read.
 
@@ -124,37 +117,27 @@ async def tell_log(
     Raises `BadPattern`, `WrongCursor`, `NoSuchSession`, `Deleted`.
     """
     asked = parse(pattern)
-    row = None if session is None else store.session(session)
+    row = None if session is None else await store.look("row", id=session)
     span = span_of(after, until)
-    cursor = store.space.places.at(span.after)
     left = -1 if limit is None else limit
     code, told = 0, False
-    while True:
-        # What comes while these are told is found the next time.
-        upto = store.space.cursor
-        if span.until is not None:
-            upto = min(upto, store.space.places.at(span.until), key=lambda place: place.position)
-        reading = store.space.observe(asked, after=cursor, until=upto, marks=True, session=session, lineage=lineage)
-        async for item in reading:
+    events = store.events(asked, after=span.after, until=span.until, session=session, lineage=lineage, follow=follow)
+    async with aclosing(events) as items:
+        async for item in items:
             if isinstance(item, Unreadable):
                 _tell_unreadable(output, item)
                 code = 1
-            elif isinstance(item, Event) and span.has(item):
+            elif span.has(item):
                 _tell(output, item)
                 told = True
                 left -= 1
                 if not left:
                     return code
-        if not follow:
-            if not told and not code:
-                own = row is not None and row.parent is not None and not lineage
-                hint = f" in {session} itself; --lineage shows what came before the fork as well" if own else ""
-                output.note(f"no event matches {asked}{hint}")
-            return code
-        cursor = max(cursor, upto, key=lambda place: place.position)
-        while store.store.refresh().position <= upto.position:
-            await wait(LOOK_AGAIN)
-        store.space.catch_up()
+    if not told and not code:
+        own = row is not None and row["forked_from"] is not None and not lineage
+        hint = f" in {session} itself; --lineage shows what came before the fork as well" if own else ""
+        output.note(f"no event matches {asked}{hint}")
+    return code
 
 
 def _tell(output: Output, event: Event) -> None:
@@ -162,12 +145,12 @@ def _tell(output: Output, event: Event) -> None:
         output.document(event_face(event))
         return
     where = f"{event.position:>6}  {local_time(event.time)}  {visible(event.session) or '(the store)'}"
-    output.say(f"{where}  {stated(event)}")
+    output.say(f"{where}  {stated(event.kind, str(event.value))}")
 
 
-def stated(event: Event) -> str:
+def stated(kind: str, fact: str) -> str:
     """What an event asserts (`+`) or retracts (`-`)."""
-    return f"{'+' if event.kind == 'assert' else '-'} {visible(str(event.value))}"
+    return f"{'+' if kind == 'assert' else '-'} {visible(fact)}"
 
 
 def _tell_unreadable(output: Output, item: Unreadable) -> None:

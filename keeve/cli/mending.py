@@ -53,7 +53,7 @@ def dump(
         Show values in full, however long they are.
     """
     wanted = Wanted(records=records and not frames, session=session, start=start, full=full)
-    return show_frames(common.store if file is None else file, common.output, wanted)
+    return show_frames(common.where.files("dump") if file is None else file, common.output, wanted)
 
 
 def salvage(old: Path, new: Path, /, *, common: Options = OPTIONS) -> int:

@@ -1,7 +1,7 @@
 """A host for one command that changes something in a store.
 
 The one rule: nothing else happens to the store. What its sessions wait for stays as it is, for the host that has
-their devices.
+their devices; only what the command itself asks for is taken up, if it is to be.
 """
 
 from __future__ import annotations
@@ -11,24 +11,44 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from actors.models import EchoModel, model_from_environment
 from keeve.api import open_host
 from keeve.archive_places import archives_from
 from keeve.cli.own import named_types
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key_from
+from vat.devices.vault import Vault
 from vat.host.host import Host
 from vat.host.settings import Settings
 
 
 @asynccontextmanager
-async def owning(folder: Path, actors: Sequence[str]) -> AsyncIterator[Host]:
-    """A host of the store that is there, with the actor types of these names.
+async def owning(folder: Path, actors: Sequence[str], *, talking: bool = False) -> AsyncIterator[Host]:
+    """A host of the store that is there, with the actor types of these names; `talking`: and with a model.
 
     Raises `NotAStore`, `StoreOwned`, `NoSuchActors`, or what opening raises.
     """
     must_be_there(folder)
     types = named_types(actors)
-    key, settings = host_key_from(os.environ), Settings(takes_up="nothing")
-    archives = archives_from(os.environ)
-    async with open_host(folder, actors=types, settings=settings, key=key, archives=archives, via="cli") as host:
+    key, archives = host_key_from(os.environ), archives_from(os.environ)
+    if not talking:
+        settings = Settings(takes_up="nothing")
+        async with open_host(folder, actors=types, settings=settings, key=key, archives=archives, via="cli") as host:
+            yield host
+        return
+    model, settings = model_from_environment(os.environ), Settings(takes_up="asked")
+    # The echo stands in for a model, and must not answer what another one was asked.
+    devices = {} if isinstance(model.device, EchoModel) else {"model": model.device}
+    vault = Vault(model.credentials)
+    async with open_host(
+        folder,
+        actors=types,
+        devices=devices,
+        vault=vault,
+        unknown="hold",
+        settings=settings,
+        key=key,
+        archives=archives,
+        via="cli",
+    ) as host:
         yield host

@@ -6,7 +6,7 @@ The one rule: what is written to the standard output is the file itself, byte fo
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,19 +16,18 @@ from dataspace.drafts import Assertion, Statement
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
 from dataspace.log.layout import Layout, State
-from dataspace.observe.events import NotProven
 from dataspace.observe.words import FIRST, Words
-from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
+from dataspace.proofs.notes import Note, checked_checkpoint
 from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.verifiers import Algorithm, Verifier, witness_time
 from keeve.api import open_host
 from keeve.cli.output import Output
-from keeve.cli.reading import Reading, must_be_there, reading
+from keeve.cli.reading import FilesRead, must_be_there, reading
+from keeve.cli.stores import Looks
 from keeve.cli.text import local_time, visible
-from keeve.faces import utc_time
 from keeve.host_keys import host_key_from
 from keeve.key_files import signing_key
-from vat.heap.restore import NoSuchPoint
+from keeve.looking import record_said, told_checkpoint
 from vat.host.settings import Settings
 
 _LARGEST = 1 << 26
@@ -79,7 +78,8 @@ async def make_checkpoint(
     try:
         host_key = host_key_from(os.environ)
         async with open_host(folder, signer=key, former=former, key=host_key, settings=settings, via="cli") as host:
-            _tell_checkpoint(output, host.checkpoint(), host.checkpoint(since=since) if since is not None else None)
+            extension = None if since is None else host.checkpoint(since=since)
+            _tell_checkpoint(output, told_checkpoint(host.checkpoint(), extension))
     except WrongKey:
         if not there:
             _take_back(signer)
@@ -95,61 +95,42 @@ def _take_back(key: Path) -> None:
     key.unlink(missing_ok=True)
 
 
-def tell_checkpoint(folder: Path, output: Output, since: int | None) -> None:
-    """Tell the newest checkpoint that is in the store. Raises `NotSigning` when there is none."""
-    with reading(folder) as store:
-        checkpoints = _checkpoints(store)
-        note = str(checkpoints.newest())
-        _tell_checkpoint(output, note, checkpoints.extension(since) if since is not None else None)
+async def tell_checkpoint(store: Looks, output: Output, since: int | None) -> None:
+    """Tell the newest checkpoint that there is. Raises `NotSigning` when there is none."""
+    _tell_checkpoint(output, await store.look("checkpoint", since=since))
 
 
-def _tell_checkpoint(output: Output, note: str, extension: str | None) -> None:
+def _tell_checkpoint(output: Output, said: Mapping[str, Any]) -> None:
     if output.as_json:
-        checkpoint = Checkpoint.parse(Note.parse(note).text)
-        said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex(), "note": note}
-        output.document(said if extension is None else {**said, "extension": extension})
+        output.document(said)
     else:
-        output.piece(note if extension is None else extension)
+        output.piece(said.get("extension", said["note"]))
 
 
-def prove(folder: Path, output: Output, session: str, seq: int, checkpoint: str | None, *, words: bool = False) -> None:
-    """Give the receipt of a session's record, by the newest checkpoint in the store or by the one in a file.
+async def prove(
+    store: Looks, output: Output, session: str, seq: int, checkpoint: str | None, *, words: bool = False
+) -> None:
+    """Give the receipt of a session's record, by the newest checkpoint that there is or by the one in a file.
 
     With `words`, what the record has stated as well. Raises `NotProven` when it has stated nothing.
     """
-    with reading(folder) as store:
-        row = store.session(session)
-        position = store.catalog.position(row.uid, seq) if seq > 0 else None
-        if position is None:
-            raise NoSuchPoint(session, seq, 1, row.seq)
-        note = None if checkpoint is None else Note.parse(read(checkpoint))
-        receipt = _checkpoints(store).receipt(position, note)
-        said = _words(store, receipt) if words else None
+    note = None if checkpoint is None else str(Note.parse(read(checkpoint)))
+    said = await store.look("receipt", id=session, seq=seq, checkpoint=note, words=words)
     if output.as_json:
-        more = {} if said is None else {"words": str(said)}
-        output.document({"receipt": str(receipt), **_said(receipt), **more})
+        output.document(said)
     else:
-        output.piece(str(receipt if said is None else said))
+        output.piece(said.get("words", said["receipt"]))
 
 
-def _words(store: Reading, receipt: Receipt) -> Words:
-    position = receipt.header.position
-    event = next(iter(store.space.query("(_ . _)", after=position - 1, upto=position)), None)
-    if event is None:
-        raise NotProven(position, "its record has stated nothing")
-    return Words.of(store.space.proof(event), receipt)
-
-
-def tell_keys(folder: Path, output: Output) -> int:
+async def tell_keys(store: Looks, output: Output) -> int:
     """Tell the verifier keys with which a log was signed. Gives 1 when it never was."""
-    with reading(folder) as store:
-        keys = _checkpoints(store).keys
+    keys = (await store.look("keys"))["keys"]
     if output.as_json:
-        output.document({"keys": [{"key": str(each.verifier), "since": each.position} for each in keys]})
+        output.document({"keys": keys})
     elif not keys:
         output.note("this log was never signed: keeve checkpoint --signer FILE does it")
     for each in [] if output.as_json else keys:
-        output.say(str(each.verifier))
+        output.say(each["key"])
     return 0 if keys else 1
 
 
@@ -190,7 +171,7 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
     if output.as_json:
         said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
         said |= {"signed_by": names, "witnesses": times, "held_against": where}
-        more = {} if receipt is None else _said(receipt) | ({"states": states} if words is not None else {})
+        more = {} if receipt is None else record_said(receipt) | ({"states": states} if words is not None else {})
         output.document({"proven": True, **said, **more})
         return 0
     if receipt is not None:
@@ -214,18 +195,7 @@ def _stated(statement: Statement) -> str:
     return f"- what operation {statement.handle.operation} of seq {statement.handle.seq} had stated"
 
 
-def _said(receipt: Receipt) -> dict[str, Any]:
-    header = receipt.header
-    return {
-        "position": header.position,
-        "session": header.uid.hex(),
-        "seq": header.seq,
-        "time": utc_time(header.time),
-        "hash": header.hash.hex(),
-    }
-
-
-def _checkpoints(store: Reading) -> Checkpoints:
+def _checkpoints(store: FilesRead) -> Checkpoints:
     return Checkpoints(store.store, store.catalog)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import trio
 from cyclopts import Parameter
@@ -44,9 +44,9 @@ def checkpoint(
         Give it as a witness takes it that has seen a checkpoint of so many records.
     """
     if signer is None:
-        tell_checkpoint(common.store, common.output, since)
-    else:
-        trio.run(partial(make_checkpoint, common.store, common.output, signer, make=make, former=former, since=since))
+        return common.looked_at(partial(tell_checkpoint, output=common.output, since=since))
+    folder = common.where.files("checkpoint --signer")
+    trio.run(partial(make_checkpoint, folder, common.output, signer, make=make, former=former, since=since))
     return 0
 
 
@@ -77,8 +77,8 @@ def prove_record(
     words
         Add all that the record has stated, so that who checks it reads that.
     """
-    prove(common.store, common.output, session, seq, checkpoint, words=words)
-    return 0
+    how: dict[str, Any] = {"session": session, "seq": seq, "checkpoint": checkpoint, "words": words}
+    return common.looked_at(partial(prove, output=common.output, **how))
 
 
 def check(
@@ -102,7 +102,8 @@ def check(
     key
         The verifier key of the log or of a witness, or a file of them; may be given several times.
     """
-    return check_file(common.store, common.output, file, key or [])
+    folder = common.where.folder if key else common.where.files("check (without --key)")
+    return check_file(folder, common.output, file, key or [])
 
 
 def keys(*, common: Options = OPTIONS) -> int:
@@ -112,4 +113,4 @@ def keys(*, common: Options = OPTIONS) -> int:
     keeve keys > keys.txt
     ```
     """
-    return tell_keys(common.store, common.output)
+    return common.looked_at(partial(tell_keys, output=common.output))

@@ -12,50 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dataspace.catalog.catalog import Catalog
-from dataspace.catalog.recent import SessionRow
 from dataspace.log.layout import Layout, State
 from dataspace.log.ownership import owner_of
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore
-from dataspace.observe.dataspace import Dataspace, living
+from dataspace.observe.dataspace import Dataspace
 from keeve.api import open_store
 from keeve.archive_places import archives_from
 from keeve.guard import guard
 from keeve.host_keys import host_key_from
+from keeve.looking import Reading
+
+__all__ = ["FilesRead", "must_be_there", "reading"]
 
 
-class Reading:
-    """A store that is open for reading, its catalog, its dataspace."""
+class FilesRead(Reading):
+    """The files of a store, that are read."""
 
-    def __init__(self, folder: Path, store: SegmentStore, catalog: Catalog) -> None:
-        self.folder = folder
-        self.store = store
-        self.catalog = catalog
-        self.space = Dataspace(store, catalog)
-
-    @property
-    def owner(self) -> int | None:
-        """The process that has the store, as `owner_of` tells it."""
-        return owner_of(Layout(self.folder).lock)
-
-    def session(self, id: str) -> SessionRow:
-        """The session of that id. Raises `NoSuchSession` or `Deleted`."""
-        return living(self.catalog.session(id), id)
-
-    def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
-        """All sessions whose ids begin with `prefix`, in order."""
-        return self.catalog.all_sessions(prefix, after=after, deleted=deleted)
-
-    def type_of(self, uid: bytes) -> str | None:
-        """The actor type of the session with that uid."""
-        row = self.catalog.by_uid(uid)
-        return None if row is None else row.type
-
-    def name(self, uid: bytes | None) -> str | None:
-        """The id of the session with that uid."""
-        row = None if uid is None else self.catalog.by_uid(uid)
-        return None if row is None else row.id
+    store: SegmentStore
 
 
 def must_be_there(folder: Path) -> None:
@@ -67,7 +41,7 @@ def must_be_there(folder: Path) -> None:
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[Reading]:
+def reading(folder: Path) -> Iterator[FilesRead]:
     """The store at `folder`, open for reading, with the key that the environment names.
 
     Raises `NotAStore`, `NewerFormat`, `TestRunGuard`, or what is wrong with keys.
@@ -76,7 +50,7 @@ def reading(folder: Path) -> Iterator[Reading]:
     key, archives = host_key_from(os.environ), archives_from(os.environ)
     store, catalog = open_store(folder, readonly=True, key=key, archives=archives)
     try:
-        yield Reading(folder, store, catalog)
+        yield FilesRead(Dataspace(store, catalog), lambda: owner_of(Layout(folder).lock))
     finally:
         catalog.close()
         store.close()

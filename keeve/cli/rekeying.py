@@ -70,10 +70,11 @@ def rekey(*, to: Path, make: Annotated[bool, Flag] = False, common: Options = OP
     make
         Make it if it is not there.
     """
-    must_be_there(common.store)
-    have_rekeyed(common.store, host_key_from(os.environ), partial(host_key, to, make=make))
+    folder = common.where.files("rekey")
+    must_be_there(folder)
+    have_rekeyed(folder, host_key_from(os.environ), partial(host_key, to, make=make))
     if common.json:
         common.output.document({"key": str(to)})
     else:
-        common.output.say(f"from here on {common.store} opens with the key in {to}")
+        common.output.say(f"from here on {folder} opens with the key in {to}")
     return 0

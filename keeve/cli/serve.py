@@ -189,7 +189,7 @@ def config(
 
 def _given(flags: Flags, path: Path | None, common: Options) -> dict[str, Any]:
     """What the command line says. The default folder is said by nobody, so that another source may say one."""
-    store = path or (None if common.store == OPTIONS.store else common.store)
+    store = path or common.named_folder
     return {"store": store, **attrs.asdict(flags, recurse=False)}
 
 

@@ -12,6 +12,7 @@ from dataspace.errors import KeeveError
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
 from keeve.cli.text import size
+from keeve.cli.where import Where
 
 
 class OnePlace(KeeveError, ValueError):
@@ -55,14 +56,14 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
 
 
 async def erase(
-    folder: Path, output: Output, id: str, *, seq: int | None, turn: int | None, force: bool, actors: Sequence[str]
+    where: Where, output: Output, id: str, *, seq: int | None, turn: int | None, force: bool, actors: Sequence[str]
 ) -> None:
     """Erase what a record of a session brought, or what was said in a turn.
 
     Raises `NothingToErase`, `Busy` (unless it is forced), `NoSuchSession`, `Deleted`, `StoreOwned`.
     """
-    async with owning(folder, actors) as host:
-        pieces = await host.erase(id, seq=seq, turn=turn, force=force)
+    async with where.acting(actors) as store:
+        pieces = await store.erase(id, seq, turn, force)
     if output.as_json:
         output.document({"session": id, "seq": seq, "turn": turn, "erased": pieces})
     else:

@@ -10,7 +10,7 @@ The one rule: everything that goes to a terminal and was not written in this pac
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 # Control characters but newline and tab; what turns the direction of text; halves of surrogate pairs.
@@ -65,6 +65,16 @@ class Cleaner:
 def local_time(time: int) -> str:
     """A time (µs since 1970) for people: to the second, in the local zone; empty for 0."""
     return datetime.fromtimestamp(time // 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
+
+
+def time_said(text: str) -> int:
+    """The time (µs since 1970) that was told in UTC.
+
+    >>> time_said("2023-11-14T22:13:20.000001Z")
+    1700000000000001
+    """
+    since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since // timedelta(microseconds=1)
 
 
 def size(count: int) -> str:

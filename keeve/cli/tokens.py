@@ -188,7 +188,7 @@ def make(*, narrowing: Narrowing = NARROWING, common: Options = OPTIONS) -> int:
     keeve token make --session s1 --method turn --method history
     ```
     """
-    token = mint(_secret(common.store), os.urandom(NONCE)).narrow(*narrowing.caveats(_now()))
+    token = mint(_secret(common.where.folder), os.urandom(NONCE)).narrow(*narrowing.caveats(_now()))
     return _tell(common, token)
 
 
@@ -212,8 +212,8 @@ def show(*, common: Options = OPTIONS) -> int:
     ```
     """
     token = Token.parse(_given())
-    refused = _refusal(common.store, token) if (common.store / FILE).exists() else None
-    known = (common.store / FILE).exists()
+    refused = _refusal(common.where.folder, token) if (common.where.folder / FILE).exists() else None
+    known = (common.where.folder / FILE).exists()
     if common.json:
         said = [{"caveat": name, "says": face_of(name, value)} for name, value in token.caveats]
         taken = (refused is None) if known else None
@@ -240,9 +240,9 @@ def revoke(id: str | None = None, /, *, common: Options = OPTIONS) -> int:
     id
         The token's id, as `keeve token show` says; without it, the token in KEEVE_TOKEN or the standard input.
     """
-    _secret(common.store)  # that it is the store of a server
+    _secret(common.where.folder)  # that it is the store of a server
     found = Token.parse(_given()).id if id is None else id
-    new = Revocations(common.store).revoke(found)
+    new = Revocations(common.where.folder).revoke(found)
     if common.json:
         common.output.document({"revoked": found, "new": new})
     else:

@@ -1,215 +1,71 @@
-"""What sessions wait for: open effects (timers are some), calls that a person has to approve of, and fibers.
+"""What sessions wait for, in words: made of what is told of it in JSON (`keeve.looking`), where it is read.
 
-The one rule: read from what is stored, never loaded. A session that cannot be read hides no other.
+The one rule: a function of what was told.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
+from keeve.cli.text import local_time, time_said
 
-from actors import WaitingCall, approvals_in
-from dataspace.catalog.recent import SessionRow
-from dataspace.errors import KeeveError
-from keeve.cli.reading import Reading
-from keeve.cli.text import local_time
-from keeve.faces import face, utc_time
-from snapshots.cache import PageCache
-from vat.devices.timers import deadline_of
-from vat.heap.heap import Heap
-from vat.heap.pending import OpenEffect, effects_in, state_of, stored_heap
-from vat.heap.restore import Lineage
-from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
-
-LATEST = 253_370_764_800
-"""Seconds since 1970 until the year 9999, in all zones."""
-
-CACHE = 8 << 20
-"""Bytes of pages that are kept while a store is looked through."""
+Told = Mapping[str, Any]
+"""An object in JSON."""
 
 
-@attrs.frozen
-class UnreadSession:
-    """A session of which it cannot be read what it waits for, and why."""
-
-    session: str
-    error: KeeveError
-
-
-@attrs.frozen
-class Waits:
-    """All that one session waits for. `askers` are other sessions, by uid, that wait for its answers."""
-
-    effects: tuple[OpenEffect, ...] = ()
-    approvals: tuple[WaitingCall, ...] = ()
-    fibers: tuple[WaitingFiber, ...] = ()
-    askers: frozenset[bytes] = frozenset()
+def state_in_words(effect: Told, owner: int | None) -> str:
+    """How far an open effect is: what nobody carries out waits for a host that has its device, but for a timer's, which
+    all have."""
+    if owner is None and effect["state"] == "wanted" and not effect["due"]:
+        return f"waits for a host with the device {effect['device']}"
+    return str(effect["state"])
 
 
-def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
-    """What a session waits for. Raises what a restore raises, and costs one."""
-    return waits_in(row, *stored_heap(row, store.catalog, store.store.read, cache))
-
-
-def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
-    """What a session waits for, that has this heap."""
-    return Waits(
-        tuple(effects_in(heap, row)),
-        tuple(approvals_in(heap, row.id)),
-        tuple(fibers_in(heap, row, lineage)),
-        frozenset(askers_in(heap)),
-    )
-
-
-def all_waits(store: Reading) -> Iterator[Waits | UnreadSession]:
-    """What all sessions wait for: of those with pending work, those that may wait for a person, and who waits for them.
-
-    A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here.
-    Costs a restore of each session with pending work, of each that has ever asked for approval, and of its forks.
-    """
-    cache = PageCache(CACHE)
-    todo = deque([*store.catalog.with_pending(), *_asking_people(store)])
-    seen: set[bytes] = set()
-    while todo:
-        uid = todo.popleft()
-        row = None if uid in seen else store.catalog.by_uid(uid)
-        seen.add(uid)
-        if row is None or row.deleted:
-            continue
-        try:
-            waits = waits_of(store, row, cache)
-        except KeeveError as error:
-            yield UnreadSession(row.id, error)
-        else:
-            todo.extend(sorted(waits.askers))
-            yield waits
-
-
-def _asking_people(store: Reading) -> list[bytes]:
-    """The sessions that have ever asked for approval, and their forks, which may wait for it as well."""
-    asked = _stating(store, "approval-wanted")
-    found = dict.fromkeys(asked)
-    for uid in _stating(store, "forked") if asked else ():
-        row = store.catalog.by_uid(uid)
-        while row is not None and row.parent is not None:
-            if row.parent in asked:
-                found[uid] = None
-            row = store.catalog.by_uid(row.parent)
-    return list(found)
-
-
-def _stating(store: Reading, label: str) -> dict[bytes, None]:
-    """The sessions that have stated a fact with this label, in the order in which they did."""
-    addresses = (store.catalog.at(position) for position in store.catalog.positions(label=label))
-    return dict.fromkeys(store.store.read(address).header.uid for address in addresses if address is not None)
-
-
-# Effects.
-
-
-def state_in_words(effect: OpenEffect, owner: int | None) -> str:
-    """How far an open effect is, for people: what nobody carries out waits for a host that has its device, but for a
-    timer's, which all have. `owner` is the process that has the store."""
-    if owner is None and not effect.started and not due(effect):
-        return f"waits for a host with the device {effect.device}"
-    return state_of(effect, owned=owner is not None)
-
-
-def due(effect: OpenEffect) -> int:
-    """When a timer comes, in µs since 1970, at the latest in the last year that has a name; 0 for any other effect."""
-    at = deadline_of(effect.args, effect.keywords) if (effect.device, effect.method) == ("timer", "until") else None
-    return 0 if at is None else max(1, int(min(at, LATEST) * 1_000_000))
-
-
-def effect_face(effect: OpenEffect, owner: int | None) -> dict[str, Any]:
-    """An open effect in JSON: the fields of `EffectStatus`, and when it is due if it is a timer."""
-    return {
-        "id": effect.id,
-        "session": effect.session,
-        "device": effect.device,
-        "method": effect.method,
-        "args": face(effect.args),
-        "keywords": face(effect.keywords),
-        "state": state_of(effect, owned=owner is not None),
-        "due": utc_time(due(effect)) if due(effect) else None,
-    }
-
-
-def called(effect: OpenEffect) -> str:
-    """An open effect in words: what is called, and which tool."""
-    if due(effect):
-        return f"a timer until {local_time(due(effect))}"
-    first = effect.args[0] if effect.args else None
+def called(effect: Told) -> str:
+    """An open effect: what is called, and which tool."""
+    if effect["due"]:
+        return f"a timer until {local_time(time_said(effect['due']))}"
+    first = effect["args"][0] if effect["args"] else None
     function = first.get("function") if isinstance(first, Mapping) else None
     tool = f" {function.get('name')}" if isinstance(function, Mapping) else ""
-    return f"{effect.device}.{effect.method}{tool}"
+    return f"{effect['device']}.{effect['method']}{tool}"
 
 
-# Approvals.
+def with_words(told: dict[str, Any]) -> dict[str, Any]:
+    """The same, with words for what each fiber in it waits for."""
+    fibers = [{**each, "waits_for": [_source(each, source, told) for source in each["waits_for"]]}
+              for each in told["fibers"]]  # fmt: skip
+    return {**told, "fibers": fibers}
 
 
-def approval_face(call: WaitingCall) -> dict[str, Any]:
-    """A call that waits for a person, in JSON."""
-    return {
-        "id": call.id,
-        "session": call.session,
-        "turn": call.turn,
-        "name": call.name,
-        "arguments": face(call.arguments),
-        "since": utc_time(since(call)),
-    }
+def waits_for(fiber: Told) -> str:
+    """What a fiber waits for. It has words already."""
+    said = [str(source["what"]) for source in fiber["waits_for"]]
+    return (", or " if fiber["mode"] == "first" else ", ").join(said) or "nothing: it is about to go on"
 
 
-def since(call: WaitingCall) -> int:
-    """When a call began to wait, in µs since 1970."""
-    return int(call.since * 1_000_000)
+def _source(fiber: Told, source: dict[str, Any], told: Told) -> dict[str, Any]:
+    return {**source, "what": _what(fiber["session"], source, told)}
 
 
-# Fibers.
-
-
-def fiber_face(fiber: WaitingFiber, waits: Waits, store: Reading) -> dict[str, Any]:
-    """A fiber in JSON. `mode` says what of `waits_for` it needs: `all`, the `first`, or all `values`."""
-    return {
-        "fiber": fiber.number,
-        "session": fiber.session,
-        "type": fiber.type,
-        "version": fiber.version,
-        "actor": fiber.actor,
-        "method": fiber.method,
-        "parts": fiber.parts,
-        "seq": fiber.seq,
-        "since": utc_time(fiber.since),
-        "mode": fiber.mode,
-        "waits_for": [_source_face(source, waits, store) for source in fiber.sources],
-    }
-
-
-def waits_for(fiber: WaitingFiber, waits: Waits, store: Reading) -> str:
-    """What a fiber waits for, in words."""
-    said = [str(_source_face(source, waits, store)["what"]) for source in fiber.sources]
-    return (", or " if fiber.mode == "first" else ", ").join(said) or "nothing: it is about to go on"
-
-
-def _source_face(source: Source, waits: Waits, store: Reading) -> dict[str, Any]:
-    kind, number = source.kind, source.number
+def _what(session: str, source: Told, told: Told) -> str:
+    kind = source["kind"]
     if kind == "effect":
-        effect = next((effect for effect in waits.effects if effect.number == number), None)
-        if effect is None:
-            return {"kind": kind, "what": "what its parent has asked for, and answers it with Forked"}
-        return {"kind": kind, "effect": effect.id, "what": called(effect)}
+        effect = _find(told["effects"], session, "id", source.get("effect"))
+        return "what its parent has asked for, and answers it with Forked" if effect is None else called(effect)
+    if kind == "approval":
+        call = _find(told["approvals"], session, "id", source["approval"])
+        return f"approval of {'?' if call is None else call['name']} ({source['approval']})"
     if kind == "actor":
-        call = next((call for call in waits.approvals if call.promise == source.promise), None)
-        if call is not None:
-            return {"kind": "approval", "approval": call.id, "what": f"approval of {call.name} ({call.id})"}
-        return {"kind": kind, "actor": number, "what": f"actor {number}, which owes it"}
+        return f"actor {source['actor']}, which owes it"
     if kind == "fiber":
-        method = next((fiber.method for fiber in waits.fibers if fiber.number == number), "")
-        return {"kind": kind, "fiber": number, "what": f"fiber {number} ({method})"}
+        other = _find(told["fibers"], session, "fiber", source["fiber"])
+        return f"fiber {source['fiber']} ({'' if other is None else other['method']})"
     if kind == "session":
-        session = store.name(source.uid) or source.uid.hex()
-        return {"kind": kind, "session": session, "what": f"session {session}"}
-    return {"kind": kind, "what": "a message on its way"}
+        return f"session {source['session']}"
+    return "a message on its way"
+
+
+def _find(rows: Sequence[Told], session: str, name: str, wanted: Any) -> Told | None:
+    return next((row for row in rows if row["session"] == session and row[name] == wanted), None)

@@ -1,4 +1,5 @@
-"""The desk: what a client calls before it has a ref. It finds sessions, makes, lists and deletes them, tells facts.
+"""The desk: what a client calls before it has a ref. It finds sessions, makes, lists and deletes them, tells facts, has
+the store looked at, and what waits settled.
 
 The one rule: whatever is named here by an id goes past the guard, so that somebody else's session is not there.
 """
@@ -13,12 +14,14 @@ import trio
 from dataspace.observe.cursor import BadCursor, Cursor
 from dataspace.patterns import parse
 from dataspace.values import Value
+from keeve.looking import look, reading_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
-from vat.errors import Refused, no_such_method
+from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
+from vat.host.resolving import BadOutcome, NoSuchEffect
 
 PAGE: Final = 1000
 """Rows of a list, at most; and how many are looked through before others have a turn."""
@@ -36,9 +39,13 @@ class Desk:
         """Answer a call. Raises `NoSuchMethod`, `TypeError` for other arguments, and what the host refuses."""
         known: dict[str, Callable[..., Awaitable[Any]]] = {
             "delete": self._delete,
+            "erase": self._erase,
             "facts": self._facts,
             "get": self._get,
             "live": self._live,
+            "look": self._look,
+            "resolve": self._resolve,
+            "say": self._say,
             "sessions": self._sessions,
             "spawn": self._spawn,
         }
@@ -67,6 +74,38 @@ class Desk:
     async def _delete(self, id: str, force: bool = False) -> None:
         self._guard.row(id, "manage", "delete")
         await self._host.delete(id, force=force is True)
+
+    async def _erase(self, id: str, seq: int | None = None, turn: int | None = None, force: bool = False) -> int:
+        self._guard.row(id, "manage", "erase")
+        return await self._host.erase(id, seq=seq, turn=turn, force=force is True)
+
+    async def _look(self, what: str, how: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if not isinstance(what, str) or not isinstance(how, Mapping | None):
+            raise TypeError("look(what, how={}): what is the name of a look, how what it takes, by name")
+        given = dict(how or {})
+        if "id" in given:
+            self._guard.row(given["id"], "read", "look")
+        elif what == "facts":
+            told(self._guard, "look", given.get("session"))
+        else:
+            self._guard.must("read", "look")
+        return await look(reading_of(self._host, self._guard.reaches), what, given)
+
+    async def _resolve(self, id: str, outcome: Mapping[str, Value]) -> None:
+        effect = next((effect for effect in self._host.effects() if effect.id == id), None)
+        if effect is None:
+            raise NoSuchEffect(str(id))
+        self._guard.row(effect.session, "manage", "resolve")
+        if set(outcome) == {"error"}:
+            await self._host.resolve(id, error=Failed("Resolved", str(outcome["error"])))
+        elif set(outcome) == {"value"}:
+            await self._host.resolve(id, value=outcome["value"])
+        else:
+            raise BadOutcome("give one of value and error")
+
+    async def _say(self, session: str, call: str, refused: str | None = None) -> None:
+        self._guard.row(session, "manage", "refuse" if isinstance(refused, str) else "approve")
+        await say_word(self._host, session, call, refused)
 
     async def _sessions(
         self, prefix: str = "", after: str = "", limit: int = 100, deleted: bool = False

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keeve.cli.effects import _effect_rows
+from keeve.looking import effect_face
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_waiting
 from vat.heap.pending import OpenEffect
@@ -53,4 +54,6 @@ async def test_the_doctor_tells_of_all_of_them(store: Path) -> None:
 
 def test_keywords_of_an_effect_are_shown_by_their_names() -> None:
     asked = OpenEffect("ab", "s1", b"", 1, "tools", "call", ("mail",), {"approved": True}, started=True)
-    assert _effect_rows([asked], None) == [("ab", "s1", "unknown", "tools.call", '["mail"] approved=true')]
+    assert _effect_rows([effect_face(asked, "unknown")], None) == [
+        ("ab", "s1", "unknown", "tools.call", '["mail"] approved=true')
+    ]

@@ -14,6 +14,7 @@ from keeve import open_host
 from keeve.cli.log import tell_log, time_of
 from keeve.cli.output import Output
 from keeve.cli.reading import reading
+from keeve.cli.stores import Files
 from tests.cli_runner import keeve, keeve_process
 from tests.cli_worlds import presence
 
@@ -110,7 +111,7 @@ async def test_following_tells_what_was_and_then_what_comes_once_and_in_order(st
             async def follow(after: str) -> None:
                 with pytest.raises(EndOfWaiting):
                     await tell_log(
-                        read,
+                        Files(read, wait),
                         Listening(as_json=True),
                         "(turn . _)",
                         after=after,
@@ -118,7 +119,6 @@ async def test_following_tells_what_was_and_then_what_comes_once_and_in_order(st
                         lineage=False,
                         limit=None,
                         follow=True,
-                        wait=wait,
                     )
 
             await follow("start")

@@ -107,7 +107,7 @@ def test_ctrl_c_ends_any_command_with_130(store: Path, monkeypatch: pytest.Monke
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("reading", "examine", "check_all", "hold_conversation"):
+    for name in ("list_sessions", "examine", "check_all", "hold_conversation"):
         monkeypatch.setattr(app, name, interrupted)
     for words in (("ls",), ("doctor",), ("verify",), ("chat", "s1")):
         said = keeve(*words, "--store", store)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from keeve import open_host
-from keeve.cli.waiting import called, effect_face, state_in_words
+from keeve.cli.waiting import called, state_in_words
+from keeve.looking import effect_face
 from tests.cli_runner import keeve
 from tests.cli_worlds import Waiter, leave_fibers
 from vat.heap.pending import OpenEffect
@@ -139,17 +139,16 @@ async def test_a_session_that_cannot_be_read_hides_no_approval(store: Path) -> N
 
 @pytest.mark.parametrize("at", [-1e300, -1, 0, 1e300, 10**300, 10**400, float("inf")])
 def test_a_timer_is_shown_whatever_its_time_is(at: Any) -> None:
-    face = effect_face(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False), None)
-    assert face["due"] is None or "1970" <= face["due"] < "9999-01-02"
-    assert called(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False))
+    told = effect_face(OpenEffect("0" * 32, "s", b"u", 1, "timer", "until", (at,), {}, False), "wanted")
+    assert told["due"] is None or "1970" <= told["due"] < "9999-01-02"
+    assert called(told)
 
 
 def test_what_nobody_carries_out_is_said_to_wait_for_its_device() -> None:
-    effect = OpenEffect("e1", "s1", b"", 1, "tools", "run", (), {}, False)
+    effect = effect_face(OpenEffect("e1", "s1", b"", 1, "tools", "run", (), {}, False), "wanted")
     assert state_in_words(effect, None) == "waits for a host with the device tools"
     assert state_in_words(effect, 17) == "wanted"
-    assert state_in_words(attrs.evolve(effect, started=True), None) == "unknown"
-    assert state_in_words(attrs.evolve(effect, started=True), 17) == "started"
+    assert state_in_words({**effect, "state": "unknown"}, None) == "unknown"
 
 
 async def test_show_lists_a_fiber_that_failed_while_nobody_waited_for_it(store: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from keeve.cli.text import counted, shortened
 from keeve.faces import face, field_face, item_face, public_fields
 from snapshots.lists import ListTree
 from snapshots.tree import Tree
@@ -29,11 +28,16 @@ def _in_words(heap: Heap, stored: Any) -> str:
     if isinstance(stored, Tree) and len(stored) > FEW:
         if isinstance(stored, ListTree):
             last = _text(face(heap.read(stored.get(len(stored) - 1, heap.page))))
-            return shortened(f"{counted(len(stored), 'item')}, the last one {last}", WIDTH)
+            return _cut(f"{len(stored)} items, the last one {last}")
         first = _text(item_face(heap, stored, next(iter(stored.walked(heap.page)))))
-        return shortened(f"{counted(len(stored), 'item')}, the first one {first}", WIDTH)
-    return shortened(_text(field_face(heap, stored)), WIDTH)
+        return _cut(f"{len(stored)} items, the first one {first}")
+    return _cut(_text(field_face(heap, stored)))
 
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(line: str) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

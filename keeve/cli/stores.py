@@ -1,0 +1,208 @@
+"""A store as the commands see it: to be looked at (`Looks`), or also asked for something (`Acts`); and the ways to it.
+
+    Files     the files of a store, read by this process
+    Owned     a host of this process, which owns the store while the command runs
+    Served    a server that has the store, over a Unix socket or the network
+
+The one rule: a command does not know which of them it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+import trio
+
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.events import CaughtUp, Event, Unreadable
+from dataspace.patterns import Pattern
+from keeve.looking import Reading, look, reading_of, say_word
+from vat.errors import Failed
+from vat.host.host import Host
+from vat.host.outside import place
+
+Item: TypeAlias = "Event | Unreadable"
+
+LOOK_AGAIN: Final = 0.1
+"""Seconds between two looks at what a store's owner has published."""
+
+SESSION: Final = "keeve.session"
+"""The actor type of a session unless another one is named."""
+
+
+class Looks(Protocol):
+    """A store to be looked at."""
+
+    async def look(self, what: str, **how: Any) -> dict[str, Any]:
+        """One of `keeve.looking.LOOKS`, in JSON."""
+
+    def events(
+        self, pattern: Pattern, *, after: Any, until: Any, session: str | None, lineage: bool, follow: bool
+    ) -> AsyncGenerator[Item, None]:
+        """The events after `after` up to `until` (a place; None: what is there now), or with `follow` for ever."""
+
+
+class Acts(Looks, Protocol):
+    """A store that is asked for something.
+
+    passing: what is asked for is taken up by the next host, and not now. alone: it has no devices but a model, and ends
+    with the command.
+    """
+
+    passing: bool
+    alone: bool
+
+    async def get(self, id: str) -> Any: ...
+    async def name(self, ref: Any) -> str: ...
+    async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any: ...
+    async def delete(self, id: str, force: bool) -> None: ...
+    async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int: ...
+    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None: ...
+    async def say(self, session: str, call: str, refused: str | None) -> None: ...
+
+
+class Files:
+    """The files of a store."""
+
+    def __init__(self, store: Reading, wait: Callable[[float], Awaitable[object]] = trio.sleep) -> None:
+        self._store = store
+        self._wait = wait
+
+    async def look(self, what: str, **how: Any) -> dict[str, Any]:
+        """See `Looks`."""
+        return await look(self._store, what, how)
+
+    async def events(
+        self, pattern: Pattern, *, after: Any, until: Any, session: str | None, lineage: bool, follow: bool
+    ) -> AsyncGenerator[Item, None]:
+        """See `Looks`. What comes while these are told is found the next time."""
+        store, space = self._store.store, self._store.space
+        cursor = space.places.at(after)
+        while True:
+            upto = await _end(self, until)
+            async for item in space.observe(
+                pattern, after=cursor, until=upto, marks=True, session=session, lineage=lineage
+            ):
+                if not isinstance(item, CaughtUp):
+                    yield item
+            if not follow:
+                return
+            cursor = max(cursor, upto, key=lambda place: place.position)
+            while store.refresh().position <= upto.position:
+                await self._wait(LOOK_AGAIN)
+            space.catch_up()
+
+
+class Owned:
+    """A host of this process. `passing`: it takes nothing up."""
+
+    def __init__(self, host: Host, *, passing: bool) -> None:
+        self._host = host
+        self.passing = passing
+        self.alone = not passing
+
+    async def look(self, what: str, **how: Any) -> dict[str, Any]:
+        """See `Looks`."""
+        return await look(reading_of(self._host, exact=True), what, how)
+
+    async def events(
+        self, pattern: Pattern, *, after: Any, until: Any, session: str | None, lineage: bool, follow: bool
+    ) -> AsyncGenerator[Item, None]:
+        """See `Looks`."""
+        end = None if follow else await _end(self, until)
+        how: Any = {"after": after, "until": end, "marks": True, "session": session, "lineage": lineage}
+        async for item in self._host.observe(pattern, **how):
+            if not isinstance(item, CaughtUp):
+                yield item
+
+    async def get(self, id: str) -> Any:
+        """The ref to a session."""
+        return await self._host.get(id)
+
+    async def name(self, ref: Any) -> str:
+        """The id of the session that a ref leads to, which is not loaded for it."""
+        return self._host.row(place(ref)[0]).id
+
+    async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
+        """The ref to a new one."""
+        return await self._host.directory.spawn(type, id, dict(fields))
+
+    async def delete(self, id: str, force: bool) -> None:
+        """Delete a session."""
+        await self._host.delete(id, force=force)
+
+    async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int:
+        """Take content out of a session; gives how many pieces went."""
+        return await self._host.erase(id, seq=seq, turn=turn, force=force)
+
+    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None:
+        """Settle an effect, with a `value` or an `error` in words."""
+        if "error" in outcome:
+            await self._host.resolve(id, error=Failed("Resolved", outcome["error"]))
+        else:
+            await self._host.resolve(id, value=outcome["value"])
+
+    async def say(self, session: str, call: str, refused: str | None) -> None:
+        """A person's word on a call."""
+        await say_word(self._host, session, call, refused)
+
+
+class Served:
+    """A server that has the store: `client` is one of `keeve.client`."""
+
+    passing = False
+    alone = False
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def look(self, what: str, **how: Any) -> dict[str, Any]:
+        """See `Looks`."""
+        told: dict[str, Any] = await self._client.desk("look", what, how)
+        return told
+
+    async def events(
+        self, pattern: Pattern, *, after: Any, until: Any, session: str | None, lineage: bool, follow: bool
+    ) -> AsyncGenerator[Item, None]:
+        """See `Looks`."""
+        end = None if follow else await _end(self, until)
+        how: Any = {"after": after, "until": end, "marks": True, "session": session, "lineage": lineage}
+        with self._client.observe(pattern, **how) as items:
+            async for item in items:
+                if not isinstance(item, CaughtUp):
+                    yield item
+
+    async def get(self, id: str) -> Any:
+        """The ref to a session."""
+        return await self._client.get(id)
+
+    async def name(self, ref: Any) -> str:
+        """The id of the session that a ref leads to."""
+        return str((await ref.describe())["id"])
+
+    async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
+        """The ref to a new one."""
+        return await self._client.spawn(type, id, **fields)
+
+    async def delete(self, id: str, force: bool) -> None:
+        """Delete a session."""
+        await self._client.delete(id, force=force)
+
+    async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int:
+        """Take content out of a session; gives how many pieces went."""
+        pieces: int = await self._client.desk("erase", id, seq, turn, force)
+        return pieces
+
+    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None:
+        """Settle an effect, with a `value` or an `error` in words."""
+        await self._client.desk("resolve", id, dict(outcome))
+
+    async def say(self, session: str, call: str, refused: str | None) -> None:
+        """A person's word on a call."""
+        await self._client.desk("say", session, call, refused)
+
+
+async def _end(store: Looks, until: Any) -> Cursor:
+    said = await store.look("end", until=str(until) if isinstance(until, Cursor) else until)
+    return Cursor.parse(said["cursor"])

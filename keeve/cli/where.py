@@ -1,0 +1,156 @@
+"""Where a store is: in a folder, or with a server; and how a command gets to it.
+
+A folder whose store a server has is no obstacle: what would need to own the store is asked of that server, over the
+Unix socket that it has in that folder.
+
+The one rule: a token goes to the server that it was given for. That of a folder goes to its own socket, and to a
+server on this machine if nothing else is named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import ClassVar, Final
+from urllib.parse import urlsplit
+
+import attrs
+
+from dataspace.errors import KeeveError
+from dataspace.log.layout import Layout
+from dataspace.log.ownership import owner_of
+from keeve.cli.owning import owning
+from keeve.cli.reading import reading
+from keeve.cli.stores import Acts, Files, Looks, Owned, Served
+from keeve.private_files import read_private
+
+SERVER: Final = "KEEVE_SERVER"
+TOKEN: Final = "KEEVE_TOKEN"
+FILE: Final = "token"
+"""The token of a store's owner, in its folder."""
+SOCKET: Final = "socket"
+"""The Unix socket of a server, there."""
+
+PATIENCE: Final = 10.0
+"""Seconds that a command waits for a server to come back that has gone away."""
+
+_HERE: Final = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class OnlyFiles(KeeveError, ValueError):
+    """A command that works on the files of a store was given a server."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, command: str, server: str) -> None:
+        super().__init__(
+            f"keeve {command} works on the files of a store, and not on a server ({server}): "
+            "name the folder with --store, on the machine that has it"
+        )
+
+
+class TwoStores(KeeveError, ValueError):
+    """Both a folder and a server were named."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__("a command has one store: give either --store (a folder) or --server (a URL)")
+
+
+class NoServerToken(KeeveError, ValueError):
+    """There is no token for a server."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, server: str, why: str) -> None:
+        super().__init__(f"there is no token for {server} ({why}): put it into {TOKEN}, or its file into --token-file")
+
+
+class NoClient(KeeveError):
+    """The packages that a client needs are not installed."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, missing: str | None) -> None:
+        super().__init__(
+            f"to talk to a server {missing} is needed, which is not installed: install it with "
+            "pip install 'keeve[client]'"
+        )
+
+
+@attrs.frozen
+class Where:
+    """Where a store is: at a server (`server`, a URL), or else in a `folder`."""
+
+    folder: Path
+    server: str | None = None
+    token_file: Path | None = None
+    environ: Mapping[str, str] = attrs.field(factory=lambda: os.environ, repr=False)
+
+    def files(self, command: str) -> Path:
+        """The folder, for a command that works on files. Raises `OnlyFiles`."""
+        if self.server is not None:
+            raise OnlyFiles(command, self.server)
+        return self.folder
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[Looks]:
+        """The store, to be looked at: its files, also while somebody owns it. Raises what opening it does."""
+        if self.server is not None:
+            async with served(self.server, self._token(self.server)) as store:
+                yield store
+        else:
+            with reading(self.folder) as read:
+                yield Files(read)
+
+    @asynccontextmanager
+    async def acting(self, actors: Sequence[str], *, talking: bool = False) -> AsyncIterator[Acts]:
+        """The store, to be asked for something: of its server, or else of a host that owns it for as long as this.
+
+        actors: types of the user's own, for such a host. talking: it has the model that the environment names, and
+        takes up what is asked; else that is left to the next host. Raises `StoreOwned`, and what opening it does.
+        """
+        if self.server is not None:
+            async with served(self.server, self._token(self.server)) as store:
+                yield store
+        elif self._has_server():
+            token = None if self.token_file is None else _token_in(self.token_file, self.token_file.name)
+            async with served(str(self.folder), token) as store:
+                yield store
+        else:
+            async with owning(self.folder, actors, talking=talking) as host:
+                yield Owned(host, passing=not talking)
+
+    def _has_server(self) -> bool:
+        """Whether a server has the store in the folder, as far as its files say."""
+        return (self.folder / SOCKET).is_socket() and owner_of(Layout(self.folder).lock) is not None
+
+    def _token(self, server: str) -> str | None:
+        if self.token_file is not None:
+            return _token_in(self.token_file, server)
+        if given := self.environ.get(TOKEN, "").strip():
+            return given
+        if "://" not in server or server.startswith("unix:"):
+            return None  # that which lies beside its socket
+        if urlsplit(server).hostname not in _HERE:
+            raise NoServerToken(server, "none was given")
+        return _token_in(self.folder / FILE, server)
+
+
+@asynccontextmanager
+async def served(server: str, token: str | None) -> AsyncIterator[Served]:
+    """A server's store. Raises `Unreachable`, `TokenRefused`, `WrongVersion`, `BadURL`, `NoClient`."""
+    try:
+        from keeve.client import connect
+    except ModuleNotFoundError as error:
+        raise NoClient(error.name) from error
+    async with connect(server, token=token, patience=PATIENCE) as client:
+        yield Served(client)
+
+
+def _token_in(path: Path, server: str) -> str:
+    found = read_private(path, "name another one", lambda what: NoServerToken(server, f"{path}: {what}"))
+    return found.decode("latin-1").strip()

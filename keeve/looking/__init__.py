@@ -1,0 +1,29 @@
+"""What the commands tell of a store, in JSON, wherever the store is: `look` has one of `LOOKS` done in a `Reading`.
+
+Of files it is done where the command runs, of a server's store at the server (`reading_of`), by the same functions: so
+both say the same. Saying it in words is `keeve.cli`'s.
+"""
+
+from keeve.looking.doing import SeveralWait, say_word
+from keeve.looking.looks import LOOKS, NoSuchLook, look
+from keeve.looking.proofs import record_said, told_checkpoint
+from keeve.looking.reading import Reading, reading_of
+from keeve.looking.waiting import UnreadSession, Waits, all_waits, due, effect_face, since
+
+__all__ = [
+    "LOOKS",
+    "NoSuchLook",
+    "Reading",
+    "SeveralWait",
+    "UnreadSession",
+    "Waits",
+    "all_waits",
+    "due",
+    "effect_face",
+    "look",
+    "reading_of",
+    "record_said",
+    "say_word",
+    "since",
+    "told_checkpoint",
+]

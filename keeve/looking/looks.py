@@ -1,0 +1,93 @@
+"""Every look that there is, by name.
+
+The one rule: what a look takes and gives is JSON, so that it can be asked for over a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from dataspace.errors import KeeveError
+from dataspace.observe.cursor import Cursor
+from dataspace.observe.events import Held
+from keeve.faces import face, utc_time
+from keeve.looking import sessions
+from keeve.looking.proofs import checkpoint_said, receipt_said, words_of
+from keeve.looking.reading import Reading
+
+
+class NoSuchLook(KeeveError, LookupError):
+    """A store is to be looked at in a way that is not known, as by a client of another version."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what!r:.60} is no look at a store: update the older of client and server")
+
+
+async def _facts(store: Reading, pattern: str, at: int | None, session: str | None, lineage: bool) -> dict[str, Any]:
+    uid = None if session is None else store.session(session).uid
+    held = store.space.facts(pattern, at=at, session=uid, lineage=lineage)
+    return {"facts": [_held(fact) for fact in held]}
+
+
+def _held(held: Held) -> dict[str, Any]:
+    fact = held.fact
+    captures = {**held.captures.named, **{str(n): value for n, value in enumerate(held.captures.values)}}
+    return {
+        "position": held.position,
+        "session": held.session,
+        "seq": held.handle.seq,
+        "operation": held.handle.operation,
+        "label": fact.label,
+        "fields": face(fact.fields),
+        "keywords": face(fact.keywords),
+        "captures": face(captures),
+        "text": str(fact),
+        "time": utc_time(held.time),
+    }
+
+
+async def _checkpoint(store: Reading, since: int | None) -> dict[str, Any]:
+    return checkpoint_said(store.proofs, since)
+
+
+async def _keys(store: Reading) -> dict[str, Any]:
+    return {"keys": store.proofs.keys()}
+
+
+async def _receipt(store: Reading, id: str, seq: int, checkpoint: str | None, words: bool) -> dict[str, Any]:
+    receipt = store.proofs.receipt(store.session(id).id, seq, checkpoint)
+    return receipt_said(receipt, words_of(store.space, receipt) if words else None)
+
+
+async def _end(store: Reading, until: int | str | None) -> dict[str, Any]:
+    """Where reading ends that is to end at a place, if that is there yet, or else at the head."""
+    places, head = store.space.places, store.space.cursor
+    end = head if until is None else places.at(Cursor.parse(until) if isinstance(until, str) else until)
+    return {"cursor": str(min(head, end, key=lambda place: place.position))}
+
+
+LOOKS: Final[Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
+    "checkpoint": _checkpoint,
+    "end": _end,
+    "facts": _facts,
+    "keys": _keys,
+    "receipt": _receipt,
+    "row": sessions.row,
+    "sessions": sessions.list_sessions,
+    "show": sessions.show,
+    "state": sessions.state,
+    "waiting": sessions.waiting,
+    "waits": sessions.waits,
+}
+"""Each is given a store, and what it takes besides by name."""
+
+
+async def look(store: Reading, what: str, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Have a store looked at. Raises `NoSuchLook`, `TypeError` for what a look does not take, and what it raises."""
+    done = LOOKS.get(what)
+    if done is None:
+        raise NoSuchLook(what)
+    return await done(store, **how)

@@ -1,0 +1,184 @@
+"""What sessions wait for: open effects (timers are some), calls that a person has to approve of, and fibers.
+
+The one rule: read from what is stored, never loaded. A session that cannot be read hides no other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from actors import WaitingCall, approvals_in
+from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
+from keeve.faces import face, utc_time
+from keeve.looking.reading import Reading
+from snapshots.cache import PageCache
+from vat.devices.timers import deadline_of
+from vat.heap.heap import Heap
+from vat.heap.pending import OpenEffect, effects_in, stored_heap
+from vat.heap.restore import Lineage
+from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
+
+LATEST = 253_370_764_800
+"""Seconds since 1970 until the year 9999, in all zones."""
+
+CACHE = 8 << 20
+"""Bytes of pages that are kept while a store is looked through."""
+
+
+@attrs.frozen
+class UnreadSession:
+    """A session of which it cannot be read what it waits for, and why."""
+
+    session: str
+    error: KeeveError
+
+
+@attrs.frozen
+class Waits:
+    """All that one session waits for. `askers` are other sessions, by uid, that wait for its answers."""
+
+    effects: tuple[OpenEffect, ...] = ()
+    approvals: tuple[WaitingCall, ...] = ()
+    fibers: tuple[WaitingFiber, ...] = ()
+    askers: frozenset[bytes] = frozenset()
+
+
+def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
+    """What a session waits for. Raises what a restore raises, and costs one."""
+    return waits_in(row, *stored_heap(row, store.catalog, store.store.read, cache))
+
+
+def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
+    """What a session waits for, that has this heap."""
+    return Waits(
+        tuple(effects_in(heap, row)),
+        tuple(approvals_in(heap, row.id)),
+        tuple(fibers_in(heap, row, lineage)),
+        frozenset(askers_in(heap)),
+    )
+
+
+def all_waits(store: Reading) -> Iterator[Waits | UnreadSession]:
+    """What all sessions wait for: of those with pending work, those that may wait for a person, and who waits for them.
+
+    A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here.
+    Costs a restore of each session with pending work, of each that has ever asked for approval, and of its forks.
+    """
+    cache = PageCache(CACHE)
+    todo = deque([*store.catalog.with_pending(), *_asking_people(store)])
+    seen: set[bytes] = set()
+    while todo:
+        uid = todo.popleft()
+        row = None if uid in seen else store.catalog.by_uid(uid)
+        seen.add(uid)
+        if row is None or row.deleted or not store.reaches(row):
+            continue
+        try:
+            waits = waits_of(store, row, cache)
+        except KeeveError as error:
+            yield UnreadSession(row.id, error)
+        else:
+            todo.extend(sorted(waits.askers))
+            yield waits
+
+
+def _asking_people(store: Reading) -> list[bytes]:
+    """The sessions that have ever asked for approval, and their forks, which may wait for it as well."""
+    asked = _stating(store, "approval-wanted")
+    found = dict.fromkeys(asked)
+    for uid in _stating(store, "forked") if asked else ():
+        row = store.catalog.by_uid(uid)
+        while row is not None and row.parent is not None:
+            if row.parent in asked:
+                found[uid] = None
+            row = store.catalog.by_uid(row.parent)
+    return list(found)
+
+
+def _stating(store: Reading, label: str) -> dict[bytes, None]:
+    """The sessions that have stated a fact with this label, in the order in which they did."""
+    addresses = (store.catalog.at(position) for position in store.catalog.positions(label=label))
+    return dict.fromkeys(store.store.read(address).header.uid for address in addresses if address is not None)
+
+
+# Effects.
+
+
+def due(effect: OpenEffect) -> int:
+    """When a timer comes, in µs since 1970, at the latest in the last year that has a name; 0 for any other effect."""
+    at = deadline_of(effect.args, effect.keywords) if (effect.device, effect.method) == ("timer", "until") else None
+    return 0 if at is None else max(1, int(min(at, LATEST) * 1_000_000))
+
+
+def effect_face(effect: OpenEffect, state: str) -> dict[str, Any]:
+    """An open effect in JSON: the fields of `EffectStatus`, and when it is due if it is a timer."""
+    return {
+        "id": effect.id,
+        "session": effect.session,
+        "device": effect.device,
+        "method": effect.method,
+        "args": face(effect.args),
+        "keywords": face(effect.keywords),
+        "state": state,
+        "due": utc_time(due(effect)) if due(effect) else None,
+    }
+
+
+# Approvals.
+
+
+def approval_face(call: WaitingCall) -> dict[str, Any]:
+    """A call that waits for a person, in JSON."""
+    return {
+        "id": call.id,
+        "session": call.session,
+        "turn": call.turn,
+        "name": call.name,
+        "arguments": face(call.arguments),
+        "since": utc_time(since(call)),
+    }
+
+
+def since(call: WaitingCall) -> int:
+    """When a call began to wait, in µs since 1970."""
+    return int(call.since * 1_000_000)
+
+
+# Fibers.
+
+
+def fiber_face(fiber: WaitingFiber, waits: Waits, store: Reading) -> dict[str, Any]:
+    """A fiber in JSON. `mode` says what of `waits_for` it needs: `all`, the `first`, or all `values`."""
+    return {
+        "fiber": fiber.number,
+        "session": fiber.session,
+        "type": fiber.type,
+        "version": fiber.version,
+        "actor": fiber.actor,
+        "method": fiber.method,
+        "parts": fiber.parts,
+        "seq": fiber.seq,
+        "since": utc_time(fiber.since),
+        "mode": fiber.mode,
+        "waits_for": [_source_face(source, waits, store) for source in fiber.sources],
+    }
+
+
+def _source_face(source: Source, waits: Waits, store: Reading) -> dict[str, Any]:
+    kind, number = source.kind, source.number
+    if kind == "effect":
+        effect = next((effect for effect in waits.effects if effect.number == number), None)
+        return {"kind": kind} if effect is None else {"kind": kind, "effect": effect.id}
+    if kind == "actor":
+        call = next((call for call in waits.approvals if call.promise == source.promise), None)
+        return {"kind": kind, "actor": number} if call is None else {"kind": "approval", "approval": call.id}
+    if kind == "fiber":
+        return {"kind": kind, "fiber": number}
+    if kind == "session":
+        return {"kind": kind, "session": store.name(source.uid) or source.uid.hex()}
+    return {"kind": kind}
