@@ -141,6 +141,7 @@ def ls(
     deleted: Annotated[bool, Flag] = False,
     after: str = "",
     limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    ids: Annotated[bool, Flag] = False,
     common: Options = OPTIONS,
 ) -> int:
     """List the sessions, in the order of their ids.
@@ -160,8 +161,10 @@ def ls(
         Only those that come after this id: the last one of a page gives the next page.
     limit
         At most so many.
+    ids
+        Only their ids, one on each line.
     """
-    how: dict[str, Any] = {"prefix": prefix, "after": after, "limit": limit, "deleted": deleted}
+    how: dict[str, Any] = {"prefix": prefix, "after": after, "limit": limit, "deleted": deleted, "ids": ids}
     return common.looked_at(partial(list_sessions, output=common.output, **how))
 
 

@@ -11,9 +11,10 @@ from typing import Final
 
 from cyclopts import App
 
-from keeve.cli.app import chat, doctor, effects, fork, log, ls, resolve, show, verify
+from keeve.cli.app import OPTIONS, Options, chat, doctor, effects, fork, log, ls, resolve, show, verify
 from keeve.cli.approving import approve, refuse
 from keeve.cli.archive import archive
+from keeve.cli.completion import Shell, tell_completion
 from keeve.cli.mending import dump, salvage
 from keeve.cli.proving import check, checkpoint, keys, prove_record
 from keeve.cli.rekeying import new_key, rekey
@@ -57,7 +58,7 @@ COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "serve": serve,
     "config": config,
 }
-"""By name. `token` has commands of its own, in `keeve.cli.tokens`."""
+"""By name. `token` has commands of its own, in `keeve.cli.tokens`; `completion` is told of all of them, below."""
 
 
 def _version() -> str:
@@ -82,3 +83,22 @@ an example.""",
 for name, command in COMMANDS.items():
     app.command(command, name=name)
 app.command(tokens)
+
+
+@app.command
+def completion(shell: Shell, /, *, common: Options = OPTIONS) -> int:
+    """Give the script with which a shell completes the words of a command; in bash and fish the ids of sessions, too.
+
+    ```
+    keeve completion bash > ~/.local/share/bash-completion/completions/keeve
+    keeve completion zsh > ~/.zfunc/_keeve
+    keeve completion fish > ~/.config/fish/completions/keeve.fish
+    ```
+
+    Parameters
+    ----------
+    shell
+        Which one: bash, zsh or fish.
+    """
+    tell_completion(app, common.output, shell)
+    return 0

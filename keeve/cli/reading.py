@@ -23,7 +23,7 @@ from keeve.guard import guard
 from keeve.host_keys import host_key_from
 from keeve.looking import Reading
 
-__all__ = ["FilesRead", "must_be_there", "reading"]
+__all__ = ["FilesRead", "Reading", "must_be_there", "reading"]
 
 
 class FilesRead(Reading):

@@ -23,12 +23,16 @@ ERASED: Final = {"$erased": True}
 
 
 async def list_sessions(
-    store: Looks, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool
+    store: Looks, output: Output, *, prefix: str, after: str, limit: int | None, deleted: bool, ids: bool
 ) -> None:
     """Tell of the sessions whose ids begin with `prefix` and follow `after`, at most `limit` of them."""
     rows = [row async for row in _sessions(store, prefix, after, limit, deleted)]
     if output.as_json:
         output.document({"sessions": rows})
+        return
+    if ids:
+        for row in rows:
+            output.say(row["id"])
         return
     table = [
         (
