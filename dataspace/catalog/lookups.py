@@ -203,6 +203,18 @@ class Lookups:
         rows = [self.by_uid(found) for found in uids]
         return [row for row in rows if row is not None]
 
+    def leaning(self, uid: bytes, seq: int) -> list[SessionRow]:
+        """The living sessions that have the record of this one at `seq` in their past: forks, and forks of those."""
+        found: list[SessionRow] = []
+        todo, met = [uid], {uid}
+        for each in todo:
+            for fork in self.forks(each):
+                if fork.parent_seq >= seq and fork.uid not in met:
+                    met.add(fork.uid)
+                    todo.append(fork.uid)
+                    found += [] if fork.deleted else [fork]
+        return found
+
     def lineage(self, uid: bytes) -> list[Leg]:
         """The chains that make up a session's past, the oldest ancestor's first, its own last. O(depth of forks)."""
         # By uid, since damaged records could name each other as parents.

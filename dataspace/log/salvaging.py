@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from dataspace.drafts import read_deeds
+from dataspace.drafts import Assertion, read_deeds, read_statements
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
 from dataspace.log.contents import nowhere
@@ -29,10 +29,14 @@ from dataspace.log.rewriting import Kept, Part
 from dataspace.log.survey import Piece, Survey
 from dataspace.log.verdicts import SegmentBytes
 from dataspace.records import STORE_UID, ZERO_HASH, Header, Kind, content_digest, split_body, split_digests
+from dataspace.values import ERASED
 
 _KINDS: Final = frozenset(map(int, Kind))
 _PARTS: Final = frozenset({int(Type.CELL), int(Type.PAGE)})
-
+_NAMING: Final = frozenset({int(Kind.FORK), int(Kind.FORKED)})
+"""Records that name two sessions."""
+_OWN: Final = {"spawn": 0, "fork": 0, "forked": 0, "snapshot": 0, "restore": 0, "salvaged": 0, "deleted": 0, "turn": 1}
+"""Facts in which a session says what it is called, and in which field."""
 
 Open: TypeAlias = Callable[[Header, Frame, bytes], bytes | None]
 """Opens a sealed body of a record; None when its key was destroyed. Raises `Unopened`, or `LookupError`."""
@@ -106,6 +110,8 @@ class Salvage:
         self._surveys = [Survey(data, number) for number, data in segments]
         self._erased: dict[int, set[int]] = {}
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
+        self._names: dict[bytes, str] = {}
+        """What sessions are called, by what others than their first records say."""
 
     def look(self) -> None:
         """Go through the log before anything of it is kept: which log it is, and what of it is erased."""
@@ -164,6 +170,8 @@ class Salvage:
                 if record is not None:
                     self.records += 1
                     yield record
+        for uid, chain in self.chains.items():
+            chain.id = chain.id or self._names.get(uid)
 
     def _record(self, found: Found) -> Kept | None:
         frame = found.piece.frame
@@ -183,6 +191,8 @@ class Salvage:
         chain.last = max(chain.last, header.seq)
         chain.tombstone = chain.tombstone or header.kind == Kind.DELETE
         if chain.lost:
+            if chain.id is None and header.uid not in self._names:
+                self._hear(header, found)
             return None
         why = self._misfit(chain, header)
         parts: Sequence[Part] = ()
@@ -191,11 +201,15 @@ class Salvage:
         if why:
             chain.lost = chain.seq + 1 if chain.seq else header.seq if header.kind == Kind.FORKED else 1
             chain.why = why
+            if chain.id is None:
+                self._hear(header, found)
             return None
         chain.first = chain.first or header.seq
         chain.seq, chain.hash, chain.time = header.seq, hash, header.time
         chain.deleted = chain.deleted or header.kind == Kind.DELETE
         chain.tail = (found.survey, frame)
+        if header.kind in _NAMING:
+            self._hear(header, found)
         self._hashes[hash] = (header.uid, header.seq)
         return Kept(frame.head, hash, parts)
 
@@ -263,6 +277,26 @@ class Salvage:
         chain.id = id if isinstance(id, str) else None
         if header.kind == Kind.FORKED and isinstance(parent, bytes) and parent in self.chains:
             chain.pageless = self.chains[parent].pageless
+
+    def _hear(self, header: Header, found: Found) -> None:
+        """Take up what a record says its session is called, and those that it names as its fork or its parent."""
+        body = self._body(found, header)
+        if not isinstance(body, bytes):
+            return
+        with suppress(KeeveError, ValueError, TypeError, LookupError):  # what cannot be read names nobody
+            split = split_body(body)
+            message = read_deeds(split.deeds).message  # type: ignore[union-attr]  # `_body` has split it
+            for said in read_statements(split.facts, lambda _: ERASED):  # type: ignore[union-attr]  # the same
+                if isinstance(said, Assertion) and said.fact.label in _OWN:
+                    self._call(header.uid, said.fact.fields[_OWN[said.fact.label]])
+                    if header.kind == Kind.FORK:
+                        self._call(message.get("child"), said.fact.keywords.get("into"))
+                    elif header.kind == Kind.FORKED:
+                        self._call(message.get("parent"), said.fact.keywords.get("from"))
+
+    def _call(self, uid: Any, id: Any) -> None:
+        if isinstance(uid, bytes) and isinstance(id, str):
+            self._names.setdefault(uid, id)
 
     def _page(self, chain: Chain, header: Header, survey: Survey, own: Frame | None) -> bytes | None:
         """A page's bytes; None once one of this chain is not there."""

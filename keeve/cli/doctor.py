@@ -27,9 +27,9 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.opening import durable_part, owed
 from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
-from dataspace.log.verdicts import Evidence, Outcome, SessionDamaged, Verdict
-from dataspace.records import STORE_UID
+from dataspace.log.verdicts import Evidence, Outcome, Verdict
 from keeve.api import CATALOG, OURS, now
+from keeve.cli.harm import damage_said
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.reading import FilesRead, reading
@@ -246,9 +246,8 @@ def cuts(layout: Layout) -> Iterator[Sign]:
 def damages(read: FilesRead, verdict: Verdict) -> Iterator[Sign]:
     """Sessions whose content is not what was written."""
     for uid, damage in verdict.damaged.items():
-        name = "(the store)" if uid == STORE_UID else read.name(uid) or uid.hex()
-        error = SessionDamaged(name, damage.seq, damage.position, damage.what)
-        yield Sign("session", BAD, str(error), f"keeve fork {name} --at {damage.seq - 1} goes on from before it")
+        seen, remedy, matters = damage_said(read, uid, damage)
+        yield Sign("session", BAD if matters else NOTE, seen, remedy)
 
 
 def catalog(folder: Path, read: FilesRead, owner: int | None) -> Iterator[Sign]:

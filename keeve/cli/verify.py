@@ -102,7 +102,8 @@ def _tell(report: Report, output: Output) -> None:
 
 
 def _touched(touched: Touched) -> str:
-    return f"session {touched.session}" + ("" if touched.seq is None else f" from seq {touched.seq} on")
+    forks = f", which is in the past of {', '.join(touched.forks)} as well" if touched.forks else ""
+    return f"session {touched.session}" + ("" if touched.seq is None else f" from seq {touched.seq} on") + forks
 
 
 def _line(trouble: Trouble) -> str:

@@ -158,3 +158,23 @@ async def test_what_was_to_be_erased_and_was_not_yet_is_erased_and_nothing_else(
         said = str(await (await host.get("second")).messages)
         assert all(f"what stays {number}" in said for number in range(4))
         assert (await host.verify()).sound
+
+
+@pytest.mark.parametrize("where", ["its own records", "its fork's", "its parent's"])
+async def test_a_session_whose_beginning_is_lost_is_named_by_what_others_say_of_it(tmp_path: Path, where: str) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    async with open_host(old) as host:
+        ill = await host.spawn(Session, "ill")
+        if where == "its own records":
+            await ill.turn("hello")
+        elif where == "its fork's":
+            await ill.fork(into="twin")
+        else:
+            ill = await ill.fork(into="ill in turn")
+        uid = host.row((await ill.describe())["id"]).uid
+        first = host.row(uid).position if where == "its parent's" else 2
+    lying = [each for each in frames(old) if each.frame.type == Type.RECORD][first - 1]
+    flip_body(lying.path, lying.frame)
+    found = salvaged(old, new)
+    assert found.lost[0].uid == uid.hex()
+    assert found.lost[0].session == ("ill in turn" if where == "its parent's" else "ill")

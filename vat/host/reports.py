@@ -9,13 +9,16 @@ The one rule: no verdict says more than was looked at, and each names what it st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
 
 from dataspace.checkpoints.checking import Testimony
 from dataspace.log.verify import Counts
+
+Forks: TypeAlias = Callable[[str, int], Sequence[str]]
+"""Gives those of a session's forks that have its record at a seq in their past."""
 
 Look: TypeAlias = Literal["log", "snapshots", "catalog"]
 Nature: TypeAlias = Literal["altered", "damaged", "missing", "derived", "unread"]
@@ -42,10 +45,14 @@ class Trouble:
 
 @attrs.frozen
 class Touched:
-    """A session that is not as it was written, from the record `seq` on (None: nobody can say)."""
+    """A session that is not as it was written, from the record `seq` on (None: nobody can say).
+
+    `forks`: those that have this in their past, and are touched by it.
+    """
 
     session: str
     seq: int | None
+    forks: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -60,8 +67,8 @@ class Integrity:
     what: str
 
     @classmethod
-    def of(cls, troubles: Sequence[Trouble]) -> Integrity:
-        """What these troubles say of it."""
+    def of(cls, troubles: Sequence[Trouble], forks: Forks = lambda session, seq: ()) -> Integrity:
+        """What these troubles say of it. `forks` gives those of a session that are touched with it."""
         natures = {trouble.nature for trouble in troubles if not trouble.harmless}
         first: dict[str, int | None] = {}
         for trouble in troubles:
@@ -69,7 +76,7 @@ class Integrity:
                 before = first.get(trouble.session, trouble.seq)
                 seqs = [seq for seq in (before, trouble.seq) if seq is not None]
                 first[trouble.session] = min(seqs, default=None)
-        sessions = tuple(Touched(session, seq) for session, seq in first.items())
+        sessions = tuple(Touched(session, seq, tuple(forks(session, seq or 1))) for session, seq in first.items())
         if "altered" in natures:
             return cls("altered", sessions, "something was changed, and made to fit: no disk has done it")
         if "damaged" in natures:

@@ -69,8 +69,14 @@ class _Looked:
             names = self.right.catalog
             troubles = [attrs.evolve(each, session=_name(names, each.session)) for each in troubles]
         complete = Completeness.of(self.testimonies, self.end, self.own)
-        integrity = Integrity.of(troubles)
+        integrity = Integrity.of(troubles, self._forks)
         return Report(integrity, complete, self.counts, self.sessions, self.snapshots, tuple(troubles), self.withheld)
+
+    def _forks(self, session: str, seq: int) -> list[str]:
+        """The forks that have a record of a session in their past, as far as that can be told."""
+        row = None if self.right is None else self.right.catalog.session(session)
+        leaning = [] if row is None or self.right is None else self.right.catalog.leaning(row.uid, seq)
+        return [each.id for each in leaning]
 
 
 def silent(look: Look, done: int, total: int) -> None:
