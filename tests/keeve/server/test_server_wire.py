@@ -357,3 +357,33 @@ def test_an_asyncio_program_has_the_same_client(tmp_path: Path) -> None:
     finally:
         done = True
         thread.join()
+
+
+@pytest.mark.parametrize(
+    ("given_to", "caveats", "read", "write"),
+    [
+        ("ann", [named("ann")], True, True),
+        ("ann", [named("ann"), read_only()], True, False),
+        ("ann", [named("ann"), sessions("bob's")], False, False),
+        ("ann", [named("ann"), methods("turn")], False, True),
+        ("ann", [named("bob")], False, False),
+        ("ann", [], False, False),
+        ("owner", [read_only()], True, False),
+        ("owner", [sessions("bob's")], False, False),
+        ("bob", [named("ann")], False, False),
+    ],
+)
+async def test_a_sturdy_ref_does_what_the_token_that_shows_it_may(
+    tmp_path: Path, given_to: str, caveats: list[Caveat], read: bool, write: bool
+) -> None:
+    async with two_sessions(tmp_path) as there:
+        s = "bob's" if given_to == "bob" else "ann's"
+        async with client_of(there, TOKENS[given_to]) as client:
+            kept = client.sturdy(await client.get(s))
+        async with client_of(there, minted(there, *caveats)) as client:
+            for called, may in ((lambda ref: ref.history, read), (lambda ref: ref.turn("hello"), write)):
+                if may:
+                    await called(client.live(kept))
+                else:
+                    with pytest.raises(PermissionError):
+                        await called(client.live(kept))
