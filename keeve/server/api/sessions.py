@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from itertools import islice
 from typing import Any, Final
-from urllib.parse import quote
 
 import trio
 from starlette.responses import JSONResponse, Response
@@ -17,6 +16,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, fields_face, turns_of, utc_time, value_of
 from keeve.server.api.faces import approval_face, effect_face, row_face
+from keeve.server.api.paths import in_path
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_turn
@@ -80,7 +80,7 @@ async def create_session(asked: Asked) -> Response:
 async def made(asked: Asked, ref: HostRef[Any]) -> Response:
     """The answer to who has made a session."""
     id = (await ref.describe())["id"]
-    headers = {"location": f"{PREFIX}/sessions/{quote(id, safe='')}"}
+    headers = {"location": f"{PREFIX}/sessions/{in_path(id)}"}
     return JSONResponse(row_face(asked.serving.host, asked.serving.host.row(id)), 201, headers)
 
 

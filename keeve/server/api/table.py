@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
 
 import attrs
 import msgspec
@@ -19,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from keeve.server.api.paths import of_path
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
 from vat.host.host import Host
@@ -109,7 +109,7 @@ class EncodedRoute(Route):
         if match is Match.NONE:
             return match, child
         try:
-            named = {name: unquote(value, errors="strict") for name, value in child["path_params"].items()}
+            named = {name: of_path(value) for name, value in child["path_params"].items()}
         except UnicodeDecodeError:
             return Match.NONE, {}
         child["path_params"] = named

@@ -101,7 +101,8 @@ def _tell_call(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
         return
     said = event["keywords"]
     if label == "tool-result":
-        call.state = "failed" if said.get("error") is not None else "answered"
+        if call.state != "refused":
+            call.state = "failed" if said.get("error") is not None else "answered"
         call.output = in_words(said.get("output"))
     elif label == "tool-unknown":
         call.state = "unknown"

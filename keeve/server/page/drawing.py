@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from keeve.server.page.said import in_words
+from keeve.server.api import in_path
+from keeve.server.page.said import beginning, in_words, is_long
 
 POLICY: Final = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -28,15 +28,6 @@ HEADERS: Final = {
     # With no-referrer, which other answers say, browsers would send forms with the Origin null.
     "referrer-policy": "same-origin",
 }
-
-
-def in_path(text: str) -> str:
-    """A text as one part of a path.
-
-    >>> in_path("a/b c")
-    'a%2Fb%20c'
-    """
-    return quote(text, safe="")
 
 
 def moment(time: str) -> str:
@@ -59,6 +50,8 @@ TEMPLATES: Final = Environment(
 TEMPLATES.filters["in_path"] = in_path
 TEMPLATES.filters["moment"] = moment
 TEMPLATES.filters["words"] = in_words
+TEMPLATES.filters["beginning"] = beginning
+TEMPLATES.tests["long"] = is_long
 
 
 def drawn(template: str, context: Mapping[str, Any], status: int = 200) -> Response:

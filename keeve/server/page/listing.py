@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from keeve.errors import SessionDamaged
 from keeve.faces import face
-from keeve.server.page.drawing import in_path
+from keeve.server.api import in_path
 from keeve.server.page.said import in_line
 from keeve.server.page.visits import Visit
 

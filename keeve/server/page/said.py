@@ -14,6 +14,9 @@ WIDTH: Final = 120
 """Characters of a text on one line."""
 CUT: Final = 200
 """Characters of a part that is no text."""
+LONG: Final = 1_500
+"""Characters of a text that are shown among others, in `LINES` lines at the most."""
+LINES: Final = 25
 
 
 def in_words(said: Any) -> str:
@@ -42,6 +45,20 @@ def _part(part: dict[str, Any]) -> str:
         return in_words(part.get("text"))
     rest = _json({name: value for name, value in part.items() if name != "type"})
     return f"[{part['type']}] {rest if len(rest) <= CUT else rest[:CUT] + '…'}"
+
+
+def is_long(text: str) -> bool:
+    """Whether a text is too long to be shown whole among others.
+
+    >>> is_long("a" * 1500), is_long("a" * 1501), is_long("a\\n" * 25)
+    (False, True, True)
+    """
+    return len(text) > LONG or text.count("\n") >= LINES
+
+
+def beginning(text: str) -> str:
+    """A text that is not long; of one that is, how it begins."""
+    return "\n".join(text[:300].split("\n")[:8]) + "…" if is_long(text) else text
 
 
 def in_line(said: Any) -> str:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from keeve.errors import SessionDamaged
 from keeve.faces import ENDS
+from keeve.server.api import in_path
 from keeve.server.finding import before_last, before_turn
 from keeve.server.page.conversation import Entry, turns_shown
-from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from keeve.errors import SessionDamaged
+from keeve.server.api import in_path
 from keeve.server.errors import Refusal
-from keeve.server.page.drawing import in_path
 from keeve.server.page.visits import Visit, ours
 
 LISTED: Final = 5_000

@@ -243,3 +243,11 @@ async def test_a_session_is_shown_as_it_was() -> None:
         assert (began["type"], began["seq"], began["fields"]["messages"]) == ("keeve.session", 1, [])
         assert code(await w.ann.get(f"{API}/s/state?at=99")) == (422, "no_such_point")
         assert code(await w.bob.get(f"{API}/s/state?at=1")) == (404, "no_such_session")
+
+
+@pytest.mark.parametrize(("id", "part"), [(".", ".%3B"), ("..", "..%3B"), ("..;", "..%3B%3B"), (";", "%3B")])
+async def test_ids_that_clients_take_for_directions_have_a_way_to_be_written(id: str, part: str) -> None:
+    async with world() as w:
+        made = await w.ann.post("/api/v1/sessions", json={"id": id})
+        assert made.headers["location"] == f"/api/v1/sessions/{part}"
+        assert (await w.ann.get(f"/api/v1/sessions/{part}")).json()["id"] == id

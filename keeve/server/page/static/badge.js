@@ -8,13 +8,14 @@
 
 import * as memory from "./memory.js";
 import * as proofs from "./proofs.js";
+import { inPath } from "./said.js";
 import { held } from "./shown.js";
 import { contentOf, decoded } from "./values.js";
 
 const { Broken } = proofs;
 const MOST = 2000; // records that are looked at unasked, besides those of what is shown
 const badge = document.getElementById("badge");
-const api = `/api/v1/sessions/${encodeURIComponent(badge.dataset.session)}`;
+const api = `/api/v1/sessions/${inPath(badge.dataset.session)}`;
 const upto = Number(badge.dataset.seq);
 const live = badge.dataset.live !== undefined; // the page is of the newest record
 const talks = document.getElementById("turns") !== null;
@@ -65,8 +66,8 @@ function begun() {
 
 async function readOn(chain, last, words) {
   while (chain.seq < last) {
-    const worded = words && chain.seq + 1 >= firstShown;
-    const limit = Math.min(worded ? 100 : firstShown > chain.seq + 1 && words ? firstShown - 1 - chain.seq : 1000, 1000, last - chain.seq);
+    const worded = words && chain.seq + 100 >= firstShown;
+    const limit = Math.min(worded ? 100 : 1000, words && !worded ? firstShown - 1 - chain.seq : 1000, last - chain.seq);
     const page = await ask(`${api}/chain?after=${chain.seq}&limit=${limit}&words=${worded}`);
     for (const record of page.records) {
       const header = proofs.bytesOf(record.header);
@@ -114,7 +115,7 @@ async function checkChain() {
   }
   if (talks) {
     // What has come since may not be shown yet, and is not as long as nobody looks at the page.
-    for (let tries = 0, missing = held(stated, chain.seq); missing; tries += 1, missing = held(stated, chain.seq)) {
+    for (let tries = 0, missing = held(stated, chain.seq, live); missing; tries += 1, missing = held(stated, chain.seq, live)) {
       if (!live || tries === 5) throw new Broken(`what was said at seq ${missing} is not shown as it was`);
       await looked();
       await new Promise((done) => setTimeout(done, 1000));

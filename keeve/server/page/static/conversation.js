@@ -2,14 +2,14 @@
 // Facts come by the dataspace and are shown in their order, each once. What a turn streams besides is a preview.
 // The one rule: templates of the page are filled with text. Nothing that was said is ever taken for a document.
 
-import { eventsOf, follow, Refused } from "./streams.js";
-import { inEnd, inWords, moment } from "./said.js";
+import { ENDED, eventsOf, follow, Refused } from "./streams.js";
+import { inEnd, inPath, inWords, isLong, moment } from "./said.js";
 
 const turns = document.getElementById("turns");
 const session = turns.dataset.session;
 const status = document.getElementById("status");
 const form = document.getElementById("say");
-const api = `/api/v1/sessions/${encodeURIComponent(session)}`;
+const api = `/api/v1/sessions/${inPath(session)}`;
 const STATES = { "tool-unknown": "unknown", "approval-given": "approved", "approval-refused": "refused" };
 
 function part(name) {
@@ -19,7 +19,14 @@ function part(name) {
 function fill(element, slots) {
   for (const [name, text] of Object.entries(slots)) {
     const slot = element.querySelector(`[data-slot='${name}']`);
-    if (slot) slot.textContent = text;
+    if (!slot) continue;
+    slot.textContent = text;
+    if (slot.dataset.name && isLong(text)) {
+      slot.classList.add("long");
+      slot.tabIndex = 0;
+      slot.role = "region";
+      slot.ariaLabel = slot.dataset.name;
+    }
   }
   return element;
 }
@@ -40,7 +47,7 @@ function add(turn, element) {
 function entry(turn, kind, seq, slots) {
   const made = fill(part(kind), { seq: `seq ${seq}`, ...slots });
   made.dataset.seq = seq;
-  made.querySelector("[data-slot='seq']").href = `/sessions/${encodeURIComponent(session)}/at/${seq}`;
+  made.querySelector("[data-slot='seq']").href = `/sessions/${inPath(session)}/at/${seq}`;
   add(turn, made);
   return made;
 }
@@ -96,7 +103,9 @@ const facts = {
     askWord(event.fields[2], said);
   },
   "tool-result"(n, event, said) {
-    setState(calls.get(`${n} ${event.fields[2]}`), said.error ? "failed" : "answered", inWords(said.output));
+    const call = calls.get(`${n} ${event.fields[2]}`);
+    const state = call?.querySelector("[data-slot='state']").dataset.state;
+    setState(call, state === "refused" ? state : said.error ? "failed" : "answered", inWords(said.output));
   },
 };
 
@@ -106,6 +115,7 @@ function told({ event: kind, data }) {
   if (typeof n !== "number") return;
   const was = nearEnd();
   document.getElementById("head").textContent = data.seq;
+  document.getElementById("past").href = `/sessions/${inPath(session)}/at/${data.seq}`;
   facts[data.label]?.(n, data, data.keywords);
   if (data.label in STATES) {
     const call = calls.get(`${n} ${data.fields[2]}`);
@@ -127,7 +137,7 @@ function askWord(id, said) {
   const words = document.getElementById("words");
   if (!document.getElementById("part-word") || find(id)) return;
   const asked = fill(part("word"), { title: said.name ?? "", text: inWords(said.arguments) });
-  asked.action = `/sessions/${encodeURIComponent(session)}/approvals/${encodeURIComponent(id)}`;
+  asked.action = `/sessions/${inPath(session)}/approvals/${inPath(id)}`;
   asked.dataset.call = id;
   asked.elements.key.value = newKey();
   words.append(asked);
@@ -157,6 +167,19 @@ function offerFork(n) {
   copy.elements.key.value = newKey();
   copy.querySelector("button").setAttribute("aria-label", `Fork here, after turn ${n}`);
   foot.append(copy);
+}
+
+// What is not done. Who is not logged in any more is led to where that is done; a session that is gone takes nothing.
+
+function refused(what, error) {
+  status.textContent = `${what}: ${error.message}.${error.remedy && error.status !== 401 ? ` What to do: ${error.remedy}.` : ""}`;
+  document.getElementById("again").hidden = error.status !== 401;
+}
+
+function ends(error) {
+  refused("Nothing more is shown here", error);
+  if (!ENDED.includes(error.code)) return;
+  for (const button of document.querySelectorAll("main form button")) button.disabled = true;
 }
 
 // Saying something.
@@ -222,7 +245,7 @@ form?.addEventListener("submit", async (event) => {
   try {
     await say(text, key, how);
   } catch (error) {
-    status.textContent = `Not taken: ${error.message}. ${error.remedy ?? ""}`;
+    refused("Not taken", error);
     if (!box.value) box.value = text;
   }
 });
@@ -243,7 +266,7 @@ if (session) {
     told,
     state: (is, error) => {
       if (is === "away") status.textContent = "The server is away. What comes meanwhile is shown when it is back.";
-      if (is === "ended") status.textContent = `Nothing more is shown here: ${error.message}.`;
+      if (is === "ended") ends(error);
       if (is === "live" && status.textContent.startsWith("The server is away")) runs();
     },
   });

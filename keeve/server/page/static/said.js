@@ -24,6 +24,9 @@ export function inError(error) {
     : inWords(error);
 }
 
+// A text as one part of a path: the twin of `keeve/server/api/paths.py`.
+export const inPath = (text) => encodeURIComponent(/^\.\.?;*$/.test(text) ? `${text};` : text);
+
 export const moment = (time) => `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
 
 // How a turn ended, by the fact that says so; null for any other.
@@ -36,3 +39,7 @@ export function inEnd(label, said) {
   const tokens = said.usage?.total_tokens;
   return words === undefined ? null : words + (Number.isInteger(tokens) ? ` · ${tokens} tokens` : "");
 }
+
+// Of what is long a part is shown, and the rest on demand: see `said.py`.
+export const isLong = (text) => text.length > 1500 || text.split("\n", 26).length > 25;
+export const beginning = (text) => (isLong(text) ? `${text.slice(0, 300).split("\n", 8).join("\n")}…` : text);

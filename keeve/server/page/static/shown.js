@@ -28,10 +28,11 @@ const KINDS = {
 const CAME = { "tool-result": "output", "approval-refused": "reason" };
 
 // `stated` has statements by seq, of all records up to `upto` that may be of the turns shown. Raises `Broken`; gives the
-// seq of something that is not shown, or 0.
-export function held(stated, upto) {
+// seq of something that is not shown, or 0. No turn is left out between those shown, nor behind them on a page that is live.
+export function held(stated, upto, live) {
   const sections = new Map([...document.querySelectorAll("[data-turn]")].map((each) => [Number(each.dataset.turn), each]));
   const shown = [...document.querySelectorAll("#turns .entry[data-seq]")].filter((each) => Number(each.dataset.seq) <= upto);
+  const [first, last] = [Math.min(...sections.keys()), Math.max(...sections.keys())];
   const left = new Set(shown);
   const came = new Map();
   const ends = new Map();
@@ -39,6 +40,7 @@ export function held(stated, upto) {
   for (const [seq, statements] of stated) {
     for (const { label, fields, said, odd } of statements) {
       const [turn, , call] = fields;
+      if (label === "turn" && turn > first && (turn < last || live) && !sections.has(turn)) missing ||= seq;
       if (!sections.has(turn)) continue;
       if (label in CAME) came.set(`${turn} ${call}`, [said[CAME[label]], odd]);
       const end = inEnd(label, said);

@@ -6,6 +6,7 @@ export class Refused extends Error {
   constructor(status, error) {
     super(error.message);
     this.status = status;
+    this.code = error.code;
     this.remedy = error.remedy;
   }
 }
@@ -38,7 +39,7 @@ export async function* eventsOf(answer) {
   }
 }
 
-const ENDED = ["deleted", "no_such_session", "session_damaged"];
+export const ENDED = ["deleted", "no_such_session", "session_damaged"];
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -68,7 +69,7 @@ export async function follow(address, { cursor, told, state = () => {}, until = 
         if (event.id) cursor = event.id;
         if (event.event === "stopping") break;
         if (event.event === "error" && ENDED.includes(event.data.error.code)) {
-          state("ended", event.data.error);
+          state("ended", new Refused(0, event.data.error));
           return;
         }
         told(event);

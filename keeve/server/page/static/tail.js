@@ -2,7 +2,7 @@
 // The one rule: what is held back is not lost. It appears when the tail goes on.
 
 import { follow } from "./streams.js";
-import { moment } from "./said.js";
+import { beginning, inPath, isLong, moment } from "./said.js";
 
 const MOST = 1000; // lines that stay
 const tail = document.getElementById("tail");
@@ -15,9 +15,14 @@ function line(event) {
   const made = document.getElementById("part-line").content.firstElementChild.cloneNode(true);
   const slot = (name) => made.querySelector(`[data-slot='${name}']`);
   slot("sign").textContent = event.kind === "assert" ? "+" : event.kind === "unreadable" ? "?" : "−";
-  slot("text").textContent = event.text ?? event.what;
-  slot("session").textContent = event.session || "the store";
-  if (event.session) slot("session").href = `/sessions/${encodeURIComponent(event.session)}`;
+  const text = event.text ?? `cannot be read: ${event.what}`;
+  slot("text").textContent = beginning(text);
+  if (isLong(text)) {
+    slot("whole").textContent = text;
+    made.querySelector("details").hidden = false;
+  }
+  slot("session").querySelector("bdi").textContent = event.session || "the store";
+  if (event.session) slot("session").href = `/sessions/${inPath(event.session)}`;
   slot("seq").textContent = event.seq;
   slot("time").textContent = event.time ? moment(event.time) : "";
   return made;
