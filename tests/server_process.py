@@ -72,10 +72,10 @@ class Server:
 
 
 @contextmanager
-def server(store: Path, *words: str | Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+def server(store: Path, *words: str | Path, env: Mapping[str, str] | None = None, port: int = 0) -> Iterator[Server]:
     """A server of that store, with these words behind `keeve serve`; it is killed at the end if it still runs."""
     log = store.parent / f"{store.name}.log"
-    command = [*PROGRAM, "serve", str(store), "--port", "0", "--log", "json", "--json", *map(str, words)]
+    command = [*PROGRAM, "serve", str(store), "--port", str(port), "--log", "json", "--json", *map(str, words)]
     with log.open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment(env))
     assert process.stdout is not None

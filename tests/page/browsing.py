@@ -73,7 +73,7 @@ class Visitor:
         self.page.get_by_label("Say something").fill(words)
         self.page.get_by_role("button", name="Send", exact=True).click()
 
-    def sees(self, words: str) -> None:
+    def sees(self, words: str | re.Pattern[str]) -> None:
         """Wait until it is on the page."""
         self.page.get_by_text(words).first.wait_for()
 
