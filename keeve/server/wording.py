@@ -66,7 +66,7 @@ def there_are(names: Iterable[str]) -> str:
     """What there is, as the end of a sentence.
 
     >>> there_are(["a", "b", "c"]), there_are(["a"]), there_are([])
-    ('there are a, b and c', 'there is a', 'there is none')
+    ("there are 'a', 'b' and 'c'", "there is 'a'", 'there is none')
     """
-    *most, last = [*names] or ["none"]
+    *most, last = [repr(name) for name in names] or ["none"]
     return f"there are {', '.join(most)} and {last}" if most else f"there is {last}"

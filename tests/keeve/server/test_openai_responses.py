@@ -232,7 +232,7 @@ async def test_models_are_named_as_their_user_names_them() -> None:
             assert str(await (await w.host.get(s["id"])).model) == "model"
     assert [each["id"] for each in listed] == ["stub", "model", "small"]
     assert [each["model"] for each in made] == ["stub", "model", "small"]
-    assert none["message"] == "there is no model 'gpt-9' here; there are stub, model and small"
+    assert none["message"] == "there is no model 'gpt-9' here; there are 'stub', 'model' and 'small'"
     assert (refused.status_code, refused.json()["error"]["param"]) == (422, "fields.model")
 
 

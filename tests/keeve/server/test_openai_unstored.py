@@ -9,7 +9,6 @@ from typing import Any
 import openai
 import pytest
 import trio
-import trio.lowlevel
 import trio.testing
 
 from actors.responding import Responding
@@ -142,7 +141,8 @@ async def test_a_client_that_leaves_takes_what_it_said_along(stream: bool) -> No
             [private] = w.host.sessions(PREFIX)
             assert w.host.made_by(private.id) == ("ann", VIA)  # from its first record on: a kill finds it
             nursery.cancel_scope.cancel()
-        await model.stopped.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert model.stopped.is_set()
         assert [row.id for row in w.host.sessions()] == ["kept"]
         assert await first.history == []
 
@@ -155,9 +155,9 @@ async def leaves(w: World, stream: bool) -> None:
 
 async def test_a_repetition_waits_for_the_same_answer_and_neither_takes_it_from_the_other() -> None:
     began = trio.Event()
-    async with world(devices={"model": Streams([began, "one"])}) as w:
+    model = Streams([began, "one"])
+    async with world(devices={"model": model}) as w:
         client = client_of(w, "ann")
-        first = await client.responses.create(input="precious", background=True)
         answers: list[Any] = []
 
         async def ask(**body: Any) -> None:
@@ -169,8 +169,7 @@ async def test_a_repetition_waits_for_the_same_answer_and_neither_takes_it_from_
                 nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
             began.set()
-        assert len({each.id for each in answers}) == 1
-        assert first.id
+        assert len({each.id for each in answers}) == len(model.asked) == 1
     assert [each.output_text for each in answers] == ["one"] * 3
 
 
@@ -181,8 +180,7 @@ async def test_what_a_server_that_was_killed_has_left_goes_at_the_next_start() -
             s: Any = await w.host.asking(by, via).spawn(Responding, id)
             await s.turn("hello")
     async with world(log=log) as w:
-        while len(w.host.sessions()) == 3:
-            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
         assert [row.id for row in w.host.sessions()] == ["kept", f"{PREFIX}2"]
 
 
