@@ -27,6 +27,10 @@ COMMANDS: Final = (
         "close it there first; keeve ls, show, log, effects, verify and doctor read it meanwhile",
     ),
     (
+        r"ask that, over HTTP or with keeve\.client\.connect\('[^']*'\), or end it, or open it here with readonly=True",
+        "keeve turn, queue, steer, interrupt, fork, approve and the like ask that; for this command end it first",
+    ),
+    (
         r"open the host with signer=\.\.\., the file of an Ed25519 key or a SigningKey",
         "keeve checkpoint --signer FILE signs one",
     ),

@@ -131,7 +131,13 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
-    return hold_conversation(common.where.files("chat"), common.output, session, os.environ, actors=common.own)
+    return hold_conversation(
+        common.where.files("chat", "keeve turn says something to a session there"),
+        common.output,
+        session,
+        os.environ,
+        actors=common.own,
+    )
 
 
 def ls(

@@ -44,10 +44,10 @@ class OnlyFiles(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, command: str, server: str) -> None:
+    def __init__(self, command: str, server: str, instead: str = "") -> None:
         super().__init__(
             f"keeve {command} works on the files of a store, and not on a server ({server}): "
-            "name the folder with --store, on the machine that has it"
+            "name the folder with --store, on the machine that has it" + (f"; {instead}" if instead else "")
         )
 
 
@@ -90,10 +90,13 @@ class Where:
     token_file: Path | None = None
     environ: Mapping[str, str] = attrs.field(factory=lambda: os.environ, repr=False)
 
-    def files(self, command: str) -> Path:
-        """The folder, for a command that works on files. Raises `OnlyFiles`."""
+    def files(self, command: str, instead: str = "") -> Path:
+        """The folder, for a command that works on files; `instead` says what there is for a server.
+
+        Raises `OnlyFiles`.
+        """
         if self.server is not None:
-            raise OnlyFiles(command, self.server)
+            raise OnlyFiles(command, self.server, instead)
         return self.folder
 
     @asynccontextmanager

@@ -19,7 +19,11 @@ MANAGING: Final = frozenset({"approve", "configure", "deny", "fork", "narrow", "
 """Methods that `manage` a session, whatever its type; others are a `turn`, or `read` it."""
 
 
-AT_THE_DESK: Final = frozenset({"delete", "facts", "get", "observe", "sessions", "spawn", "watch"})
+AT_THE_DESK: Final = frozenset(
+    {
+        *("delete", "erase", "facts", "get", "look", "observe", "refuse", "resolve", "sessions", "spawn", "watch"),
+    }
+)
 """What is called of no session, by the names that tokens have of it."""
 
 
