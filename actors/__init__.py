@@ -1,8 +1,8 @@
 """What runs in vats: `Session`, a conversation with a model that calls tools, and `Responding`, one whose turns are
-asked for whole, as other people's programs do (`BadRequest`, `TurnRuns`); the models that it is given as devices
-(`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and the tools (`Tools`, `McpTools`); what a
-conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the messages `user(...)` and `tool(...)`);
-what a model is told of its calls (`told`, `tool_message`, `NOT_RUN`, `UNKNOWN`);
+asked for whole, as other people's programs do (`BadRequest`, `NotCalled`, `TurnRuns`, and `names_in` for the names of
+tools); the models that it is given as devices (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and
+the tools (`Tools`, `McpTools`); what a conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the
+messages `user(...)` and `tool(...)`); what a model is told of its calls (`told`, `tool_message`, `NOT_RUN`, `UNKNOWN`);
 `approvals_in`, which reads what waits for a person (each a `WaitingCall`); and the `Directory`, which spawns, finds,
 lists and deletes sessions by message.
 
@@ -15,7 +15,7 @@ from actors.directory import Directory, NoHost
 from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
 from actors.messages import NOT_RUN, UNKNOWN, tool_message, user
 from actors.models import ChatModel, EchoModel, ScriptedModel
-from actors.responding import BadRequest, Responding, TurnRuns
+from actors.responding import BadRequest, NotCalled, Responding, TurnRuns, names_in
 from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
@@ -41,6 +41,7 @@ __all__ = [
     "Model",
     "NoHost",
     "NoSuchTool",
+    "NotCalled",
     "NotFetched",
     "NotInstalled",
     "NothingWaits",
@@ -57,6 +58,7 @@ __all__ = [
     "TurnRuns",
     "WaitingCall",
     "approvals_in",
+    "names_in",
     "told",
     "tool",
     "tool_message",

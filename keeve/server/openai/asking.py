@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 from starlette.requests import Request
 
-from actors.responding.asking import names_in
+from actors.responding import names_in
 from keeve.server.errors import Refusal
 from keeve.server.models import no_model
 from keeve.server.openai.items import Json, refused

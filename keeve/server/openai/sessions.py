@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve import errors as known
-from keeve.server.api.turns import outcome
+from keeve.server.api import outcome
 from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks

@@ -1,4 +1,4 @@
-"""A session is deleted while a client waits for something of it over a connection: it is told, whatever it waits for."""
+"""A session is deleted while a client waits for something of it over a connection: it is told, whatever that is."""
 
 from __future__ import annotations
 
