@@ -18,6 +18,7 @@ from dataspace.errors import KeeveError
 from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
+from keeve.cli.progress import telling, written
 from keeve.cli.text import counted, size
 
 
@@ -82,7 +83,7 @@ def archive(
 async def _go(
     folder: Path, output: Output, into: Path, *, before: int | None, keep: int, idle: bool, actors: list[str]
 ) -> None:
-    async with owning(folder, actors) as host:
+    async with owning(folder, actors) as host, telling(output, written(into, "archived")):
         done = await host.archive(into, before=before, keep=keep, idle=idle)
     if output.as_json:
         output.document(attrs.asdict(done))
@@ -98,7 +99,7 @@ async def _go(
 
 
 async def _come_back(folder: Path, output: Output, where: Path | None, *, actors: list[str]) -> None:
-    async with owning(folder, actors) as host:
+    async with owning(folder, actors) as host, telling(output, written(folder / "log", "brought back")):
         done = await host.bring_back(where)
     if output.as_json:
         output.document(attrs.asdict(done))

@@ -23,12 +23,17 @@ from vat.host.settings import Settings
 
 
 @asynccontextmanager
-async def owning(folder: Path, actors: Sequence[str], *, talking: bool = False) -> AsyncIterator[Host]:
-    """A host of the store that is there, with the actor types of these names; `talking`: and with a model.
+async def owning(
+    folder: Path, actors: Sequence[str], *, talking: bool = False, makes: bool = False
+) -> AsyncIterator[Host]:
+    """A host of the store that is there, with the actor types of these names.
+
+    talking: and with a model. makes: the store is made if there is none.
 
     Raises `NotAStore`, `StoreOwned`, `NoSuchActors`, or what opening raises.
     """
-    must_be_there(folder)
+    if not makes:
+        must_be_there(folder)
     types = named_types(actors)
     key, archives = host_key_from(os.environ), archives_from(os.environ)
     if not talking:

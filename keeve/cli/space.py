@@ -11,6 +11,7 @@ from pathlib import Path
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
 from keeve.cli.owning import owning
+from keeve.cli.progress import telling
 from keeve.cli.text import size
 from keeve.cli.where import Where
 
@@ -29,7 +30,11 @@ class OnePlace(KeeveError, ValueError):
 async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> None:
     """Have what was deleted go from the files. Raises `NotAStore`, `StoreOwned`, or what the disk refuses."""
     before = _taken(folder)
-    async with owning(folder, actors) as host:
+
+    def freed_by_now() -> str:
+        return f"freed: {size(max(0, before - _taken(folder)))}"
+
+    async with owning(folder, actors) as host, telling(output, freed_by_now):
         gone = await host.reclaim()
     freed = max(0, before - _taken(folder))
     if output.as_json:

@@ -60,8 +60,8 @@ def fields_of(given: Sequence[str], system: str | None, model: str | None) -> di
 async def create_session(
     where: Where, output: Output, id: str | None, *, type: str, fields: Mapping[str, Any], actors: Sequence[str]
 ) -> None:
-    """Make a session, and say its id."""
-    async with where.acting(actors) as store:
+    """Make a session, and say its id. The store is made if there is none."""
+    async with where.acting(actors, makes=True) as store:
         ref = await store.spawn(type, id, fields)
         row = await store.look("row", id=await store.name(ref))
     if output.as_json:

@@ -110,11 +110,13 @@ class Where:
                 yield Files(read)
 
     @asynccontextmanager
-    async def acting(self, actors: Sequence[str], *, talking: bool = False) -> AsyncIterator[Acts]:
+    async def acting(self, actors: Sequence[str], *, talking: bool = False, makes: bool = False) -> AsyncIterator[Acts]:
         """The store, to be asked for something: of its server, or else of a host that owns it for as long as this.
 
         actors: types of the user's own, for such a host. talking: it has the model that the environment names, and
-        takes up what is asked; else that is left to the next host. Raises `StoreOwned`, and what opening it does.
+        takes up what is asked; else that is left to the next host. makes: a store is made if there is none.
+
+        Raises `StoreOwned`, and what opening it does.
         """
         if self.server is not None:
             async with served(self.server, self._token(self.server)) as store:
@@ -124,7 +126,7 @@ class Where:
             async with served(str(self.folder), token) as store:
                 yield store
         else:
-            async with owning(self.folder, actors, talking=talking) as host:
+            async with owning(self.folder, actors, talking=talking, makes=makes) as host:
                 yield Owned(host, passing=not talking)
 
     def _has_server(self) -> bool:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import trio
+from trio.testing import MockClock
+
+from keeve.cli.output import Output
+from keeve.cli.progress import OFTEN, telling, written
 from tests.cli_runner import keeve
 from tests.keeve.canaries import LONG, found
 
@@ -90,3 +95,19 @@ def test_what_cannot_be_archived_is_told_with_its_remedy(tmp_path: Path) -> None
     said = keeve("archive", "--back", "--store", store)
     assert said.code == 2
     assert keeve("archive", "--into", cold, "--store", tmp_path / "nothing").code == 2
+
+
+async def test_how_far_it_is_is_told_while_it_goes_on_and_cleared_at_its_end(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    lines: list[str] = []
+
+    class Listening(Output):
+        def passing(self, text: str) -> None:
+            lines.append(text)
+
+    async with telling(Listening(), written(tmp_path, "archived")):
+        await trio.sleep(OFTEN / 2)
+        (tmp_path / "piece").write_bytes(bytes(range(256)) * 64)
+        await trio.sleep(OFTEN)
+    assert lines == ["archived: 0 bytes", "archived: 16.0 KiB", ""]

@@ -69,6 +69,14 @@ async def test_tokens_are_found_refused_and_heeded(tmp_path: Path) -> None:
         assert (await asked("facts", "--server", there.url, "--token-file", file)).code == 2
 
 
+async def test_a_server_of_another_version_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served_store(tmp_path / "data") as there:
+        monkeypatch.setattr("keeve.client.client.VERSION", 99)
+        said = await asked("ls", "--server", there.socket)
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert "version 99 of the protocol is not spoken here, version 1 is: update the older end" in said.err
+
+
 def test_a_flag_counts_before_the_environment(tmp_path: Path) -> None:
     keeve("chat", "s1", "--store", tmp_path, input="hello\n")
     said = keeve("ls", "--ids", "--store", tmp_path, env={"KEEVE_SERVER": "http://127.0.0.1:1"})
