@@ -166,6 +166,7 @@ def test_a_log_that_was_cut_or_exchanged_or_has_another_key_since(chrome: Any, t
     lived(store, key, "one", "two")
     early = shutil.copytree(store, tmp_path / "early", ignore=shutil.ignore_patterns("lock"))
     lived(store, key, "three")
+    lived(tmp_path / "another", tmp_path / "other.pem", "one")
     with server(store, "--signer", key) as running, visiting(chrome, running) as visitor:
         visitor.expected += ["ERR_", "Failed to load"]
         opened(visitor)
@@ -174,7 +175,6 @@ def test_a_log_that_was_cut_or_exchanged_or_has_another_key_since(chrome: Any, t
         port = running.port
         running.stop()
         for each in (early, tmp_path / "another"):
-            each.mkdir(exist_ok=True)
             shutil.copy(store / "token", each)
         # The same log, without its last turn: every record of it is sound.
         with server(early, "--signer", key, port=port):
@@ -198,7 +198,6 @@ def test_a_log_that_was_cut_or_exchanged_or_has_another_key_since(chrome: Any, t
             opened(visitor)
             assert "another key" in visitor.badge("checkpoint", "bad")
         # Another log: a person is asked.
-        lived(tmp_path / "another", tmp_path / "other.pem", "one")
         with server(tmp_path / "another", "--signer", tmp_path / "other.pem", port=port):
             opened(visitor)
             visitor.badge("checkpoint", "warn")

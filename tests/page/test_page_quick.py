@@ -22,7 +22,7 @@ def test_a_conversation_as_it_comes_checked_by_the_browser(chrome: Any, served: 
         visitor.sees("hello <b>there</b>")
         small.go_on.set()
         visitor.sees("You said: hello <b>there</b>")
-        visitor.sees("done")
+        page.get_by_role("button", name="Fork here, after turn 1").wait_for()
         assert "what is shown was said in them" in visitor.badge("chain", "good")
         assert "has signed" in visitor.badge("checkpoint", "good")
         assert visitor.barriers() == []

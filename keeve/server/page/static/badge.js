@@ -122,9 +122,9 @@ async function checkChain() {
     }
   }
   remember();
-  const records = whole ? `all ${chain.seq} records` : `records ${chain.first} to ${chain.seq}`;
+  const records = whole ? (chain.seq === 1 ? "its first record" : `all ${chain.seq} records`) : `records ${chain.first} to ${chain.seq}`;
   const rest = whole ? "" : "; those before were not looked at";
-  show("chain", "good", `${records}, each names the one before it${talks ? ", and what is shown was said in them" : ""}${rest}`);
+  show("chain", "good", `${records}${chain.seq === 1 ? "" : ", each names the one before it"}${talks ? ", and what is shown was said in them" : ""}${rest}`);
   offer("check-all", whole ? null : checkAll);
 }
 

@@ -159,14 +159,13 @@ function runs() {
 }
 
 function offerFork(n) {
-  const made = document.querySelector("form[action$='/fork']");
   const foot = document.querySelector(`[data-turn='${n}'] .foot`);
-  if (!made || !foot || foot.querySelector("form")) return;
-  const copy = made.cloneNode(true);
-  copy.elements.turn.value = n;
-  copy.elements.key.value = newKey();
-  copy.querySelector("button").setAttribute("aria-label", `Fork here, after turn ${n}`);
-  foot.append(copy);
+  if (!document.getElementById("part-fork") || !foot || foot.querySelector("form")) return;
+  const made = part("fork");
+  made.elements.turn.value = n;
+  made.elements.key.value = newKey();
+  made.querySelector("button").setAttribute("aria-label", `Fork here, after turn ${n}`);
+  foot.append(made);
 }
 
 // What is not done. Who is not logged in any more is led to where that is done; a session that is gone takes nothing.
