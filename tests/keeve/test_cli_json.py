@@ -54,6 +54,14 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
     mail = next(effect["id"] for effect in waiting if effect["session"] == "mailer")
     words: dict[str, tuple[str | Path, ...]] = {
         "chat": ("chat", "s1"),
+        "create": ("create", "new"),
+        "turn": ("turn", "s1"),
+        "queue": ("queue", "s1"),
+        "steer": ("steer", "s1"),
+        "interrupt": ("interrupt", "s1"),
+        "snapshot": ("snapshot", "s1"),
+        "state": ("state", "s1"),
+        "facts": ("facts", "(turn . _)"),
         "ls": ("ls",),
         "show": ("show", "l1"),
         "log": ("log", "(_ . _)"),
