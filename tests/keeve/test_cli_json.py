@@ -63,6 +63,8 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "state": ("state", "s1"),
         "facts": ("facts", "(turn . _)"),
         "ls": ("ls",),
+        "state": ("state", "s1"),
+        "facts": ("facts", "(_ . _)"),
         "show": ("show", "l1"),
         "log": ("log", "(_ . _)"),
         "fork": ("fork", "s1"),
