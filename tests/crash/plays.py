@@ -159,6 +159,10 @@ def next_kill(play: Play, wanted: list[str], points: Sequence[str], chance: rand
             return BEFORE[kind], 1
         if kind in ("created", "spawn") and died:
             continue
+        if point.startswith("fiber: run again") and not died:  # somebody must have died before, in a later part
+            return chance.choice([other for other in points if other.startswith(("model", "tool"))]), chance.randrange(
+                2, 8
+            )
         return point, chance.randrange(1, 6) if kind in OFTEN and point not in ONCE else 1
     return chance.choice([*OUTSIDE, *points]), chance.randrange(1, 30)
 
