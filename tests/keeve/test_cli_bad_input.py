@@ -15,6 +15,7 @@ import pytest
 from actors.models.failures import ModelRefused
 from actors.session import Session
 from dataspace.log.files import NotWritable
+from dataspace.log.store import StoreOwned
 from keeve import cli, open_host, signing_key
 from keeve.cli import run
 from keeve.cli.advice import COMMANDS, advised
@@ -366,6 +367,7 @@ async def test_whoever_types_is_told_commands_and_not_calls(
         told.append(keeve("fork", "s1", "--store", store))
     told.append(keeve("log", "(_ . _)", "--after", "yesterday", "--store", store))
     messages.append(str(NotWritable("data", "Permission denied", True)))
+    messages.append(str(StoreOwned("data", 17, served=True)))
     messages += [str(ModelRefused(status, "no")) for status in (401, 403)]
     for said in told:
         refused(said, 2)

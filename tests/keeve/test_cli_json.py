@@ -63,8 +63,6 @@ def commands(store: Path) -> dict[str, Callable[[], Said]]:
         "state": ("state", "s1"),
         "facts": ("facts", "(turn . _)"),
         "ls": ("ls",),
-        "state": ("state", "s1"),
-        "facts": ("facts", "(_ . _)"),
         "show": ("show", "l1"),
         "log": ("log", "(_ . _)"),
         "fork": ("fork", "s1"),
