@@ -93,10 +93,11 @@ def check_how(how: Any) -> None:
         raise BadRequest("it is True, False or a list of names", "own")
     if not isinstance(how["about"], Mapping):
         raise BadRequest("it is a dict", "about")
-    names = names_in(how["tools"])
-    for name in names:
-        if names.count(name) > 1:
+    seen: set[str] = set()
+    for name in names_in(how["tools"]):
+        if name in seen:
             raise BadRequest(f"there are two tools of the name {name!r}", "tools")
+        seen.add(name)
 
 
 def check_messages(messages: Any) -> None:

@@ -114,9 +114,11 @@ class Keeping(Numbering):
                 setattr(self, name, asked[name])
         theirs = list(self._toolsets[asked["tools"]])
         own = asked["own"]
-        offered = [] if own is False else [tool for tool in self.offered if own is True or names_in([tool])[0] in own]
+        wanted = set() if isinstance(own, bool) else set(own)
+        offered = [tool for tool in self.offered if own is True or names_in([tool])[0] in wanted]
         names = names_in(theirs)
-        tools = [*(tool for tool in offered if names_in([tool])[0] not in names), *theirs]
+        taken = set(names)
+        tools = [*(tool for tool in offered if names_in([tool])[0] not in taken), *theirs]
         if list(self.tools) != tools:
             self.tools.clear()
             self.tools.extend(tools)

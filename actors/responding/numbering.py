@@ -108,12 +108,12 @@ def open_calls(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> open_calls([answer, {"role": "tool", "tool_call_id": "c2"}])
     ['c1']
     """
-    told = []
+    told: set[str] = set()
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message["role"] != "tool":
             return [id for id in called(message) if id not in told]
-        told.append(message["tool_call_id"])
+        told.add(message["tool_call_id"])
     return []
 
 

@@ -122,11 +122,12 @@ class Responding(Session, Keeping):
         """The answer with the calls that are carried out here before the client's, which end the turn."""
         message = message_in(answer)
         calls = message.get("tool_calls") or ()
-        own = [call for call in calls if call["function"]["name"] not in self._theirs]
+        names = set(self._theirs)
+        own = [call for call in calls if call["function"]["name"] not in names]
         self._mine = len(own)
         if not own or len(own) == len(calls):
             return answer
-        theirs = [call for call in calls if call["function"]["name"] in self._theirs]
+        theirs = [call for call in calls if call["function"]["name"] in names]
         return {**answer, "message": {**message, "tool_calls": [*own, *theirs]}}
 
     def _own_calls(self) -> int:

@@ -12,6 +12,8 @@ import trio
 from actors.chat import BadInput
 from actors.messages import NOT_RUN
 from actors.responding import BadRequest, Responding, TurnRuns
+from actors.responding.asking import check_how
+from actors.responding.numbering import open_calls
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.scenes import Does, Says, calls, says, tool, user
@@ -288,3 +290,26 @@ async def test_a_turn_under_way_goes_on_after_a_restart() -> None:
     async with hosted(log, model=Says(says("here"))) as host:
         s = await host.get("s1")
         assert said(await over(host, s, 1)) == ["here"]
+
+
+def test_what_a_client_sends_many_of_is_looked_at_once() -> None:
+    """Each name and id is compared with none of the others: 4 MB of them would be minutes."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += self is not other
+            return str.__eq__(self, other)
+
+    names = [Name(f"n{n}") for n in range(300)]
+    check_how(how(tools=[schema(name) for name in names]))
+    answer = {"role": "assistant", "content": None, "tool_calls": [{"id": name} for name in names]}
+    outcomes = [{"role": "tool", "content": "", "tool_call_id": name} for name in names[1:]]
+    assert open_calls([answer, *outcomes]) == names[:1]
+    assert compared < 3000
+    with pytest.raises(BadRequest, match="two tools of the name 'n7'"):
+        check_how(how(tools=[schema(name) for name in (*names, "n7")]))

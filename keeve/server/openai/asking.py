@@ -59,6 +59,9 @@ INCLUDED: Final = ("message.output_text.logprobs",)
 
 LONGEST_METADATA: Final = 16
 
+MOST_TOOLS: Final = 1000
+"""Tools that a request may bring, and names of the host's that it may allow."""
+
 
 @attrs.frozen
 class Model:
@@ -291,6 +294,8 @@ def _tools(serving: Serving, given: Any, *, responses: bool) -> tuple[list[Json]
     """The client's tools, as a model takes them; which of the host's it is offered; and the device of these."""
     if not isinstance(given, list):
         raise refused("it has to be a list", "tools")
+    if len(given) > MOST_TOOLS:
+        raise refused(f"there are {len(given):,} tools, and may be {MOST_TOOLS:,}", "tools", "leave some out")
     theirs: list[Json] = []
     own: Any = False
     device = next(iter(host_tools(serving)), "tools")
@@ -328,4 +333,7 @@ def _host_tools(serving: Serving, tool: Json, at: str) -> tuple[str, Any]:
         allowed = allowed.get("tool_names")
     if allowed is not None and not (isinstance(allowed, list) and all(isinstance(name, str) for name in allowed)):
         raise refused("it has to be a list of names", f"{at}.allowed_tools")
+    if allowed is not None and len(allowed) > MOST_TOOLS:
+        what = f"there are {len(allowed):,} names, and may be {MOST_TOOLS:,}"
+        raise refused(what, f"{at}.allowed_tools", "leave it out to allow all tools")
     return label, True if allowed is None else allowed

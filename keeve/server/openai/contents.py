@@ -13,7 +13,7 @@ from keeve.server.openai.items import Json, items_of, refused
 from keeve.server.openai.talking import Talk, Talking
 
 MORE: Final = 20
-"""Messages that are read beyond what was meant, to find what belongs together."""
+"""Messages that are read beyond what was meant, to find what belongs together; each time twice as many."""
 
 LABEL: Final = "tools"
 """What the tools of the host are called in items."""
@@ -65,13 +65,15 @@ def _after(talk: Talk, id: str) -> ItemId:
 async def _whole(talk: Talk, start: int, stop: int) -> list[dict[str, Any]]:
     """The messages from one number to before another, and those around them that belong to the first and the last."""
     told: list[dict[str, Any]] = await talk.ref.listed(start, stop)
+    step = MORE
     while start > 0 and (not told or told[0]["message"]["role"] == "tool"):
-        told = [*await talk.ref.listed(max(0, start - MORE), start), *told]
-        start = max(0, start - MORE)
+        told = [*await talk.ref.listed(max(0, start - step), start), *told]
+        start, step = max(0, start - step), step * 2
+    step = MORE
     while told and (told[-1]["message"]["role"] == "tool" or told[-1]["message"].get("tool_calls")):
-        more = await talk.ref.listed(stop, stop + MORE)
+        more = await talk.ref.listed(stop, stop + step)
         if not more:
             break
         told = [*told, *more]
-        stop += MORE
+        stop, step = stop + step, step * 2
     return told

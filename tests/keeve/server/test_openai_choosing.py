@@ -12,6 +12,7 @@ import trio.testing
 from actors.tools import Tools, tool
 from keeve.server import application
 from keeve.server.models import named
+from keeve.server.openai import asking
 from tests.actors.scenes import Says, calls, says
 from tests.keeve.server.test_openai_responses import weather
 from tests.openai_clients import client_of, schema
@@ -58,6 +59,19 @@ async def test_a_tool_that_has_to_be_called_has_to_be_there() -> None:
             with pytest.raises(openai.BadRequestError, match="has to be called, and") as caught:
                 await client.responses.create(input="a", tools=tools, tool_choice=choice)
             assert caught.value.param == "tool_choice"
+
+
+async def test_of_tools_there_may_be_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MOST_TOOLS", 3)
+    async with world(devices={"model": Says(says("well")), "tools": Tools(weather)}) as w:
+        client = client_of(w)
+        four: Any = [schema(f"f{n}") for n in range(4)]
+        allowed: Any = [{"type": "mcp", "server_label": "tools", "allowed_tools": ["f0", "f1", "f2", "f3"]}]
+        for tools, param in ((four, "tools"), (allowed, "tools[0].allowed_tools")):
+            with pytest.raises(openai.BadRequestError, match="there are 4 .*, and may be 3") as caught:
+                await client.responses.create(input="a", tools=tools)
+            assert caught.value.param == param
+        assert (await client.responses.create(input="a", tools=four[:3])).output_text == "well"
 
 
 async def test_models_are_named_as_their_user_names_them() -> None:
