@@ -3,7 +3,8 @@ asked for whole, as other people's programs do (`BadRequest`, `NotCalled`, `Turn
 tools); the models that it is given as devices (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and
 the tools (`Tools`, `McpTools`); what a conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the
 messages `user(...)` and `tool(...)`); what a model is told of its calls (`told`, `tool_message`, `NOT_RUN`, `UNKNOWN`);
-`approvals_in`, which reads what waits for a person (each a `WaitingCall`); and the `Directory`, which spawns, finds,
+`approvals_in`, which reads what waits for a person (each a `WaitingCall`), and `asking_people`, which
+actors it can wait at; and the `Directory`, which spawns, finds,
 lists and deletes sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
@@ -20,7 +21,7 @@ from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoSuchTool, ToolFailed, Tools, tool
-from actors.waiting_calls import WaitingCall, approvals_in
+from actors.waiting_calls import WaitingCall, approvals_in, asking_people
 
 __all__ = [
     "NOT_RUN",
@@ -58,6 +59,7 @@ __all__ = [
     "TurnRuns",
     "WaitingCall",
     "approvals_in",
+    "asking_people",
     "names_in",
     "told",
     "tool",

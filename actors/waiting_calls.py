@@ -36,17 +36,19 @@ class WaitingCall:
     promise: int
 
 
+def asking_people(heap: Heap) -> Iterator[int]:
+    """The numbers of the actors that can ask a person, and can be told: none costs nothing, any costs all actors."""
+    if any(heap.types.get(name, (0, 0))[1] for name in _TYPES):
+        yield from (actor for actor in heap.actors() if heap.state(actor).type in _TYPES)
+
+
 def approvals_in(heap: Heap, session: str) -> Iterator[WaitingCall]:
     """The calls of a session that wait, in the order of the actors and in which they were asked for.
 
     Costs all actors, where there are any that ask for approval.
     """
-    if not any(heap.types.get(name, (0, 0))[1] for name in _TYPES):
-        return
-    for actor in heap.actors():
+    for actor in asking_people(heap):
         state = heap.state(actor)
-        if state.type not in _TYPES:
-            continue
         for _, stored in state.fields["_wanted"].items(loader=heap.page):
             entry = heap.find("promises", stored["promise"].id)
             if entry is None or entry[STATE] >= KEPT or list(entry[SETTLER]) != ["actor", actor]:

@@ -4,11 +4,11 @@ Of files it is done where the command runs, of a server's store at the server (`
 both say the same. Saying it in words is `keeve.cli`'s.
 """
 
-from keeve.looking.doing import SeveralWait, say_word
+from keeve.looking.doing import SeveralWait, say_word, waiting_calls
 from keeve.looking.looks import LOOKS, NoSuchLook, look
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
-from keeve.looking.waiting import UnreadSession, Waits, all_waits, due, effect_face, since
+from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
 
 __all__ = [
     "LOOKS",
@@ -18,6 +18,7 @@ __all__ = [
     "UnreadSession",
     "Waits",
     "all_waits",
+    "approval_face",
     "due",
     "effect_face",
     "look",
@@ -26,4 +27,5 @@ __all__ = [
     "say_word",
     "since",
     "told_checkpoint",
+    "waiting_calls",
 ]

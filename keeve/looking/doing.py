@@ -1,4 +1,6 @@
-"""A person's word on a call that waits for it, at whichever actor of the session it waits.
+"""The calls of a session that wait for a person, and their word on one: at whichever of its actors it waits.
+
+It is a session's own approvals, a toolbox of an agent, or whatever else asks people: all doors come through here.
 
 The one rule: what is said takes the same way into the log as from a program.
 """
@@ -7,11 +9,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from actors import NothingWaits
+from actors import NothingWaits, WaitingCall, approvals_in, asking_people
 from dataspace.errors import KeeveError
-from keeve.looking.reading import Reading, reading_of
-from keeve.looking.waiting import CACHE, waits_of
-from snapshots.cache import PageCache
+from vat.crank.vat import RequestConflict
 from vat.host.host import Host
 from vat.host.outside import beside
 
@@ -28,22 +28,46 @@ class SeveralWait(KeeveError, LookupError):
         )
 
 
-async def say_word(host: Host, session: str, call: str, refused: str | None) -> None:
-    """Approve of a call, or refuse it for a reason.
+def waiting_calls(host: Host, session: str) -> list[WaitingCall]:
+    """The calls of a session that wait for a person, at whichever of its actors. Nothing is loaded or recorded.
 
-    Raises `NoSuchSession`, `Deleted`, `NothingWaits`, `SeveralWait`; `UnknownActorType` for a session whose code is not
-    here: that takes the word at once.
+    Costs a restore, of one that has ever asked. Raises `NoSuchSession`, `Deleted`, and what a restore raises.
     """
-    approvals = beside(await host.get(session), _asking(reading_of(host), session, call))
-    await (approvals.approve(call) if refused is None else approvals.refuse(call, refused))
+    if next(host.query("(approval-wanted . _)", session=host.row(session).uid, lineage=True), None) is None:
+        return []
+    return host.look(session, lambda now: list(approvals_in(now.heap, session)))
 
 
-def _asking(store: Reading, session: str, call: str) -> int:
-    """The number of the actor at which a call waits."""
-    waiting = waits_of(store, store.session(session), PageCache(CACHE)).approvals
-    found = [each.actor for each in waiting if each.id == call]
-    if not found:
-        raise NothingWaits(call, tuple(each.id for each in waiting))
+async def say_word(host: Host, session: str, call: str, refused: str | None, request: str | None = None) -> None:
+    """Approve of a call, or refuse it for a reason. Asked again with its `request` id it is as it was the first time.
+
+    Raises `NoSuchSession`, `Deleted`, `NothingWaits`, `SeveralWait`; `RequestConflict` for an id of something else;
+    `UnknownActorType` for a session whose code is not here: that takes the word at once.
+    """
+    actors = _waiting_at(host, session, call)
+    if request is not None:  # whoever has taken the word with this id by now says so, though nothing waits there
+        known = host.look(session, lambda now: list(asking_people(now.heap)))
+        actors += [actor for actor in known if actor not in actors]
+    if not actors:
+        raise NothingWaits(call, tuple(each.id for each in waiting_calls(host, session)))
+    ref, conflict = await host.get(session), None
+    for actor in actors:
+        approvals = beside(ref, actor)
+        try:
+            if refused is None:
+                await approvals.approve(call, request=request)
+            else:
+                await approvals.refuse(call, refused, request=request)
+            return
+        except RequestConflict as error:
+            conflict = error
+    assert conflict is not None, "the last one has answered, or had another word"
+    raise conflict
+
+
+def _waiting_at(host: Host, session: str, call: str) -> list[int]:
+    """The number of the actor at which a call waits, if it does."""
+    found = [each.actor for each in waiting_calls(host, session) if each.id == call]
     if len(found) > 1:
         raise SeveralWait(session, call, len(found))
-    return found[0]
+    return found

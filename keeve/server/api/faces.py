@@ -14,7 +14,7 @@ from vat.devices.timers import deadline_of
 from vat.host.host import Host
 from vat.host.resolving import EffectStatus
 
-__all__ = ["approval_face", "effect_face", "event_face", "held_face", "row_face"]
+__all__ = ["effect_face", "event_face", "held_face", "row_face"]
 
 LATEST = 253_370_764_800
 """Seconds since 1970 until the year 9999."""
@@ -47,18 +47,6 @@ def effect_face(effect: EffectStatus) -> dict[str, Any]:
         "keywords": face(dict(effect.keywords)),
         "state": effect.state,
         "due": None if at is None else utc_time(max(1, int(min(at, LATEST) * 1_000_000))),
-    }
-
-
-def approval_face(session: str, call: Any) -> dict[str, Any]:
-    """A call that waits for a person."""
-    return {
-        "id": call["id"],
-        "session": session,
-        "turn": call["turn"],
-        "name": call["name"],
-        "arguments": face(call["arguments"]),
-        "since": utc_time(int(call["since"] * 1_000_000)),
     }
 
 

@@ -15,7 +15,8 @@ from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, fields_face, turns_of, utc_time, value_of
-from keeve.server.api.faces import approval_face, effect_face, row_face
+from keeve.looking import approval_face, waiting_calls
+from keeve.server.api.faces import effect_face, row_face
 from keeve.server.api.paths import in_path
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
@@ -92,13 +93,12 @@ async def show_session(asked: Asked) -> Response:
         for event in host.query("(fork _ #:into ?into #:at ?at)", session=row.uid)
     ]
     status = face(await maybe(ref, "status"))
-    waiting = await waiting_calls(host, ref, row)
     shown = {
         **row_face(host, host.row(row.id)),
         "status": status,
         "forks": forks,
         "effects": [effect_face(effect) for effect in host.effects(row.id)],
-        "approvals": [approval_face(row.id, call) for call in waiting],
+        "approvals": [approval_face(call) for call in waiting_calls(host, row.id)],
     }
     return JSONResponse(shown)
 
@@ -223,14 +223,6 @@ async def maybe(ref: HostRef[Any], name: str) -> Any:
         return await getattr(ref, name)
     except NoSuchMethod:
         return None
-
-
-async def waiting_calls(host: Host, ref: HostRef[Any], row: SessionRow) -> list[Any]:
-    """The calls of a session that wait for a person. One that never asked is not asked, so that nothing is recorded."""
-    if next(host.query("(approval-wanted . _)", session=row.uid, lineage=True), None) is None:
-        return []
-    approvals = await maybe(ref, "approvals")
-    return list(await approvals.waiting()) if isinstance(approvals, HostRef) else []
 
 
 def values(given: Any, param: str) -> Any:

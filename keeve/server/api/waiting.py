@@ -10,8 +10,10 @@ from typing import Any
 from msgspec import UNSET
 from starlette.responses import JSONResponse, Response
 
-from keeve.server.api.faces import approval_face, effect_face
-from keeve.server.api.sessions import reached, values, waiting_calls
+from keeve import looking
+from keeve.looking import approval_face, waiting_calls
+from keeve.server.api.faces import effect_face
+from keeve.server.api.sessions import reached, values
 from keeve.server.api.table import Asked
 from vat.errors import Failed
 from vat.host.resolving import BadOutcome, NoSuchEffect
@@ -19,20 +21,15 @@ from vat.host.resolving import BadOutcome, NoSuchEffect
 
 async def list_approvals(asked: Asked) -> Response:
     """The calls that wait for a person."""
-    host, ref, row = await reached(asked, "read")
-    waiting = await waiting_calls(host, ref, row)
-    return JSONResponse({"approvals": [approval_face(row.id, call) for call in waiting]})
+    host, _, row = await reached(asked, "read")
+    return JSONResponse({"approvals": [approval_face(call) for call in waiting_calls(host, row.id)]})
 
 
 async def say_word(asked: Asked) -> Response:
     """Yes, or no and why."""
-    _, ref, row = await reached(asked, "manage")
-    approvals = await ref.approvals
+    host, _, row = await reached(asked, "manage")
     call, body = asked.path("call"), asked.body
-    if body.approve:
-        await approvals.approve(call, request=asked.key)
-    else:
-        await approvals.refuse(call, body.reason, request=asked.key)
+    await looking.say_word(host, row.id, call, None if body.approve else body.reason, asked.key)
     said = "approved" if body.approve else "refused"
     return JSONResponse({"session": row.id, "id": call, "said": said, "reason": body.reason})
 

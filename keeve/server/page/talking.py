@@ -127,7 +127,7 @@ async def _show_facts(visit: Visit, shown: dict[str, Any]) -> Response:
         page = await visit.given("query_dataspace", asked)
         events = (events + page["events"])[-FACTS:]
         after, more = page["cursor"], page["more"]
-    return visit.shows("facts.html", session=shown, events=events, most=FACTS)
+    return visit.shows("facts.html", session=shown, events=events, most=FACTS, to_do=TO_DO)
 
 
 # What is done with it.

@@ -150,7 +150,7 @@ async def test_calls_that_want_a_word_wait_in_a_session_and_in_its_forks() -> No
             address = f"/sessions/{id}/approvals/c1"
             form = form_of(answer.text, address)
             await ann.post(address, data={**form, "word": "refuse", "reason": "not now"})
-        assert "every effect has its outcome" in text_of((await ann.get("/waiting")).text)
+        assert "waits for your word" not in text_of((await ann.get("/waiting")).text)
         nursery.cancel_scope.cancel()
 
 

@@ -1,0 +1,125 @@
+"""An agent of one's own, as the README's is, behind the server: its calls that wait for a person are seen and answered
+at every door, and what its type does not state is said by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from keeve import Actor, List, Model, Text, Toolbox, Tools, actor, effect, looking, tool, user
+from tests.page_visits import browser, form_of, text_of
+from tests.server_worlds import World, world
+
+API = "/api/v1/sessions"
+
+
+@tool(approval=True)
+async def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+class Pays:
+    """A model that pays once, if it is told to."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Any, messages: Any, **_: Any) -> Any:
+        last = messages[-1]
+        call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 3}'}}
+        if last["role"] == "user" and last["content"] == "pay":
+            return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "usage": None}
+        return {"message": {"role": "assistant", "content": "done", "tool_calls": []}, "usage": None}
+
+
+@actor("own.agent", version=1)
+class Agent(Actor):
+    """A loop that keeps its calls at a toolbox, and states nothing of its turns."""
+
+    model: Model
+    tools: Toolbox
+    seen: List[Any]
+
+    async def turn(self, text: Text) -> Text:
+        reply = await self.model.complete([user(text)])
+        for _, outcome in await self.tools.run_all(reply.get("tool_calls") or []):
+            self.seen.append(str(outcome))
+            self.assert_fact("own.came", str(outcome))
+        return "done"
+
+
+def agents() -> Any:
+    tools = Tools(pay)
+    return world(actors=[Agent], devices={"model": Pays(), "tools": tools}), tools
+
+
+async def waits(w: World, tools: Tools, nursery: trio.Nursery) -> None:
+    ref = await w.host.asking("ann").spawn(Agent, "own", tools=tools)
+    nursery.start_soon(ref.turn, "pay")
+    async for _ in w.host.observe("(approval-wanted . _)"):
+        break
+
+
+def code(answer: httpx2.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def came(w: World) -> Any:
+    async for event in w.host.observe("(own.came ?what)"):
+        return event.captures["what"]
+    return None
+
+
+@pytest.mark.parametrize("door", ["http", "page", "page of what waits", "command"])
+async def test_a_call_that_waits_at_a_toolbox_is_seen_and_answered_at_every_door(door: str) -> None:
+    opened, tools = agents()
+    async with opened as w, browser(w, "ann") as ann, trio.open_nursery() as nursery:
+        await waits(w, tools, nursery)
+        head = w.host.row("own").seq
+        address = "/sessions/own/approvals/c1"
+        if door == "http":
+            [call] = (await w.ann.get(f"{API}/own/approvals")).json()["approvals"]
+            assert (call["id"], call["name"], call["session"]) == ("c1", "pay", "own")
+            assert (await w.ann.get(f"{API}/own")).json()["approvals"] == [call]
+            said = await w.ann.post(f"/api/v1{address}", json={"approve": True})
+            assert said.json()["said"] == "approved"
+        elif door == "command":
+            [call] = (await looking.look(looking.reading_of(w.host), "waits", {"id": "own"}))["approvals"]
+            await looking.say_word(w.host.asking("ann"), "own", call["id"], None)
+        else:
+            shown = (await ann.get("/sessions/own" if door == "page" else "/waiting")).text
+            assert "pay" in text_of(shown)
+            answer = await ann.post(address, data={**form_of(shown, address), "word": "approve"})
+            assert answer.status_code == 303
+        assert await came(w) == "paid 3"
+        assert w.host.row("own").seq > head
+        assert (await w.ann.get(f"{API}/own/approvals")).json() == {"approvals": []}
+
+
+async def test_to_see_what_waits_records_and_loads_nothing() -> None:
+    opened, tools = agents()
+    async with opened as w, browser(w, "ann") as ann, trio.open_nursery() as nursery:
+        await waits(w, tools, nursery)
+        seq = w.host.row("own").seq
+        for _ in range(2):
+            await w.ann.get(f"{API}/own/approvals")
+            await ann.get("/waiting")
+        assert w.host.row("own").seq == seq
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_word_at_a_toolbox_counts_once_under_its_key() -> None:
+    opened, tools = agents()
+    async with opened as w, trio.open_nursery() as nursery:
+        await waits(w, tools, nursery)
+
+        async def word(key: str, approve: bool = True) -> httpx2.Response:
+            headers = {"idempotency-key": key}
+            return await w.ann.post(f"{API}/own/approvals/c1", json={"approve": approve}, headers=headers)
+
+        assert [(await word("k")).json()["said"] for _ in range(2)] == ["approved", "approved"]
+        assert code(await word("k", approve=False)) == (409, "request_conflict")
+        assert code(await word("other")) == (404, "nothing_waits")
+        assert await came(w) == "paid 3"
