@@ -72,7 +72,7 @@ from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
-from keeve.looking import NoSuchLook, SeveralWait
+from keeve.looking import NoSuchLook, SeveralWait, StatesNoTurns
 from keeve.opening import NotAsync, NotTrio
 from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
 from keeve.wire.channels import ChannelClosed
@@ -284,6 +284,7 @@ __all__ = [
     "Silent",
     "SnapshotMismatch",
     "StaleOwner",
+    "StatesNoTurns",
     "Stopped",
     "Stopping",
     "StoreClosed",

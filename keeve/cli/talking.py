@@ -26,6 +26,7 @@ from keeve.cli.stores import Acts, Looks
 from keeve.cli.text import local_time, time_said
 from keeve.cli.where import Where
 from keeve.faces import face
+from keeve.looking import StatesNoTurns, must_state_turns
 from vat.errors import Failed
 
 ACCEPTED: Final = ("turn", "steer")
@@ -164,6 +165,7 @@ async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
 async def _accepted(store: Acts, method: str, id: str, text: str) -> Event:
     """The event with which a session has taken an input."""
     ref, request, head = await _ready(store, id)
+    await must_state_turns(ref, id)
     pattern = parse(f'(_ ?n _ #:request "{request}" . _)')
     found: list[Event] = []
 
@@ -192,6 +194,8 @@ async def _accepted(store: Acts, method: str, id: str, text: str) -> Event:
         else:
             await hear(False)
         nursery.cancel_scope.cancel()
+    if not found:  # of a type that tells a status as conversations have it, and states nothing
+        raise StatesNoTurns(id)
     return found[0]
 
 

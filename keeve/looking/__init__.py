@@ -8,6 +8,7 @@ from keeve.looking.doing import SeveralWait, say_word, waiting_calls
 from keeve.looking.looks import LOOKS, NoSuchLook, look
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
+from keeve.looking.stating import StatesNoTurns, must_state_turns
 from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "NoSuchLook",
     "Reading",
     "SeveralWait",
+    "StatesNoTurns",
     "UnreadSession",
     "Waits",
     "all_waits",
@@ -22,6 +24,7 @@ __all__ = [
     "due",
     "effect_face",
     "look",
+    "must_state_turns",
     "reading_of",
     "record_said",
     "say_word",

@@ -108,6 +108,7 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
     known.SnapshotMismatch: Answer(409, "give it as it was given out, to the server that made it"),
     known.NotSigning: Answer(409, "start the server with a signer"),
     known.NotCovered: Answer(409, "ask for a receipt without naming a checkpoint"),
+    known.StatesNoTurns: Answer(422, "POST it as a turn, which waits for its answer"),
     known.NoSuchMethod: Answer(422, "this session is of a type that does not do that"),
     known.NothingToErase: Answer(404, TURNS),
     known.Forked: Answer(409, "ask again: what was under way stayed with the session that it was forked from"),

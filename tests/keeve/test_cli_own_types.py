@@ -118,3 +118,10 @@ async def test_a_session_that_cannot_be_talked_to_is_refused_with_what_its_type_
     assert said.code == 2
     assert "session 'c1' is a test.caller, which has no turn, status, steer, interrupt" in said.err
     assert "resume it with" not in said.err
+
+
+async def test_an_input_to_a_type_that_states_no_turns_is_refused_by_name(store: Path) -> None:
+    await leave_waiting(store)
+    said = keeve("queue", "c1", "hello", "--actors", HERE, "--store", store)
+    assert said.code == 2
+    assert "session 'c1' is of a type that states no turns" in said.err

@@ -21,6 +21,7 @@ from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve.faces import face
+from keeve.looking import StatesNoTurns, must_state_turns
 from keeve.server.api.following import Following
 from keeve.server.api.places import cursor_of, head_of
 from keeve.server.api.sessions import reached, values
@@ -142,6 +143,7 @@ async def steer_turn(asked: Asked) -> Response:
 
 async def _accepted(asked: Asked, method: str) -> Response:
     saying = await Saying.of(asked)
+    await must_state_turns(saying.ref, saying.row.id)
     labels = ("turn",) if method == "turn" else ("steer", "turn")
     async with trio.open_nursery() as nursery:
 
@@ -173,7 +175,8 @@ async def _accepted(asked: Asked, method: str) -> Response:
         for label in labels:
             nursery.start_soon(hear, label)
     accepted = await saying.stated(*labels)
-    assert accepted is not None, "it was accepted, or an error was raised"
+    if accepted is None:  # of a type that tells a status as conversations have it, and states nothing
+        raise StatesNoTurns(saying.row.id)
     document = {
         "session": saying.row.id,
         "turn": accepted.captures["n"],

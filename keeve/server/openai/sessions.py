@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve import errors as known
-from keeve.server.api import outcome
+from keeve.server.api import maybe, outcome
 from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks
@@ -230,7 +230,8 @@ async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
     chunks: Chunks | None = None
     unheard = talk.host.on_progress(previews.hear)
     try:
-        over = int((await talk.ref.status())["over"])
+        status = await maybe(talk.ref, "status")  # a type that states no turns has none: then no pieces are told
+        over = status["over"] if isinstance(status, dict) and type(status.get("over")) is int else 0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take_turn)
             if (accepted := await previews.begun(over)) is not None:

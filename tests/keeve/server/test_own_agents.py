@@ -3,13 +3,14 @@ at every door, and what its type does not state is said by name."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx2
 import pytest
 import trio
 
-from keeve import Actor, List, Model, Text, Toolbox, Tools, actor, effect, looking, tool, user
+from keeve import Actor, List, Model, Text, Toolbox, Tools, actor, effect, looking, read, tool, user
 from tests.page_visits import browser, form_of, text_of
 from tests.server_worlds import World, world
 
@@ -40,14 +41,28 @@ class Agent(Actor):
 
     model: Model
     tools: Toolbox
+    said: List[str]
     seen: List[Any]
 
     async def turn(self, text: Text) -> Text:
+        self.said.append(text)
         reply = await self.model.complete([user(text)])
         for _, outcome in await self.tools.run_all(reply.get("tool_calls") or []):
             self.seen.append(str(outcome))
             self.assert_fact("own.came", str(outcome))
         return "done"
+
+
+@actor("own.posing", version=1)
+class Posing(Actor):
+    """It tells how far it is, as conversations do, and states nothing."""
+
+    def turn(self, text: Text) -> Text:
+        return text
+
+    @read
+    def status(self) -> dict[str, Any]:
+        return {"accepted": 0, "over": 0, "running": None}
 
 
 def agents() -> Any:
@@ -123,3 +138,35 @@ async def test_a_word_at_a_toolbox_counts_once_under_its_key() -> None:
         assert code(await word("k", approve=False)) == (409, "request_conflict")
         assert code(await word("other")) == (404, "nothing_waits")
         assert await came(w) == "paid 3"
+
+
+@pytest.mark.parametrize("how", ["queue", "steer"])
+async def test_an_input_that_only_waits_is_refused_by_name_where_no_turns_are_stated(how: str) -> None:
+    opened, tools = agents()
+    async with opened as w:
+        ref = await w.host.asking("ann").spawn(Agent, "own", tools=tools)
+        answer = await w.ann.post(f"{API}/own/{how}", json={"input": "hello"})
+        assert code(answer) == (422, "states_no_turns")
+        assert await ref.said == []
+        assert (await w.ann.post(f"{API}/own/turn", json={"input": "hello"})).json()["output"] == "done"
+
+
+async def test_a_type_that_only_looks_like_a_conversation_is_refused_by_name_as_well() -> None:
+    async with world(actors=[Posing]) as w:
+        await w.host.asking("ann").spawn(Posing, "own")
+        answer = await w.ann.post(f"{API}/own/queue", json={"input": "hello"})
+        assert code(answer) == (422, "states_no_turns")
+
+
+async def test_a_chat_completion_of_an_own_agent_is_streamed_as_it_is_unstreamed() -> None:
+    opened, tools = agents()
+    async with opened as w:
+        await w.host.asking("ann").spawn(Agent, "own", tools=tools)
+        body = {"model": "model", "messages": [{"role": "user", "content": "hello"}]}
+        headers = {"x-keeve-session": "own"}
+        whole = await w.ann.post("/v1/chat/completions", json=body, headers=headers)
+        assert whole.json()["choices"][0]["message"]["content"] == "done"
+        parts = await w.ann.post("/v1/chat/completions", json={**body, "stream": True}, headers=headers)
+        lines = [line.removeprefix("data: ") for line in parts.text.splitlines() if line.startswith("data: ")]
+        told = [json.loads(line)["choices"] for line in lines if line != "[DONE]"]
+        assert "".join(each[0]["delta"].get("content") or "" for each in told if each) == "done"

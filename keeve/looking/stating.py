@@ -1,0 +1,34 @@
+"""Whether a session states its turns: by these facts it is known which number an input has been given.
+
+The one rule: it is asked before anything is said, so that nothing is accepted of which nobody could tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dataspace.errors import KeeveError
+from vat.errors import NoSuchMethod
+
+
+class StatesNoTurns(KeeveError, TypeError):
+    """A session's type states no turns, as one's own agents do not: an input to it cannot be known by its number."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        super().__init__(
+            f"session {session!r} is of a type that states no turns, so that an input to it has no number to be known "
+            "by: say it as a turn, and wait for what comes of it"
+        )
+
+
+async def must_state_turns(ref: Any, session: str) -> None:
+    """Raise `StatesNoTurns` unless a session's `status()` tells how many turns it has accepted."""
+    try:
+        status = await ref.status()
+    except (NoSuchMethod, TypeError):
+        status = None
+    if not (isinstance(status, dict) and type(status.get("accepted")) is int):
+        raise StatesNoTurns(session)
