@@ -26,7 +26,7 @@ from vat.objects.actor import Actor, actor, state_own
 from vat.objects.collections import Map
 from vat.objects.owing import fail, owe, owes, pay
 from vat.objects.parts import Part
-from vat.objects.types import read
+from vat.objects.types import manage, read
 
 
 class NothingWaits(KeeveError, LookupError):
@@ -54,12 +54,14 @@ class Approver(Actor):
     _numbers: Map[str, int]
     """The number of each of them, by its id."""
 
+    @manage
     def approve(self, id: str) -> None:
         """Let a call be made. Raises `NothingWaits`."""
         entry = self._take(id)
         state_own(self, "approval-given", entry["turn"], self.session_id, id, by=self.asker.by)
         pay(self, entry["promise"], True)
 
+    @manage
     def refuse(self, id: str, reason: str = "") -> None:
         """Let a call never be made; who made it is told the reason. Raises `NothingWaits`."""
         entry = self._take(id)

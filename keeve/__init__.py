@@ -61,7 +61,7 @@ from vat.host.settings import Settings
 from vat.host.watching import Piece
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set
-from vat.objects.types import read
+from vat.objects.types import manage, read
 from vat.objects.waiting import TimeLimit, gather, within
 
 __version__ = "0.1.0"
@@ -123,6 +123,7 @@ __all__ = [
     "freeze",
     "gather",
     "host_key",
+    "manage",
     "model_from_environment",
     "near",
     "open_host",

@@ -19,7 +19,7 @@ from dataspace.values import FrozenDict, FrozenList
 from vat.objects.actor import Device, state_own
 from vat.objects.collections import List, Map, Set
 from vat.objects.moving import kept
-from vat.objects.types import Keep, read
+from vat.objects.types import Keep, manage, read
 
 
 class TurnRuns(KeeveError):
@@ -90,6 +90,7 @@ class Keeping(Numbering):
             self.offered.clear()
             self.offered.extend(schemas)
 
+    @manage
     def describe_as(self, metadata: Mapping[str, Any]) -> None:
         """Note this about the conversation."""
         if not isinstance(metadata, Mapping):
@@ -144,6 +145,7 @@ class Keeping(Numbering):
         state_own(self, "added", self.session_id, messages=marked_messages(messages))
         return {"from": first, "to": self._end()}
 
+    @manage
     def remove(self, number: int, part: int | None = None) -> bool:
         """Take a message out; or its text (`part` 0) or one of its calls (1, 2, …), with what came of that, alone.
 
@@ -191,6 +193,7 @@ class Keeping(Numbering):
                 self._take_out(number)
                 return
 
+    @manage
     def forget(self, n: int) -> bool:
         """Tell nothing of a turn any more, though what was said in it stays; gives whether there was such a turn."""
         if self.status_of(n) is None:

@@ -14,6 +14,7 @@ from dataspace.errors import KeeveError
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import Actor, Device
 from vat.objects.collections import List
+from vat.objects.types import manage
 from vat.objects.views import ListView
 
 MODES: Final = ("agent", "chat")
@@ -137,6 +138,7 @@ class Settings(Actor):
             check(name, value)
         return taken
 
+    @manage
     def configure(
         self,
         *,

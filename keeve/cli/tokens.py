@@ -18,14 +18,13 @@ from typing import Annotated, Any, ClassVar, Final
 import attrs
 from cyclopts import App, Parameter
 
-from actors.session import Session
 from dataspace.errors import KeeveError
+from keeve.api import OURS
 from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.log import time_of
 from keeve.cli.own import named_types
 from keeve.faces import utc_time
 from keeve.private_files import read_private
-from keeve.wire.guarding import AT_THE_DESK, MANAGING
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import (
     LONGEST,
@@ -41,13 +40,14 @@ from keeve.wire.tokens import (
     sessions,
     until,
 )
-from vat.objects.types import type_of
+from keeve.wire.verbs import AT_THE_DESK, EVERY_REF, MANAGE, READ, TURN
+from vat.objects.types import Types
 
 FILE: Final = "token"
 """The owner's token, in the folder of a store."""
 VARIABLE: Final = "KEEVE_TOKEN"
 
-VERBS: Final = frozenset({"manage", "read", "turn"})
+VERBS: Final = frozenset({MANAGE, READ, TURN})
 """What may be done over HTTP."""
 
 _SPAN: Final = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
@@ -158,9 +158,9 @@ NARROWING = Narrowing()
 
 
 def methods_of(actors: Sequence[str]) -> frozenset[str]:
-    """What a token can name: at the desk, of every ref, of sessions and of these actor types; and the verbs of HTTP."""
-    types = [Session, *named_types(actors)]
-    return VERBS | AT_THE_DESK | MANAGING | {"describe"} | {name for each in types for name in type_of(each).public}
+    """What a token can name: at the desk, of every ref, of Keeve's own and these actor types; and the verbs of HTTP."""
+    types = Types([*OURS, *named_types(actors)])  # what waits for approval is a part of a session
+    return VERBS | AT_THE_DESK.keys() | EVERY_REF.keys() | {name for each in types for name in each.public}
 
 
 def end_of(text: str, now: int) -> int:

@@ -22,10 +22,11 @@ from dataspace.values import Promise, Ref, Value
 from dataspace.values.encoding import encode
 from keeve.wire.desk import Desk
 from keeve.wire.frames import BadFrame, listed
-from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany, verb_of
+from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany
 from keeve.wire.handles import Handles, inward
 from keeve.wire.messages import DESK, numbers_in
 from keeve.wire.outbox import Outbox
+from keeve.wire.verbs import EVERY_REF, verb_of
 from vat.errors import Refused
 from vat.failures import exception_of, failure_of
 from vat.heap.refs import DIRECTORY
@@ -230,7 +231,7 @@ class Calls:
         if asked.method != "fork" or self._guard.unlimited:
             return await called()
         into = keywords.get("into", args[1] if len(args) > 1 else None)
-        self._guard.must("manage", "fork", into if isinstance(into, str) else "")
+        self._guard.must(EVERY_REF["fork"], "fork", into if isinstance(into, str) else "")
         async with self._guard.room():
             return await called()
 

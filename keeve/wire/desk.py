@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import trio
 
+from dataspace.catalog.recent import SessionRow
 from dataspace.observe.cursor import BadCursor, Cursor
 from dataspace.patterns import parse
 from dataspace.values import Value
@@ -18,6 +19,7 @@ from keeve.looking import look, reading_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
+from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
@@ -55,8 +57,14 @@ class Desk:
             return await self._spawn(*args, asked=request, **keywords)
         return await known[method](*args, **keywords)
 
+    def _must(self, what: str, session: str | None = None) -> None:
+        self._guard.must(AT_THE_DESK[what], what, session)
+
+    def _row(self, id: Any, what: str) -> SessionRow:
+        return self._guard.row(id, AT_THE_DESK[what], what)
+
     async def _get(self, id: str) -> HostRef[Any]:
-        self._guard.row(id, "read", "get")
+        self._row(id, "get")
         return await self._host.get(id)
 
     async def _live(self, sturdy: str) -> HostRef[Any]:
@@ -67,16 +75,16 @@ class Desk:
     ) -> Any:
         if not isinstance(type, str) or not isinstance(fields, Mapping | None):
             raise TypeError("spawn(type, id=None, fields=None): type is a registered name, fields a dict")
-        self._guard.must("manage", "spawn", id if isinstance(id, str) else "")
+        self._must("spawn", id if isinstance(id, str) else "")
         async with self._guard.room():
             return await self._host.directory.spawn(type, id, fields, request=asked)
 
     async def _delete(self, id: str, force: bool = False) -> None:
-        self._guard.row(id, "manage", "delete")
+        self._row(id, "delete")
         await self._host.delete(id, force=force is True)
 
     async def _erase(self, id: str, seq: int | None = None, turn: int | None = None, force: bool = False) -> int:
-        self._guard.row(id, "manage", "erase")
+        self._row(id, "erase")
         return await self._host.erase(id, seq=seq, turn=turn, force=force is True)
 
     async def _look(self, what: str, how: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -84,18 +92,18 @@ class Desk:
             raise TypeError("look(what, how={}): what is the name of a look, how what it takes, by name")
         given = dict(how or {})
         if "id" in given:
-            self._guard.row(given["id"], "read", "look")
+            self._row(given["id"], "look")
         elif what == "facts":
             told(self._guard, "look", given.get("session"))
         else:
-            self._guard.must("read", "look")
+            self._must("look")
         return await look(reading_of(self._host, self._guard.reaches), what, given)
 
     async def _resolve(self, id: str, outcome: Mapping[str, Value]) -> None:
         effect = next((effect for effect in self._host.effects() if effect.id == id), None)
         if effect is None:
             raise NoSuchEffect(str(id))
-        self._guard.row(effect.session, "manage", "resolve")
+        self._row(effect.session, "resolve")
         if set(outcome) == {"error"}:
             await self._host.resolve(id, error=Failed("Resolved", str(outcome["error"])))
         elif set(outcome) == {"value"}:
@@ -104,13 +112,13 @@ class Desk:
             raise BadOutcome("give one of value and error")
 
     async def _say(self, session: str, call: str, refused: str | None = None) -> None:
-        self._guard.row(session, "manage", "refuse" if isinstance(refused, str) else "approve")
+        self._row(session, "refuse" if isinstance(refused, str) else "approve")
         await say_word(self._host, session, call, refused)
 
     async def _sessions(
         self, prefix: str = "", after: str = "", limit: int = 100, deleted: bool = False
     ) -> list[list[Any]]:
-        self._guard.must("read", "sessions")
+        self._must("sessions")
         if type(limit) is not int:
             raise TypeError(f"limit is a number of rows, not a {type(limit).__name__}")
         wanted = max(0, min(limit, PAGE))
@@ -136,12 +144,12 @@ def told(guard: Guard, method: str, session: object) -> None:
     """Raise unless the dataspace may be asked so: all of it by who may see all, else of a session that is named."""
     if session is None:
         if not guard.unlimited:
-            guard.must("read", method)
+            guard.must(AT_THE_DESK[method], method)
             raise Refused(f"{method} of all sessions is for who may see all: name one, session=…")
         return
     if not isinstance(session, str):
         raise TypeError(f"session is an id, not a {type(session).__name__}")
-    guard.row(session, "read", method)
+    guard.row(session, AT_THE_DESK[method], method)
 
 
 def text(pattern: object) -> Any:

@@ -6,25 +6,12 @@ The one rule: a connection asks its guard at each call, since a token may end, o
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Protocol
 
 import attrs
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from vat.host.host import Host
-from vat.host.outside import HostRef
-
-MANAGING: Final = frozenset({"approve", "configure", "deny", "fork", "narrow", "revoke", "snapshot"})
-"""Methods that `manage` a session, whatever its type; others are a `turn`, or `read` it."""
-
-
-AT_THE_DESK: Final = frozenset(
-    {
-        *("delete", "erase", "facts", "get", "look", "observe", "refuse", "resolve", "sessions", "spawn", "watch"),
-    }
-)
-"""What is called of no session, by the names that tokens have of it."""
 
 
 class TooMany(KeeveError):
@@ -92,15 +79,3 @@ class Guard(Protocol):
 
     def room(self) -> AbstractAsyncContextManager[None]:
         """The block makes a session. Raises `Refused` where that would be one too many."""
-
-
-def verb_of(host: Host, ref: HostRef[object], method: str) -> str:
-    """What a call is: `manage`, `read` or `turn`. Costs a restore for a session that is not in memory."""
-    if method in MANAGING:
-        return "manage"
-    described = host.described(ref)
-    if method == "describe" or described is None:
-        return "read"
-    found = described.methods.get(method)
-    reads = method in described.fields if found is None else found.read
-    return "read" if reads else "turn"

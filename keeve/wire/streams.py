@@ -22,6 +22,7 @@ from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany
 from keeve.wire.handles import Handles
 from keeve.wire.outbox import Outbox
 from keeve.wire.telling import event_said, piece_said, unreadable_said
+from keeve.wire.verbs import AT_THE_DESK
 from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.outside import place as place_of
@@ -156,7 +157,7 @@ class Streams:
         which = await self._watched(session)
         with self._host.watch(which) as pieces:
             while (piece := await _next(stream, pieces)) is not _END:
-                self._guard.must("read", "watch", piece.session)
+                self._guard.must(AT_THE_DESK["watch"], "watch", piece.session)
                 stream.credit -= 1
                 await self._tell(stream, [encode(piece_said(piece))], _NONE)
 
@@ -168,7 +169,7 @@ class Streams:
         if not isinstance(ref, HostRef):
             raise NotARef(ref)
         if not self._guard.unlimited:
-            self._guard.must("read", "watch", self._host.row(place_of(ref)[0]).id)
+            self._guard.must(AT_THE_DESK["watch"], "watch", self._host.row(place_of(ref)[0]).id)
         return ref
 
     async def _tell(self, stream: Stream, items: list[bytes], caught_up: bytes) -> None:

@@ -13,6 +13,7 @@ from dataspace.values import Value, freeze
 from vat.crank.vat import request_digest
 from vat.errors import BadCall
 from vat.failures import exception_of
+from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.engine import Engine
@@ -99,5 +100,7 @@ class Calling:
             heap = resident.vat.heap
         else:
             row = self._engine.loader.row(uid)
+            if actor == ROOT_ACTOR:
+                return self._engine.types[row.type]
             heap = self._engine.loader.restored(uid, row.seq).heap
         return self._engine.types[heap.state(heap.behind(actor)).type]

@@ -218,7 +218,7 @@ class Host:
     def described(self, ref: HostRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref: its methods and fields, for those who present it; None for the directory.
 
-        Raises `NoSuchSession` or `Deleted`. Costs a restore for a session that is not in memory.
+        Raises `NoSuchSession` or `Deleted`. Of a session that is not in memory it costs a restore for all but the first.
         """
         return self._calling.described(*place(ref))
 

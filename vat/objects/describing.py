@@ -164,6 +164,7 @@ def _method(cls: type, name: str, function: FunctionType) -> Method:
         name,
         function,
         getattr(function, "__keeve_read__", False),
+        any(getattr(vars(base).get(name), "__keeve_manage__", False) for base in cls.__mro__),
         inspect.iscoroutinefunction(function),
         marks,
         result,

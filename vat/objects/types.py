@@ -111,6 +111,8 @@ class Method:
     name: str
     function: Callable[..., Any]
     read: bool
+    manage: bool
+    """Whether it changes what a session is, and not only what is said in it; see `manage`."""
     waits: bool
     """Whether it is an `async def`, and may become a fiber."""
     marks: Mapping[str | int, Mark]
@@ -142,6 +144,15 @@ class ActorType:
 def read(function: F) -> F:
     """Mark a method that changes nothing: it writes no record, and raises `ReadOnly` when it tries to."""
     function.__keeve_read__ = True  # type: ignore[attr-defined]  # a mark on the function itself
+    return function
+
+
+def manage(function: F) -> F:
+    """Mark a method that changes what a session is or decides for it: for whoever may `manage` it, where a server asks.
+
+    What overrides such a method is one as well.
+    """
+    function.__keeve_manage__ = True  # type: ignore[attr-defined]  # a mark on the function itself
     return function
 
 

@@ -5,10 +5,12 @@ The one rule: a line here is all that an operation needs to be served and descri
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from starlette.responses import JSONResponse, Response
 
+from actors.session import Session
 from keeve.server.api import shapes, taken
 from keeve.server.api.dataspace import list_facts, query_dataspace
 from keeve.server.api.places import head_of
@@ -29,6 +31,8 @@ from keeve.server.api.table import Asked, Operation
 from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, take_turn
 from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
 from keeve.server.version import VERSION
+from keeve.wire.verbs import AT_THE_DESK, verb_in
+from vat.objects.types import type_of
 
 EVENTS: Final = ("application/x-ndjson", "text/event-stream")
 TEXT: Final = ("text/plain",)
@@ -52,6 +56,8 @@ async def about(asked: Asked) -> Response:
 
 
 _ONE: Final = "/sessions/{id}"
+_asked: Final = partial(verb_in, type_of(Session))
+"""The verb of a method of sessions."""
 
 TABLE: Final = (
     Operation("GET", "", about, "What this is, and who asks", "server", shapes.About),
@@ -63,7 +69,7 @@ TABLE: Final = (
         takes=taken.NewSession,
         status=201,
         keyed=True,
-        verb="manage",
+        verb=AT_THE_DESK["spawn"],
     ),
     Operation("GET", _ONE, show_session, "Show a session", "sessions", shapes.Shown),
     Operation(
@@ -73,7 +79,7 @@ TABLE: Final = (
     Operation(
         *("DELETE", _ONE, delete_session, "Delete a session, for ever", "sessions", shapes.Deleted),
         query=taken.DeleteQuery,
-        verb="manage",
+        verb=AT_THE_DESK["delete"],
     ),
     Operation(
         *("GET", f"{_ONE}/turns", list_turns, "List the turns of a session", "sessions", shapes.TurnList),
@@ -88,38 +94,38 @@ TABLE: Final = (
         takes=taken.Said,
         streams=("text/event-stream",),
         keyed=True,
-        verb="turn",
+        verb=_asked("turn"),
     ),
     Operation(
         *("POST", f"{_ONE}/queue", queue_turn, "Say something, and do not wait", "turns", shapes.Accepted),
         takes=taken.Said,
         status=202,
         keyed=True,
-        verb="turn",
+        verb=_asked("turn"),
     ),
     Operation(
         *("POST", f"{_ONE}/steer", steer_turn, "Say something to the turn that runs", "turns", shapes.Accepted),
         takes=taken.Said,
         status=202,
         keyed=True,
-        verb="turn",
+        verb=_asked("steer"),
     ),
     Operation(
         *("POST", f"{_ONE}/interrupt", interrupt_turn, "End a turn", "turns", shapes.Interrupted),
         takes=taken.Interrupt,
-        verb="turn",
+        verb=_asked("interrupt"),
     ),
     Operation(
         *("POST", f"{_ONE}/snapshot", snapshot_session, "Take a snapshot", "sessions", shapes.SnapshotFace),
         keyed=True,
-        verb="manage",
+        verb=_asked("snapshot"),
     ),
     Operation(
         *("POST", f"{_ONE}/fork", fork_session, "Make a session from this one", "sessions", shapes.SessionFace),
         takes=taken.Fork,
         status=201,
         keyed=True,
-        verb="manage",
+        verb=_asked("fork"),
     ),
     Operation(
         *("GET", f"{_ONE}/approvals", list_approvals, "List calls that want approval", "waiting", shapes.ApprovalList)
@@ -135,7 +141,7 @@ TABLE: Final = (
         ),
         takes=taken.Word,
         keyed=True,
-        verb="manage",
+        verb=AT_THE_DESK["approve"],
     ),
     Operation(
         *("GET", f"{_ONE}/effects", list_effects, "List effects without an outcome", "waiting", shapes.EffectList)
@@ -143,7 +149,7 @@ TABLE: Final = (
     Operation(
         *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),
         takes=taken.Outcome,
-        verb="manage",
+        verb=AT_THE_DESK["resolve"],
     ),
     Operation(
         *("GET", f"{_ONE}/chain", list_chain, "Read the chain of a session", "proofs", shapes.ChainFace),

@@ -8,8 +8,9 @@ from pathlib import Path
 import attrs
 
 from keeve.client.client import Client
-from keeve.wire.guarding import AT_THE_DESK, MANAGING, Limits
+from keeve.wire.guarding import Limits
 from keeve.wire.messages import FROM_CLIENT, FROM_SERVER
+from keeve.wire.verbs import AT_THE_DESK, EVERY_REF
 from tests.pages import ROOT, run
 from tests.server_process import server
 
@@ -56,4 +57,4 @@ def test_the_pages_have_the_limits_that_are_so() -> None:
 
 
 def test_the_page_of_tokens_has_what_manages_and_what_is_called_at_the_desk() -> None:
-    assert {name for name in MANAGING | AT_THE_DESK if f"`{name}`" not in TOKENS} == set()
+    assert {name for name in AT_THE_DESK.keys() | EVERY_REF.keys() if f"`{name}`" not in TOKENS} == set()
