@@ -251,6 +251,7 @@ class Dataspace(Reader):
         self.endings = Endings(store, catalog)
         self._due: trio.Event | None = None
         self._told: dict[str, tuple[Callable[[Fact], None], ...]] = {}
+        self._told_of: dict[int, tuple[Callable[[Notable], None], ...]] = {}
 
     @property
     def cursor(self) -> Cursor:
@@ -273,6 +274,21 @@ class Dataspace(Reader):
 
         return end
 
+    def on_record(self, kinds: Iterable[int], hear: Callable[[Notable], None]) -> Callable[[], None]:
+        """Have `hear` called with each record of these kinds from now on, when it has been noted.
+
+        As `on_fact`; but what is in a record's kind no actor can state.
+        """
+        wanted = tuple(dict.fromkeys(kinds))
+        for kind in wanted:
+            self._told_of[kind] = (*self._told_of.get(kind, ()), hear)
+
+        def end() -> None:
+            for kind in wanted:
+                self._told_of[kind] = tuple([each for each in self._told_of[kind] if each is not hear])
+
+        return end
+
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable, and wake who waits for something in it.
 
@@ -288,6 +304,8 @@ class Dataspace(Reader):
                     self.endings.tell(record.uid)
         if self._told:
             self._tell(records)
+        if self._told_of:
+            self._tell_of(records)
         if catalog.due:
             if self._due is None:
                 catalog.flush()
@@ -303,6 +321,14 @@ class Dataspace(Reader):
                             hear(statement.fact)
                         except Exception:  # what is durable is noted, whatever somebody makes of it
                             log.exception("what was called with a fact %s has failed", statement.fact.label)
+
+    def _tell_of(self, records: Sequence[Notable]) -> None:
+        for record in records:
+            for hear in self._told_of.get(record.kind, ()):
+                try:
+                    hear(record)
+                except Exception:  # as above
+                    log.exception("what was called with a record of kind %s has failed", record.kind)
 
     def catch_up(self) -> None:
         """Note what the log has and nobody has told of: for a store that another process writes."""

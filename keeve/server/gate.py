@@ -66,6 +66,14 @@ class Principal:
     everyone: bool = False
     allowance: Allowance | None = None
 
+    @property
+    def token(self) -> str | None:
+        """Names the token from which this one was narrowed, under whatever name; None for one that is known by itself.
+
+        Whoever holds a token can narrow it to any name: what is counted by name is counted by this as well.
+        """
+        return None if self.allowance is None or not self.allowance.ids else f"\n{self.allowance.ids[0]}"
+
     def may(self, verb: str, session: str | None = None) -> bool:
         """Whether it may do that at all, and with the session of that id as far as its limits go."""
         return verb in self.verbs and (session is None or self.sessions is None or session in self.sessions)
@@ -125,6 +133,12 @@ class Gate:
         self._host = host
         self._clock = clock
         self._owners: OrderedDict[bytes, str] = OrderedDict()
+        """Of sessions that are there, those that were asked for last."""
+        host.on_session(self._changed)
+
+    def _changed(self, row: SessionRow, by: str) -> None:
+        if row.deleted:
+            self._owners.pop(row.uid, None)
 
     # Who asks.
 
@@ -150,14 +164,16 @@ class Gate:
     def owner(self, row: SessionRow) -> str:
         """Who had a session made, that is there; "" if that cannot be read. About 50 µs the first time."""
         owner = self._owners.get(row.uid)
-        if owner is None:
-            try:
-                owner = self._host.made_by(row.id)[0]
-            except KeeveError:
-                return ""
-            self._owners[row.uid] = owner
-            if len(self._owners) > KNOWN:
-                self._owners.popitem(last=False)
+        if owner is not None:
+            self._owners.move_to_end(row.uid)
+            return owner
+        try:
+            owner = self._host.made_by(row.id)[0]
+        except KeeveError:
+            return ""
+        self._owners[row.uid] = owner
+        if len(self._owners) > KNOWN:
+            self._owners.popitem(last=False)
         return owner
 
     def reaches(self, principal: Principal, row: SessionRow) -> bool:
@@ -169,20 +185,21 @@ class Gate:
         return principal.everyone or self.owner(row) == principal.name
 
     def sees(self, principal: Principal, session: str, uid: bytes) -> bool:
-        """Whether a principal may see what a session has stated: what the store states of itself is for `admin`."""
+        """Whether a principal may see what a session has stated, which is so where it `reaches` that.
+
+        What the store states of itself, and what was deleted, is for `admin`.
+        """
         if "admin" in principal.verbs and principal.sessions is None:
             return True
         if not session or (principal.sessions is not None and session not in principal.sessions):
             return False
-        if principal.everyone:
-            return True
-        if (owner := self._owners.get(uid)) is not None:
-            return owner == principal.name
+        if (owner := self._owners.get(uid)) is not None:  # it is there
+            return principal.everyone or owner == principal.name
         try:
             row = self._host.row(session)
         except KeeveError:
             return False
-        return row.uid == uid and self.owner(row) == principal.name
+        return row.uid == uid and self.reaches(principal, row)
 
     def row(self, principal: Principal, id: str, verb: str) -> SessionRow:
         """What the catalog knows of a session with which this principal may do that.
@@ -190,14 +207,18 @@ class Gate:
         Raises a `Refusal` (403) for what it may do with none, `NoSuchSession`, and `Deleted` to `admin` alone.
         """
         principal.must(verb)
+        return self.found(principal, id)
+
+    def found(self, principal: Principal, id: str) -> SessionRow:
+        """What the catalog knows of a session that is there for this principal. Raises what `row` does after that."""
         try:
             row = self._host.row(id)
         except Deleted:
             if "admin" in principal.verbs and principal.sessions is None:
                 raise
-            raise NoSuchSession(id) from None
+            raise NoSuchSession(str(id)) from None
         if not self.reaches(principal, row):
-            raise NoSuchSession(id)
+            raise NoSuchSession(str(id))
         return row
 
     async def session(self, principal: Principal, id: str, verb: str, via: str = "http") -> HostRef[Any]:

@@ -1,17 +1,23 @@
 """How many sessions a principal may have.
 
-The one rule: nobody is refused before all of theirs were counted. What is kept in between is never less than they have,
-as far as sessions are made through here, so that a count is needed only when it comes to the limit.
+The sessions of the store are counted once, when somebody who is limited makes one for the first time; from then on each
+that is made or deleted, by whomever and in whatever way, is counted when it is durable. What is narrowed from one token
+is counted together as well: the sessions of all names under which it has made some since the server began.
+
+The one rule: what is being made counts until it is there, or was refused. So neither who goes away meanwhile nor who
+asks for many at once comes past the limit, and at the limit nothing is looked through.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
 
+from dataspace.catalog.recent import SessionRow
 from keeve.server.errors import Refusal
 from keeve.server.gate import Gate, Principal
 from vat.host.host import Host
@@ -26,13 +32,21 @@ class Quota:
         self._host = host
         self._gate = gate
         self._most = most
-        self._counts: dict[str, int] = {}
+        self._there: Counter[str] = Counter()
+        """By name, and by token: how many there are."""
+        self._coming: Counter[str] = Counter()
+        self._tokens: dict[str, set[str]] = {}
+        """By name: the tokens that have made sessions under it."""
+        self._upto: str | None = ""
+        """The id up to which the sessions of the store were counted; None: all."""
+        self._counting = trio.Lock()
+        host.on_session(self._changed)
 
     @asynccontextmanager
     async def room(self, principal: Principal) -> AsyncIterator[None]:
-        """The block makes a session. Raises a `Refusal` (403) where it would be one too many, or may be none.
+        """The block makes a session, and is not cancelled. Raises a `Refusal` (403) where that may not be.
 
-        Costs a look at every session of the store the first time, and when it comes to the limit.
+        Costs a look at every session of the store the first time.
         """
         if principal.sessions is not None:
             what = f"this token of {principal.name} reaches {len(principal.sessions)} sessions, and makes none"
@@ -40,23 +54,54 @@ class Quota:
         if "admin" in principal.verbs:
             yield
             return
-        name = principal.name
-        if self._counts.get(name, self._most) >= self._most:
-            self._counts[name] = await self._counted(name)
-        if self._counts[name] >= self._most:
-            what = f"{name} has {self._most} sessions, and may have no more"
-            raise Refusal(403, "too_many_sessions", what, "delete some that are not needed")
-        self._counts[name] += 1
+        await self._count()
+        name, token = principal.name, principal.token
+        self._must_have_room(name, name)
+        if token is not None:
+            if token not in self._tokens.get(name, ()):
+                self._must_have_room(token, "what was narrowed from this token", self._there[name])
+                self._tokens.setdefault(name, set()).add(token)
+                self._there[token] += self._there[name]
+            else:
+                self._must_have_room(token, "what was narrowed from this token")
+        keys = [name] if token is None else [name, token]
+        self._coming.update(keys)
         try:
-            yield
-        except BaseException:
-            self._counts[name] -= 1
-            raise
+            # Half of it would be a session that nobody has counted.
+            with trio.CancelScope(shield=True):
+                yield
+        finally:
+            self._coming.subtract(keys)
+            self._forget(name)
 
-    async def _counted(self, name: str) -> int:
-        count, after = 0, ""
-        while page := self._host.sessions(after=after, limit=PAGE):
-            count += sum(self._gate.owner(row) == name for row in page)
-            after = page[-1].id
-            await trio.lowlevel.checkpoint()
-        return count
+    def _must_have_room(self, key: str, who: str, more: int = 0) -> None:
+        if self._there[key] + self._coming[key] + more >= self._most:
+            what = f"{who} has {self._most} sessions, and may have no more"
+            raise Refusal(403, "too_many_sessions", what, "delete some that are not needed")
+
+    async def _count(self) -> None:
+        """Count those that were there before. Who is cancelled meanwhile has counted for the next one."""
+        if self._upto is None:
+            return
+        async with self._counting:
+            while self._upto is not None:
+                page = self._host.sessions(after=self._upto, limit=PAGE)
+                self._there.update(filter(None, map(self._gate.owner, page)))
+                self._upto = page[-1].id if page else None
+                await trio.lowlevel.checkpoint()
+
+    def _changed(self, row: SessionRow, by: str) -> None:
+        """A session was made, or deleted. Those that are counted later are let be."""
+        if not by or (self._upto is not None and row.id > self._upto):
+            return
+        for key in (by, *self._tokens.get(by, ())):
+            self._there[key] += -1 if row.deleted else 1
+        if row.deleted:
+            self._forget(by)
+
+    def _forget(self, name: str) -> None:
+        """Keep nothing of who has nothing."""
+        if not self._there[name] and not self._coming[name]:
+            for key in (name, *self._tokens.pop(name, ())):
+                if not self._there[key] and not self._coming[key]:
+                    del self._there[key], self._coming[key]

@@ -21,7 +21,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
-from dataspace.observe.dataspace import NoSuchSession
 from keeve.served import LONGEST, SOCKET
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal, token_of
@@ -33,7 +32,7 @@ from keeve.wire.frames import BadFrame
 from keeve.wire.guarding import Limits
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.tokens import TokenRefused
-from vat.errors import Deleted, Refused
+from vat.errors import Refused
 
 PATH: Final = "/wire"
 OPEN: Final[tuple[str, ...]] = ()
@@ -118,15 +117,7 @@ class TokenGuard:
 
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         """The row of a session that it names."""
-        principal = self._asking()
-        try:
-            row = self._serving.host.row(id)
-        except Deleted:
-            if "admin" in principal.verbs:
-                raise
-            raise NoSuchSession(str(id)) from None
-        if not self._serving.gate.reaches(principal, row):
-            raise NoSuchSession(str(id))
+        row = self._serving.gate.found(self._asking(), id)
         self.must(verb, method, row.id)
         return row
 

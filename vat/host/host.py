@@ -218,7 +218,7 @@ class Host:
     def described(self, ref: HostRef[Any]) -> ActorType | None:
         """The type of the actor behind a ref: its methods and fields, for those who present it; None for the directory.
 
-        Raises `NoSuchSession` or `Deleted`. Of a session that is not in memory it costs a restore for all but the first.
+        Raises `NoSuchSession` or `Deleted`. In a session that is not in memory, all but the first cost a restore.
         """
         return self._calling.described(*place(ref))
 
@@ -364,6 +364,14 @@ class Host:
         Gives the function that ends it. `hear` is called in the trio thread and must not raise.
         """
         return hear_all(self._engine.errands.hearing, self._engine.dataspace, hear)
+
+    def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
+        """Have `hear(row, by)` called with each session that is made or deleted from now on, once that is durable.
+
+        `by` is who had it made ("": that cannot be read); `row.deleted` says which it is. As for `on_fact`; a deletion
+        costs the reading of one record.
+        """
+        return self._sessions.on_session(hear)
 
     def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
         """Have `hear(fact)` called with each fact of these labels that is asserted from now on, once it is durable.

@@ -11,10 +11,11 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
 
+from dataspace.catalog.recall import Notable
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession, living
-from dataspace.records import Header
+from dataspace.records import Header, Kind
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
 from vat.errors import BadCall
@@ -113,6 +114,22 @@ class Sessions:
         """Who had a session spawned or forked, and in which way. Costs the reading of one record."""
         said = self._engine.loader.first_message(self.row(id))
         return str(said.get("by", "")), str(said.get("via", ""))
+
+    def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
+        """See `Host.on_session`."""
+        space, loader = self._engine.dataspace, self._engine.loader
+
+        def noted(record: Notable) -> None:
+            row = space.catalog.by_uid(record.uid)
+            if row is None:
+                return
+            try:
+                said = loader.first_message(row) if record.kind == Kind.DELETE else record.message
+            except KeeveError:
+                said = {}
+            hear(row, str(said.get("by", "")))
+
+        return space.on_record((Kind.SPAWN, Kind.FORKED, Kind.DELETE), noted)
 
     def look(self, id: str, read: Callable[[Restored], Seen], at: int | None) -> Seen:
         """See `Host.look`."""
