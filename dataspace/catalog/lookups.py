@@ -327,12 +327,11 @@ class Lookups:
                 found = recent.positions(uid, label, after, upto)
         return found
 
-    def standing(self, label: str, at: int) -> Iterator[int]:
-        """The positions of records that assert a fact with `label` which holds at position `at`.
+    def standing(self, label: str, at: int, after: int = 0) -> Iterator[int]:
+        """The positions behind `after` of records that assert a fact with `label` which holds at position `at`.
 
         O(what holds), and far below a microsecond for what was asserted and taken back.
         """
-        after = 0
         while after < at:
             after, page = self._some_standing(label, after, at)
             yield from page

@@ -26,6 +26,7 @@ from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.endings import Endings
 from dataspace.observe.events import Event, Held, NotProven, Opened, Proof
+from dataspace.observe.holding import BEGIN, Holding, Place
 from dataspace.observe.narrow import EVERYTHING, View
 from dataspace.observe.observation import Item, Observation
 from dataspace.observe.places import After, Places, Until
@@ -197,6 +198,20 @@ class Reader:
         head = self._space.catalog.head.position
         last = head if at is None else min(head, self._space.places.end(at))
         return self._search(pattern, session, lineage).held(last)
+
+    def holding(
+        self,
+        pattern: str | Pattern,
+        *,
+        at: int | Cursor | None = None,
+        after: Place = BEGIN,
+        session: str | bytes | None = None,
+        lineage: bool = False,
+    ) -> Holding:
+        """The same, one fact after another and behind `after`, while others have their turns."""
+        head = self._space.catalog.head.position
+        last = head if at is None else min(head, self._space.places.end(at))
+        return Holding(self._search(pattern, session, lineage), last, after)
 
     def proof(self, event: Event) -> Proof:
         """What ties `event`, which this reader has seen, to its record's hash.

@@ -140,21 +140,19 @@ class Search:
         return kind(position, self.catalog.name(header.uid), header.uid, header.seq, what, cursor)
 
     def held(self, at: int) -> list[Held]:
-        """What matches and holds at position `at`, in the order of assertion."""
+        """What matches and holds at position `at`, in the order of assertion, all at once."""
         while True:
             try:
-                return list(self._all_held(at))
+                return [step for step in self.holding(at) if isinstance(step, Held)]
             except Mistaken:
                 if not self.catalog.doubt():
                     raise
 
-    def _all_held(self, at: int) -> Iterator[Held]:
-        if self.view.legs is None and self._label is not None:
-            places = self.catalog.standing(self._label, at)
-        else:
-            places = self.places(0, at)
-        for _, group in groupby(enumerate(places), lambda place: place[0] // _TOGETHER):
-            positions = [position for _, position in group]
+    def holding(self, at: int, after: tuple[int, int | None] = (0, None)) -> Iterator[Held | int]:
+        """The same in small steps, behind a place: what holds, and each position up to which all was looked at."""
+        first, inside = after
+        behind = first - (inside is not None)
+        for positions in self._some_places(behind, at):
             taken = {
                 (one.position, one.operation)
                 for one in self.catalog.taken(positions[0], positions[-1], at)
@@ -162,11 +160,22 @@ class Search:
             }
             for position in positions:
                 said = self.said(position)
+                passed = inside if position == first and inside is not None else -1
                 for statement in said.statements:
-                    if type(statement) is Assertion and (position, statement.at) not in taken:
+                    if type(statement) is Assertion and statement.at > passed and (position, statement.at) not in taken:
                         match = self._match(said, statement)
                         if match is not None and not self._hidden(said):
                             yield self._held(said, statement.at, *match)
+                yield position
+
+    def _some_places(self, after: int, at: int) -> Iterator[list[int]]:
+        """The positions of records that may say what holds, some at a time."""
+        if self.view.legs is None and self._label is not None:
+            places = self.catalog.standing(self._label, at, after)
+        else:
+            places = self.places(after, at)
+        for _, group in groupby(enumerate(places), lambda place: place[0] // _TOGETHER):
+            yield [position for _, position in group]
 
     def _held(self, said: Said, operation: int, fact: Fact, captures: Captures) -> Held:
         header = said.header

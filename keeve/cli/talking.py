@@ -120,14 +120,19 @@ async def list_facts(
 ) -> None:
     """Tell of the facts that match and hold, now or at a position."""
     asked = parse(pattern)
-    told = await store.look("facts", pattern=str(asked), at=at, session=session, lineage=lineage)
+    found: list[Mapping[str, Any]] = []
+    after: str | None = "0"
+    while after is not None:
+        part = await store.look("facts", pattern=str(asked), at=at, session=session, lineage=lineage, after=after)
+        found += part["facts"]
+        at, after = part["at"], part["next"]
     if output.as_json:
-        output.document(told)
+        output.document({"facts": found})
         return
-    for fact in told["facts"]:
+    for fact in found:
         where = f"{fact['position']:>6}  {local_time(time_said(fact['time']))}  {fact['session'] or '(the store)'}"
         output.say(f"{where}  {stated('assert', fact['text'])}")
-    if not told["facts"]:
+    if not found:
         output.note(f"no fact holds that matches {asked}")
 
 

@@ -130,9 +130,14 @@ class Client:
     ) -> list[Held]:
         """What matches and holds (now, or `at` a position)."""
         asked = str(parse(pattern) if isinstance(pattern, str) else pattern)
-        place = str(at) if isinstance(at, Cursor) else at
-        rows = await RemotePromise(self, DESK, "facts", (asked, place, session, lineage), {}, None, False)
-        return [told(held_of, row) for row in rows]
+        place: Any = str(at) if isinstance(at, Cursor) else at
+        found: list[Held] = []
+        after: str | None = "0"
+        while after is not None:
+            part = RemotePromise(self, DESK, "facts", (asked, place, session, lineage, after), {}, None, False)
+            rows, place, after = await part  # what holds at one place, in parts
+            found += [told(held_of, row) for row in rows]
+        return found
 
     def watch(self, session: RemoteRef | str | None = None) -> RemoteWatch:
         """What the running effects of a session (a ref, or its id; None: of all) tell from now on."""

@@ -5,7 +5,8 @@ both say the same. Saying it in words is `keeve.cli`'s.
 """
 
 from keeve.looking.doing import SeveralWait, say_word, waiting_calls
-from keeve.looking.looks import LOOKS, NoSuchLook, look
+from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
+from keeve.looking.parts import PAGE, Room, part_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.stating import StatesNoTurns, must_state_turns
@@ -13,8 +14,10 @@ from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face
 
 __all__ = [
     "LOOKS",
+    "PAGE",
     "NoSuchLook",
     "Reading",
+    "Room",
     "SeveralWait",
     "StatesNoTurns",
     "UnreadSession",
@@ -23,12 +26,15 @@ __all__ = [
     "approval_face",
     "due",
     "effect_face",
+    "held_face",
     "look",
     "must_state_turns",
+    "part_of",
     "reading_of",
     "record_said",
     "say_word",
     "since",
     "told_checkpoint",
     "waiting_calls",
+    "weight",
 ]

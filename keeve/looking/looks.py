@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Final
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Held
+from dataspace.observe.holding import Place
 from keeve.faces import face, utc_time
 from keeve.looking import sessions
+from keeve.looking.parts import part_of
 from keeve.looking.proofs import checkpoint_said, receipt_said, words_of
 from keeve.looking.reading import Reading
 
@@ -26,13 +28,18 @@ class NoSuchLook(KeeveError, LookupError):
         super().__init__(f"{what!r:.60} is no look at a store: update the older of client and server")
 
 
-async def _facts(store: Reading, pattern: str, at: int | None, session: str | None, lineage: bool) -> dict[str, Any]:
+async def _facts(
+    store: Reading, pattern: str, at: int | None, session: str | None, lineage: bool, after: str = "0"
+) -> dict[str, Any]:
+    """A part of what holds; `next` and `at` are what `after` and `at` are for the one behind it."""
     uid = None if session is None else store.session(session).uid
-    held = store.space.facts(pattern, at=at, session=uid, lineage=lineage)
-    return {"facts": [_held(fact) for fact in held]}
+    holding = store.space.holding(pattern, at=at, after=Place.parse(after), session=uid, lineage=lineage)
+    found, behind = await part_of(holding)
+    return {"facts": [held_face(held) for held in found], "at": holding.at, "next": behind and str(behind)}
 
 
-def _held(held: Held) -> dict[str, Any]:
+def held_face(held: Held) -> dict[str, Any]:
+    """A fact that holds, in JSON."""
     fact = held.fact
     captures = {**held.captures.named, **{str(n): value for n, value in enumerate(held.captures.values)}}
     return {

@@ -13,9 +13,10 @@ import trio
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.cursor import BadCursor, Cursor
+from dataspace.observe.holding import Place
 from dataspace.patterns import parse
 from dataspace.values import Value
-from keeve.looking import look, reading_of, say_word
+from keeve.looking import look, part_of, reading_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
@@ -24,6 +25,7 @@ from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
 from vat.host.resolving import BadOutcome, NoSuchEffect
+from vat.host.within import dataspace_of
 
 PAGE: Final = 1000
 """Rows of a list, at most; and how many are looked through before others have a turn."""
@@ -133,11 +135,13 @@ class Desk:
         return found[:wanted]
 
     async def _facts(
-        self, pattern: str, at: Any = None, session: str | None = None, lineage: bool = False
-    ) -> list[list[Any]]:
+        self, pattern: str, at: Any = None, session: str | None = None, lineage: bool = False, after: str = "0"
+    ) -> list[Any]:
         told(self._guard, "facts", session)
-        holding = self._host.facts(text(pattern), at=place(at), session=session, lineage=lineage is True)
-        return [held_said(held) for held in holding]
+        space, behind = dataspace_of(self._host), Place.parse(after)
+        holding = space.holding(text(pattern), at=place(at), after=behind, session=session, lineage=lineage is True)
+        found, further = await part_of(holding)
+        return [[held_said(held) for held in found], holding.at, further and str(further)]
 
 
 def told(guard: Guard, method: str, session: object) -> None:

@@ -17,12 +17,14 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from dataspace.observe.events import Away, CaughtUp, Event, Held, Unreadable
+from dataspace.observe.holding import Place
 from dataspace.observe.observation import Item, Observation
 from keeve.faces import event_face
-from keeve.server.api.faces import held_face
+from keeve.looking import Room, held_face, part_of, weight
 from keeve.server.api.places import cursor_of, place_of
 from keeve.server.api.table import Asked
 from keeve.server.streams import EventStream, Lines, Put, Sent
+from vat.host.within import dataspace_of
 
 
 async def query_dataspace(asked: Asked) -> Response:
@@ -46,18 +48,22 @@ async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, A
     )
     events: list[Event] = []
     unreadable: list[Unreadable] = []
-    more = False
+    room, more = Room(query.limit), False
     cursor = observation.cursor
     async for item in observation:
         if not isinstance(item, CaughtUp) and sees(item):
-            if len(events) + len(unreadable) == query.limit:
+            if not room:
                 more = True
                 break
+            room.take(weight(item.value.fields) + weight(item.value.keywords) if isinstance(item, Event) else 0)
             if isinstance(item, Event):
                 events.append(item)
             else:
                 unreadable.append(item)
         cursor = item.cursor
+        if not room.looks():
+            more = True
+            break
     else:
         cursor = observation.cursor
     return {
@@ -69,12 +75,14 @@ async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, A
 
 
 async def list_facts(asked: Asked) -> Response:
-    """What was asserted and not taken back."""
+    """What was asserted and not taken back: a part of it, and where it goes on."""
     query = asked.query
-    sees = Seeing(asked)
-    held = [fact for fact in asked.serving.host.facts(query.pattern, at=query.at, **whose_of(asked)) if sees(fact)]
-    page = held[: query.limit]
-    return JSONResponse({"facts": [held_face(fact) for fact in page], "more": len(held) > len(page)})
+    space = dataspace_of(asked.serving.host)
+    holding = space.holding(query.pattern, at=query.at, after=Place.parse(query.after), **whose_of(asked))
+    found, behind = await part_of(holding, query.limit, Seeing(asked))
+    following = None if behind is None else str(behind)
+    facts = [held_face(held) for held in found]
+    return JSONResponse({"facts": facts, "more": following is not None, "at": holding.at, "next": following})
 
 
 def whose_of(asked: Asked) -> Any:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from dataspace.catalog.recent import SessionRow
-from dataspace.observe.events import Held
 from keeve.faces import event_face, face, session_face, utc_time
 from vat.devices.timers import deadline_of
 from vat.host.host import Host
 from vat.host.resolving import EffectStatus
 
-__all__ = ["effect_face", "event_face", "held_face", "row_face"]
+__all__ = ["effect_face", "event_face", "row_face"]
 
 LATEST = 253_370_764_800
 """Seconds since 1970 until the year 9999."""
@@ -47,22 +46,4 @@ def effect_face(effect: EffectStatus) -> dict[str, Any]:
         "keywords": face(dict(effect.keywords)),
         "state": effect.state,
         "due": None if at is None else utc_time(max(1, int(min(at, LATEST) * 1_000_000))),
-    }
-
-
-def held_face(held: Held) -> dict[str, Any]:
-    """A fact that holds."""
-    fact = held.fact
-    captures = {**held.captures.named, **{str(n): value for n, value in enumerate(held.captures.values)}}
-    return {
-        "position": held.position,
-        "session": held.session,
-        "seq": held.handle.seq,
-        "operation": held.handle.operation,
-        "label": fact.label,
-        "fields": face(fact.fields),
-        "keywords": face(fact.keywords),
-        "captures": face(captures),
-        "text": str(fact),
-        "time": utc_time(held.time),
     }

@@ -262,6 +262,8 @@ class HeldList(Struct):
 
     facts: list[HeldFace]
     more: bool
+    at: Annotated[int, Meta(description="The position at which they hold.")]
+    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
 
 
 class CheckpointFace(Struct):

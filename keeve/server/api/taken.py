@@ -72,6 +72,9 @@ class FactsQuery(Taken):
     at: Annotated[Number | None, Meta(description="At this position; else now.")] = None
     session: str | None = None
     lineage: bool = False
+    after: Annotated[
+        str, Meta(max_length=40, description="What `next` was; with the same `at`, nothing is missed.")
+    ] = "0"
     limit: Count = 100
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from keeve import Session
+from keeve.looking import parts
 from tests.keeve.server.test_api_turns import events_of
 from tests.server_worlds import World, world
 
@@ -260,3 +261,45 @@ async def test_what_cannot_be_read_is_refused_before_anything_is_told(query: Any
         for accept in ("application/json", "text/event-stream", "application/x-ndjson"):
             answer = await w.owner.get(f"{API}/dataspace", params=query, headers={"accept": accept})
             assert code(answer) == (status, refused)
+
+
+async def test_what_holds_comes_in_pages_at_one_position() -> None:
+    async with world() as w:
+        await said(w, "ann", "s", "one", "two")
+        await said(w, "bob", "t", "other")
+        query: dict[str, Any] = {"pattern": "(turn ?n . _)", "limit": 1}
+        first = (await w.ann.get(f"{API}/facts", params=query)).json()
+        assert ([each["captures"]["n"] for each in first["facts"]], first["more"]) == ([1], True)
+        await said(w, "ann", "u", "later")
+        query = {**query, "at": first["at"], "after": first["next"]}
+        page = (await w.ann.get(f"{API}/facts", params=query)).json()
+        assert ([each["captures"]["n"] for each in page["facts"]], page["more"], page["next"]) == ([2], False, None)
+        answer = await w.ann.get(f"{API}/facts", params={**query, "after": "nonsense"})
+        assert code(answer) == (422, "bad_cursor")
+
+
+@pytest.mark.parametrize(("path", "told"), [("dataspace", "events"), ("facts", "facts")])
+async def test_a_page_ends_where_it_has_many_bytes_or_has_looked_at_much(
+    path: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world() as w:
+        await said(w, "ann", "s", *("x" * 400 for _ in range(4)))
+        await said(w, "bob", "t", *("y" for _ in range(4)))
+        query = {"pattern": "(turn . _)", "limit": 100, "until": "head"}
+        query = {name: value for name, value in query.items() if path == "dataspace" or name != "until"}
+        monkeypatch.setattr(parts, "ROOM", 700)
+        pages = [page async for page in all_pages(w.ann, path, query)]
+        assert [len(page[told]) for page in pages] == [2, 2]
+        monkeypatch.setattr(parts, "LOOKED_AT", 3)
+        pages = [page async for page in all_pages(w.bob, path, query)]
+        assert [len(page[told]) for page in pages if page[told]] == [2, 2]
+        assert len(pages) == 3
+
+
+async def all_pages(client: httpx2.AsyncClient, path: str, query: dict[str, Any]) -> AsyncIterator[Any]:
+    while True:
+        page = (await client.get(f"{API}/{path}", params=query)).json()
+        yield page
+        if not page["more"]:
+            return
+        query = {**query, "after": page["next"] if path == "facts" else page["cursor"]}

@@ -1,0 +1,79 @@
+"""How much one answer has: so many items, so many bytes, and so much that was looked at for it. Where it ends, whoever
+wants more goes on from what it says.
+
+The one rule: an answer costs what it may have, never what the store has; and others have their turns meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dataspace.observe.events import Held
+from dataspace.observe.holding import Holding, Place
+
+ROOM: Final = 4 << 20
+"""Characters of what was said that one answer has, about; it has one item at least, however long that is."""
+LOOKED_AT: Final = 10_000
+"""What is looked at for one answer, of which most may not be for who asks."""
+PAGE: Final = 1_000
+"""Items that one answer has."""
+
+
+class Room:
+    """Whether there is room for more in an answer. Its first item always has some."""
+
+    def __init__(self, items: int = PAGE) -> None:
+        self._items = items
+        self._characters = ROOM
+        self._looks = LOOKED_AT
+
+    def __bool__(self) -> bool:
+        return self._items > 0 and self._characters > 0
+
+    def take(self, characters: int) -> None:
+        """An item has that many."""
+        self._items -= 1
+        self._characters -= characters
+
+    def looks(self) -> bool:
+        """Something more is looked at; whether that is not too much by now."""
+        self._looks -= 1
+        return self._looks > 0
+
+
+def weight(value: Any) -> int:
+    """About how many characters a value has, as it is written."""
+    kind = type(value)
+    if kind is int or kind is float or value is None or kind is bool:
+        return 8
+    if isinstance(value, str | bytes):
+        return len(value) + 2
+    if isinstance(value, dict):
+        return sum(len(name) + weight(item) for name, item in value.items()) + 2
+    if isinstance(value, list | tuple):
+        return sum(map(weight, value)) + 2
+    return 64
+
+
+def all_of(held: Held) -> bool:
+    """Whoever asks sees all."""
+    return True
+
+
+async def part_of(
+    holding: Holding, limit: int = PAGE, sees: Callable[[Held], bool] = all_of
+) -> tuple[list[Held], Place | None]:
+    """What holds, as far as there is room, and the place behind it; None where that was all."""
+    found: list[Held] = []
+    room, behind = Room(limit), holding.place
+    async for held in holding:
+        if sees(held):
+            if not room:
+                return found, behind
+            found.append(held)
+            room.take(weight(held.fact.fields) + weight(held.fact.keywords))
+        behind = holding.place
+        if not room.looks():
+            return found, behind
+    return found, None
