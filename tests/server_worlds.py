@@ -11,7 +11,7 @@ import attrs
 import httpx2
 import trio
 
-from keeve.server import Gate, Principal, ServerSettings, Serving, application
+from keeve.server import Gate, Principal, ServerSettings, Serving, application, openai
 from keeve.server.gate import OWNER, Tokens
 from keeve.server.logs import Secrets, make_log
 from keeve.server.settings import VERBS
@@ -77,6 +77,7 @@ async def world(
         gate, tools = Gate(host, clock, [tokens]), devices.get("tools")
         serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools)
         app = application(serving)
+        await openai.start(serving)
         clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}
         yield World(serving, app, out, clients, secrets)
         serving.stopping.set()

@@ -21,7 +21,7 @@ from actors.tools import Tools
 from keeve.api import now, open_host
 from keeve.archive_places import archives_from
 from keeve.host_keys import host_key_from
-from keeve.server import wire
+from keeve.server import openai, wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
@@ -103,6 +103,7 @@ async def serve(
                 nursery.cancel_scope.cancel()
 
             try:
+                await openai.start(serving)
                 port = await nursery.start(listen)
             except BaseException:
                 if made is not None:  # nobody was told that token: the next start makes one, and tells it

@@ -14,9 +14,11 @@ import trio
 from starlette.requests import HTTPConnection
 
 from keeve.server.gate import Gate, Principal
+from keeve.server.heard import Heard
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
 from keeve.server.models import named
+from keeve.server.pacing import Pacing
 from keeve.server.quota import Quota
 from keeve.server.settings import ServerSettings
 from keeve.server.standing import Standing
@@ -36,7 +38,8 @@ class Serving:
     named: the device behind each name under which a model may be asked for (`keeve.server.models`).
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
-    standing: whether those who are being answered are taken yet.
+    pacing: how often, and how much at once. standing: whether those who are being answered are taken yet.
+    heard: what models have said of the answers that they are giving.
     secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
     """
 
@@ -55,6 +58,10 @@ class Serving:
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
     standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.gate.principal), takes_self=True))
     named: Mapping[str, str] = attrs.field(default=attrs.Factory(lambda self: named({}, self.models), takes_self=True))
+    heard: Heard = attrs.field(default=attrs.Factory(lambda self: Heard(self.host), takes_self=True))
+    pacing: Pacing = attrs.field(
+        default=attrs.Factory(lambda self: Pacing(self.settings.requests, self.settings.streams), takes_self=True)
+    )
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
     )

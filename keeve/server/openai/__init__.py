@@ -5,8 +5,7 @@ Keeve. `docs/openai.md` says what there is of each.
     items           messages as items, and back
     asking          parameters, and what a session is asked
     objects         responses, completions, lists
-    following               a turn as it goes on, as a story; `telling` tells it as events, `chunks` as chunks;
-                            `heard` has what was told before one began to follow
+    following               a turn as it goes on, as a story; `telling` tells it as events, `chunks` as chunks
     talking, contents       which session and turn a request means, and items in it; `unstored` has those that are not
                             to be kept
     responses, conversations, chat, catalog     the endpoints; `sessions` for those of other types
@@ -15,18 +14,21 @@ Keeve. `docs/openai.md` says what there is of each.
 from starlette.routing import BaseRoute
 
 from keeve.server.openai import catalog, chat, conversations, responses
-from keeve.server.openai.heard import Heard
 from keeve.server.openai.talking import Shared
 from keeve.server.openai.unstored import Unstored
 from keeve.server.serving import Serving
 
-__all__ = ["routes"]
+__all__ = ["routes", "start"]
 
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """The routes of this part."""
-    shared = Shared(serving, Heard(), Unstored(serving))
-    serving.host.on_progress(shared.heard.hear)
-    shared.unstored.sweep()
+    shared = Shared(serving, Unstored(serving))
     talking = [route for part in (responses, conversations, chat) for route in part.routes(shared)]
     return [*talking, *catalog.routes(serving)]
+
+
+async def start(serving: Serving) -> None:
+    """What comes before the first request: hear what models say, and delete what was left that was not to be kept."""
+    serving.heard.listen()
+    await Unstored(serving).sweep()

@@ -19,14 +19,16 @@ from starlette.routing import BaseRoute, Route
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import errors as known
 from keeve.server.errors import Refusal
+from keeve.server.heard import TYPE
 from keeve.server.openai import sessions
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
+from keeve.server.openai.following import Following
 from keeve.server.openai.items import Json, refused, text_in
 from keeve.server.openai.keys import SESSIONS, session_of
 from keeve.server.openai.objects import completion_of, failure_of
-from keeve.server.openai.talking import TYPE, Asked, Shared, Talk, Talking, header, missing, over
+from keeve.server.openai.talking import Shared, Talk, Talking, header, missing, over
 from keeve.server.streams import Put
 from vat.errors import Deleted
 
@@ -67,8 +69,8 @@ class Completions:
             headers = {"x-keeve-session": header(talk.row.id)}
             if name is not None and "x-hermes-session-id" in request.headers:
                 headers["x-hermes-session-id"] = header(talk.row.id)
-            if stream:
-                return self._stream(asked, body, headers, ending.pop_all())
+            if asked.following is not None:
+                return self._stream(asked.talk, asked.turn, asked.following, body, headers, ending.pop_all())
             await over(talk, asked.turn)
             turn = await talk.ref.response(asked.turn)
             if turn is None:
@@ -77,14 +79,15 @@ class Completions:
                 raise failure_of(turn)
             return JSONResponse(completion_of(turn, talk.uid), headers=headers)
 
-    def _stream(self, asked: Asked, body: Json, headers: dict[str, str], ending: AsyncExitStack) -> Response:
-        following, talk = asked.following, asked.talk
-        assert following is not None
+    def _stream(
+        self, talk: Talk, n: int, following: Following, body: Json, headers: dict[str, str], ending: AsyncExitStack
+    ) -> Response:
+        ending.callback(following.close)
         options = body.get("stream_options")
         usage = isinstance(options, dict) and options.get("include_usage") is True
 
         async def produce(put: Put) -> None:
-            await following.run(asked.turn, Chunks(put, talk.uid, asked.turn, usage))
+            await following.run(n, Chunks(put, talk.uid, n, usage))
 
         return Events(self._serving, produce, headers, ending)
 

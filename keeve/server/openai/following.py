@@ -25,7 +25,7 @@ import trio
 from actors.chat import told
 from actors.messages import UNKNOWN, tool_message
 from dataspace.observe.events import CaughtUp, Event, Unreadable
-from keeve.server.openai.heard import Heard
+from keeve.server.heard import Heard
 from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.watching import Piece
@@ -49,9 +49,9 @@ class Teller(Protocol):
 
 
 class Following:
-    """One turn of a session, from when this was made; so it is made before the turn is asked for.
+    """One turn of a session, from when this was made until `close`; so it is made before the turn is asked for.
 
-    `run` tells the story, and closes it.
+    Whoever makes it closes it, also where `run`, which tells the story, is never come to.
     """
 
     def __init__(self, host: Host, ref: HostRef[Any], session: str, model: str, heard: Heard) -> None:
@@ -93,12 +93,6 @@ class Following:
 
     async def run(self, n: int, teller: Teller) -> None:
         """Tell the story of turn `n` from its beginning."""
-        try:
-            await self._run(n, teller)
-        finally:
-            self.close()
-
-    async def _run(self, n: int, teller: Teller) -> None:
         self._turn = n
         turn = await self._ref.response(n)
         await teller.began(turn)
@@ -117,7 +111,6 @@ class Following:
                     if await self._happened(item, teller):
                         break
             nursery.cancel_scope.cancel()
-        self._heard_before.forget(self._session)
         await teller.ended(await self._ref.response(n))
 
     def _take_up(self) -> None:

@@ -62,8 +62,7 @@ class Responses:
         async with AsyncExitStack() as ending:
             asked = await self._asked(talking, body, None if keep else ending, follow=stream)
             headers = {"x-keeve-session": header(asked.talk.row.id)}
-            if stream:
-                assert asked.following is not None
+            if asked.following is not None:
                 return self._stream(asked.talk, asked.turn, asked.following, -1, headers, ending.pop_all())
             if not background:
                 await over(asked.talk, asked.turn)
@@ -132,8 +131,10 @@ class Responses:
         following: Following,
         after: int,
         headers: dict[str, str],
-        ending: AsyncExitStack | None = None,
+        ending: AsyncExitStack,
     ) -> Response:
+        ending.callback(following.close)
+
         async def produce(put: Put) -> None:
             async def tell(event: Json) -> None:
                 await put(Sent(event, event["type"], str(event["sequence_number"])))
@@ -153,7 +154,7 @@ class Responses:
         if not given.removeprefix("-").isdecimal() or len(given) > 18:
             raise refused("it has to be the number of an event", "starting_after")
         following = talking.following(talk, str(turn["asked"].get("model", "model")))
-        return self._stream(talk, n, following, int(given), {})
+        return self._stream(talk, n, following, int(given), {}, AsyncExitStack())
 
     async def cancel(self, request: Request) -> Response:
         """End a response that is not complete."""

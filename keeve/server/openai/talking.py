@@ -27,8 +27,8 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal
+from keeve.server.heard import TYPE
 from keeve.server.openai.following import ENDS, Following
-from keeve.server.openai.heard import Heard
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
 from keeve.server.openai.keys import key_of, made_of
@@ -38,9 +38,6 @@ from keeve.server.serving import Serving
 from vat.errors import Deleted
 from vat.host.host import Host, NothingToErase
 from vat.host.outside import HostRef
-from vat.objects.types import type_of
-
-TYPE: Final = type_of(Responding).name
 
 VIA: Final = "openai"
 
@@ -56,7 +53,6 @@ class Shared:
     """What the endpoints of a server share."""
 
     serving: Serving
-    heard: Heard
     unstored: Unstored
 
 
@@ -88,7 +84,6 @@ class Talking:
 
     def __init__(self, shared: Shared, request: Request) -> None:
         self._serving = serving = shared.serving
-        self._heard = shared.heard
         self._unstored = shared.unstored
         self._principal: Principal = serving.principal(request)
         self.host: Host = serving.host.asking(self._principal.name, VIA)
@@ -240,7 +235,7 @@ class Talking:
 
     def following(self, talk: Talk, model: str) -> Following:
         """What follows a turn of that session, in which that model is asked, from now on."""
-        return Following(self.host, talk.ref, talk.row.id, model, self._heard)
+        return Following(self.host, talk.ref, talk.row.id, model, self._serving.heard)
 
     async def _offered(self, talk: Talk, how: Json) -> None:
         """The session has the schemas of the host's tools, as they are now, if any of them are offered."""

@@ -37,6 +37,7 @@ PREFIX: Final = "unstored-"
 """How their ids begin, so that they are found at once. Others may begin so as well."""
 
 PAGE: Final = 200
+"""Sessions that are swept at once."""
 AGAIN: Final = 30.0
 """Seconds after which a deletion that failed is tried again."""
 
@@ -120,11 +121,16 @@ class Unstored:
             if await self._delete(id, again=True):
                 return
 
-    def sweep(self) -> None:
-        """Delete those that a server has left which did not come to its end. Before any request comes."""
+    async def sweep(self) -> None:
+        """Delete those that a server has left which did not come to its end. Before any request comes.
+
+        Costs a record for each of them, and the reading of one for each session whose id begins so.
+        """
         after = PREFIX
         while page := self._serving.host.sessions(PREFIX, after=after, limit=PAGE):
-            for row in page:
-                if self.holds(row):
-                    self._serving.nursery.start_soon(self._delete, row.id)
+            async with trio.open_nursery() as nursery:
+                for row in page:
+                    if self.holds(row):
+                        nursery.start_soon(self._delete, row.id)
+                    await trio.lowlevel.checkpoint()
             after = page[-1].id

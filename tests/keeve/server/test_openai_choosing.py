@@ -68,7 +68,7 @@ async def test_of_tools_there_may_be_so_many(monkeypatch: pytest.MonkeyPatch) ->
         four: Any = [schema(f"f{n}") for n in range(4)]
         allowed: Any = [{"type": "mcp", "server_label": "tools", "allowed_tools": ["f0", "f1", "f2", "f3"]}]
         for tools, param in ((four, "tools"), (allowed, "tools[0].allowed_tools")):
-            with pytest.raises(openai.BadRequestError, match="there are 4 .*, and may be 3") as caught:
+            with pytest.raises(openai.BadRequestError, match="and may be 3") as caught:
                 await client.responses.create(input="a", tools=tools)
             assert caught.value.param == param
         assert (await client.responses.create(input="a", tools=four[:3])).output_text == "well"

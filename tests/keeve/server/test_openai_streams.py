@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,17 +13,17 @@ import trio.testing
 from openai.types.responses import ResponseStreamEvent
 
 from actors.models import ModelCut
+from actors.session import Session
 from actors.tools import Tools
-from keeve.server.openai.following import Following
-from keeve.server.openai.heard import SESSIONS, Heard
+from keeve.server import heard
 from keeve.server.openai.telling import Telling
 from tests.actors.scenes import Says, says
 from tests.actors.test_session_on_host import Waits
 from tests.keeve.server.test_openai_responses import weather
 from tests.openai_clients import Streams, client_of, schema
-from tests.server_worlds import World, world
+from tests.server_worlds import TOKENS, World, world
 from vat.devices.devices import Effect, effect
-from vat.host.watching import Piece
+from vat.host.host import Host
 
 
 def piece(index: int, arguments: str, id: str | None = None, name: str | None = None) -> dict[str, Any]:
@@ -163,34 +164,57 @@ async def test_who_comes_in_the_middle_misses_nothing() -> None:
     assert [kind for kind in kinds(events) if kind != "output_text.delta"] == TEXT
 
 
-async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_is_whole() -> None:
-    first, second = trio.Event(), trio.Event()
-    async with world(devices={"model": Streams(["one ", first, "two ", second, "three"])}) as w:
+async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_is_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heard, "ROOM", 0)
+    gate = trio.Event()
+    async with world(devices={"model": Streams(["one ", gate, "two ", "three"])}) as w:
         client = client_of(w)
         made = await client.responses.create(input="a", background=True)
         await trio.testing.wait_all_tasks_blocked(0.05)
+        events: list[Any] = []
+
+        async def listen() -> None:
+            stream = await client.responses.retrieve(made.id, stream=True)
+            events.extend([event async for event in stream])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listen)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            gate.set()
+    assert deltas(events) == ["one two three"]
+
+
+@pytest.mark.parametrize("end", ["answered", "failed", "cancelled", "deleted", "erased"])
+async def test_what_a_model_says_is_held_while_it_says_it_and_no_longer(end: str) -> None:
+    gate = trio.Event()
+    rest = 5 if end == "failed" else "words"  # which is no piece
+    async with world(devices={"model": Streams(["precious ", gate, rest])}) as w:
+        held, client = w.serving.heard, client_of(w)
+        made = await client.responses.create(input="a", background=True)
+        await trio.testing.wait_all_tasks_blocked(0.05)
         [session] = w.host.sessions()
-        heard = Heard()
-        for n in range(SESSIONS + 1):  # others have pushed out what was heard
-            heard.hear(Piece(f"s{n}", "e", "model", "complete", {}, 0))
-        following = Following(w.host, await w.host.get(session.id), session.id, "model", heard)
-        told: list[str] = []
+        assert held.size > 0
+        if end == "cancelled":
+            await client.responses.cancel(made.id)
+        elif end == "deleted":
+            await w.host.delete(session.id, force=True)
+        elif end == "erased":
+            await w.host.erase(session.id, turn=1, force=True)
+            assert held.size == 0
+        gate.set()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert held.size == 0
 
-        class Noted(Telling):
-            async def text(self, number: int, piece: str) -> None:
-                told.append(piece)
 
-        async def forget(event: Any) -> None:
-            pass
-
-        async with trio.open_nursery() as nursery:  # who has not heard the beginning hears nothing of the rest
-            nursery.start_soon(following.run, 1, Noted(forget, session.uid))
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            first.set()
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            second.set()
-        assert told == []
-        assert (await client.responses.retrieve(made.id)).output_text == "one two three"
+async def test_of_sessions_that_nobody_follows_here_nothing_is_held() -> None:
+    gate = trio.Event()
+    async with world(devices={"model": Streams(["precious ", gate])}) as w, trio.open_nursery() as nursery:
+        nursery.start_soon((await w.host.spawn(Session, "elsewhere")).turn, "a")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert w.serving.heard.size == 0
+        gate.set()
 
 
 class Cut:
@@ -256,7 +280,7 @@ async def test_of_a_response_that_is_cancelled_stays_what_was_whole() -> None:
         client = client_of(w)
         made = await client.responses.create(model="model+tools", input="a", background=True)
         while len(model.asked) < 2:
-            await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked(0.01)  # the model waits so as well
         await trio.testing.wait_all_tasks_blocked()
         cancelled = await client.responses.cancel(made.id)
         assert cancelled.to_dict() == (await client.responses.retrieve(made.id)).to_dict()
@@ -319,6 +343,58 @@ async def test_a_stream_is_taken_up_by_a_server_that_was_started_again() -> None
         events = [event async for event in stream]
     assert "".join(deltas(events)) == "after all"
     assert events[-1].response.status == "completed"
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+async def test_who_goes_before_the_stream_begins_is_followed_for_no_more(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening = 0
+    on_progress = Host.on_progress
+
+    def counted(host: Host, hear: Any) -> Callable[[], None]:
+        nonlocal listening
+        listening += 1
+        stop = on_progress(host, hear)
+
+        def stopped() -> None:
+            nonlocal listening
+            listening -= 1
+            stop()
+
+        return stopped
+
+    async with world(devices={"model": Streams(["one"])}) as w:
+        monkeypatch.setattr(Host, "on_progress", counted)
+        body = {"input": "a"} if path == "/v1/responses" else {"messages": [{"role": "user", "content": "a"}]}
+        given = [{"type": "http.request", "body": json.dumps({**body, "stream": True}).encode(), "more_body": False}]
+        headers = [(b"host", b"127.0.0.1:8420"), (b"authorization", f"Bearer {TOKENS['ann']}".encode())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": headers,
+            "root_path": "",
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8420),
+        }
+        with trio.CancelScope() as gone:
+
+            async def receive() -> Any:
+                return given.pop() if given else await trio.sleep_forever()
+
+            async def send(message: Any) -> None:
+                assert (message["type"], message["status"], listening) == ("http.response.start", 200, 1)
+                gone.cancel()
+                await trio.lowlevel.checkpoint()
+
+            await w.app(scope, receive, send)
+        assert listening == 0
 
 
 def test_all_events_are_of_the_package() -> None:

@@ -1,0 +1,123 @@
+"""What models have said of the answers that they are giving: for who begins to listen in the middle of one.
+
+Of each conversation under `/v1` the pieces of the answer that is being given are kept, those of the newest attempt; no
+others, and nothing when it is whole, its turn is over, or the conversation is deleted or erased in. Nothing counts on
+it: an answer of which this does not have all is told when it is whole.
+
+The one rule: it holds what is being said at this moment, as much as there is room for, and never waits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import attrs
+
+from actors.responding import Responding
+from dataspace.errors import KeeveError
+from dataspace.facts import Fact
+from keeve.faces import ENDS
+from vat.host.host import Host
+from vat.host.watching import Piece
+from vat.objects.types import type_of
+
+TYPE: Final = type_of(Responding).name
+
+PIECES: Final = 10_000
+"""Pieces of an answer that are kept; of a longer one none are."""
+
+ROOM: Final = 32 << 20
+"""Bytes that all of them may take, about. Where there is no room the oldest answer is not kept."""
+
+EACH: Final = 500
+"""Bytes that a piece takes besides what it says, about."""
+
+ENDED: Final = 10_000
+"""Answers that are remembered as not kept."""
+
+
+@attrs.define
+class Answer:
+    """The pieces of one attempt at an answer, and the bytes that they take; None where they are not kept."""
+
+    effect: str
+    attempt: int
+    pieces: list[Piece] | None = attrs.field(factory=list)
+    size: int = 0
+
+
+class Heard:
+    """What running effects tell of answers, from `listen` on."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._all = False
+        """Whether whatever has been told of an answer without an entry here was told of one that is over."""
+        self.size = 0
+        """The bytes that all that is kept takes, about."""
+
+    def listen(self) -> None:
+        """Hear what is told from now on."""
+        self._all = True
+        self._host.on_progress(self.hear)
+        self._host.on_fact(("model-output", "deleted"), self._whole)
+        self._host.on_fact((*ENDS, "erased"), self._over)
+
+    def hear(self, piece: Piece) -> None:
+        """A running effect tells something."""
+        if piece.method != "complete":
+            return
+        answer = self._answers.get(piece.session)
+        if answer is None or (answer.effect, answer.attempt) != (piece.effect, piece.attempt):
+            if answer is None and not self._is_conversation(piece.session):
+                return
+            self._drop(answer)
+            answer = self._answers[piece.session] = Answer(piece.effect, piece.attempt)
+            self._answers.move_to_end(piece.session)
+            if len(self._answers) > ENDED:
+                self._drop(self._answers.popitem(last=False)[1])
+                self._all = False
+        if answer.pieces is not None:
+            answer.pieces.append(piece)
+            size = EACH + len(repr(piece.value))
+            answer.size += size
+            self.size += size
+            if len(answer.pieces) > PIECES:
+                self._drop(answer)
+            while self.size > ROOM:
+                self._drop(next(each for each in self._answers.values() if each.pieces))
+
+    def _is_conversation(self, session: str) -> bool:
+        try:
+            return self._host.row(session).type == TYPE
+        except KeeveError:
+            return False
+
+    def of(self, session: str, effect: str) -> list[Piece] | None:
+        """All pieces of the answer that this effect of a session gives, so far; None if some may be missing."""
+        answer = self._answers.get(session)
+        if answer is not None and answer.effect == effect:
+            return None if answer.pieces is None else list(answer.pieces)
+        return [] if self._all or answer is not None else None
+
+    def _drop(self, answer: Answer | None) -> None:
+        """Keep nothing of an answer, now and later."""
+        if answer is not None:
+            self.size -= answer.size
+            answer.pieces, answer.size = None, 0
+
+    def _whole(self, fact: Fact) -> None:
+        """An answer is whole, or nobody may have it any more: it is told no more of it."""
+        self._drop(self._answers.pop(_session(fact), None))
+
+    def _over(self, fact: Fact) -> None:
+        """A turn is over, which may have waited behind the one that runs: what runs may tell more of its answer."""
+        self._drop(self._answers.get(_session(fact)))
+
+
+def _session(fact: Fact) -> str:
+    """The session that a fact of ours is about."""
+    place = 0 if fact.label in ("deleted", "erased") else 1
+    return str(fact.fields[place]) if len(fact.fields) > place else ""
