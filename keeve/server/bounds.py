@@ -16,14 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keeve.server.errors import Refusal, internal, refusal_of
+from keeve.server.errors import OPENAI, Refusal, internal, refusal_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-
-OPENAI: Final = "/v1/"
-"""Paths whose clients show nothing of an error but its message."""
 
 ENDPOINTS: Final = "docs/openai.md says which of OpenAI's endpoints there are, and how each is asked"
 
@@ -93,7 +90,7 @@ class Bounds:
 
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, request_id: str | None) -> None:
     """Answer with a refusal, where nothing was answered yet."""
-    response = (refusal.whole() if scope["path"].startswith(OPENAI) else refusal).response(request_id)
+    response = refusal.at(scope["path"]).response(request_id)
     if scope["type"] == "http":
         await response(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
@@ -112,4 +109,4 @@ async def http_exception(request: Request, error: Exception) -> Response:
     theirs = request.url.path.startswith(OPENAI)
     remedy = ENDPOINTS if theirs else remedy
     refusal = Refusal(error.status_code, code, f"{request.url.path}: {error.detail}", remedy, headers=headers)
-    return (refusal.whole() if theirs else refusal).response(request.state.request_id)
+    return refusal.at(request.url.path).response(request.state.request_id)

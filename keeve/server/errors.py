@@ -23,6 +23,9 @@ from dataspace.errors import KeeveError
 from keeve import errors as known
 from keeve.server.wording import in_words
 
+OPENAI: Final = "/v1/"
+"""Paths whose clients show nothing of an error but its message."""
+
 
 @attrs.define(eq=False)
 class Refusal(Exception):
@@ -52,6 +55,10 @@ class Refusal(Exception):
         if self.remedy and self.remedy not in said:
             said += f" {self.remedy[0].upper()}{self.remedy[1:]}" if said[-1:] in ".?!" else f"; {self.remedy}"
         return attrs.evolve(self, message=said)
+
+    def at(self, path: str) -> Refusal:
+        """As it is told to who asks at that path."""
+        return self.whole() if path.startswith(OPENAI) else self
 
     def document(self, request_id: str | None = None) -> dict[str, Any]:
         """The JSON document."""

@@ -5,19 +5,11 @@ The one rule: a limit is refused before the work that it is there to prevent, an
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Final
-
-import attrs
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
-
-MANY: Final = 10_000
-"""So many that are counted are not looked through for those that can be forgotten."""
 
 
 class Bodies:
@@ -69,71 +61,23 @@ class Bodies:
         )
 
 
-@attrs.define
-class Pace:
-    """What a principal has used: tokens of a bucket that fills again in a minute, and requests under way."""
-
-    left: float
-    at: float
-    under_way: int = 0
-
-
 class Paces:
     """Middleware: how often a principal may ask, and how much at once. Who is nobody is not counted."""
 
-    def __init__(self, app: ASGIApp, serving: Serving, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(self, app: ASGIApp, serving: Serving) -> None:
         self._app = app
-        self._requests = serving.settings.requests
-        self._streams = serving.settings.streams
-        self._now = now
-        self._paces: dict[str, Pace] = {}
-        self._many = MANY
+        self._pacing = serving.pacing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal = scope["state"].get("principal") if scope["type"] in ("http", "websocket") else None
         if principal is None:
             await self._app(scope, receive, send)
             return
-        paces = [self._pace(principal.name, principal.name)]
-        if principal.allowance is not None and principal.allowance.ids:
-            # Who holds a token can narrow it to any name: that gives nobody more than the token has.
-            paces.append(self._pace(f"\n{principal.allowance.ids[0]}", "what was narrowed from this token"))
-        for pace in paces:
-            pace.left -= 1
-            pace.under_way += 1
+        begun = self._pacing.begin(principal)
         try:
             await self._app(scope, receive, send)
         finally:
-            for pace in paces:
-                pace.under_way -= 1
-            if len(self._paces) > self._many:
-                self._forget()
-
-    def _pace(self, key: str, name: str) -> Pace:
-        """What is counted under a key, which is `name`'s. Raises a `Refusal` (429) if there is no room."""
-        now = self._now()
-        pace = self._paces.get(key)
-        if pace is None:
-            pace = self._paces[key] = Pace(self._requests, now)
-        pace.left = min(self._requests, pace.left + (now - pace.at) * self._requests / 60)
-        pace.at = now
-        if pace.left < 1:
-            wait = math.ceil((1 - pace.left) * 60 / self._requests)
-            raise too_many(f"{name} has asked {self._requests} times within a minute", wait, "too_many_requests")
-        if pace.under_way >= self._streams:
-            raise too_many(f"{self._streams} requests of {name} are under way", 1, "too_many_at_once")
-        return pace
-
-    def _forget(self) -> None:
-        """Forget those who have not asked for a minute: their buckets are full. Costs a look at each, now and then."""
-        before = self._now() - 60
-        self._paces = {name: pace for name, pace in self._paces.items() if pace.under_way or pace.at > before}
-        self._many = max(MANY, 2 * len(self._paces))
-
-
-def too_many(what: str, wait: int, code: str) -> Refusal:
-    """Too much is asked; after `wait` seconds it may be asked again."""
-    return Refusal(429, code, what, f"ask again after {wait} s", headers={"retry-after": str(wait)})
+            self._pacing.end(begun)
 
 
 class Stopping:

@@ -79,7 +79,7 @@ class Standing:
             return
         if kind is None:
             raise held.over
-        last = last_word(kind, held.over, scope["state"].get("request_id"))
+        last = last_word(kind, held.over.at(scope.get("path", "")), scope["state"].get("request_id"))
         if last is not None:  # what has a length is cut off
             await send({"type": "http.response.body", "body": last, "more_body": False})
 

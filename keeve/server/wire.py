@@ -125,6 +125,10 @@ class TokenGuard:
         """Whether a session is there."""
         return self._serving.gate.reaches(self._asking(), row)
 
+    async def paced(self) -> None:
+        """Wait until one thing more may be asked: what is asked here counts as a request does."""
+        await self._serving.pacing.wait(self._asking())
+
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
         """The block makes a session."""

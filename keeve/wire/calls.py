@@ -22,7 +22,7 @@ from dataspace.values import Promise, Ref, Value
 from dataspace.values.encoding import encode
 from keeve.wire.desk import Desk
 from keeve.wire.frames import BadFrame, listed
-from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany
+from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany, Untaken
 from keeve.wire.handles import Handles, inward
 from keeve.wire.messages import DESK, numbers_in
 from keeve.wire.outbox import Outbox
@@ -78,6 +78,11 @@ class Asked:
     receipt: bool
     waits: list[Asked]
     """Those whose answers are among its arguments."""
+    size: int = 0
+    """Bytes of the message that it came in."""
+    stopped: bool = False
+    begun: bool = False
+    """Whether its session has been asked."""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     done: trio.Event = attrs.field(factory=trio.Event)
     value: Any = None
@@ -114,6 +119,10 @@ class Calls:
         self._limits = limits
         self._begin = begin
         self._asked: dict[int, Asked] = {}
+        self._abandoned = 0
+        self._bytes = 0
+        self.came = 0
+        """Bytes of the message that is being taken."""
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -131,13 +140,18 @@ class Calls:
         """Take a call. Raises `BadFrame` for an id that is in use."""
         if id in self._asked:
             raise BadFrame(f"there is a call {id} already")
-        if len(self._asked) >= self._limits.calls:
-            return await self.fail(id, TooMany("calls", self._limits.calls, "take answers first, and forget them"))
+        limits = self._limits
+        if len(self._asked) + self._abandoned >= limits.calls:
+            return await self.fail(id, TooMany("calls", limits.calls, "take answers first, and forget them"))
+        if self._bytes and self._bytes + self.came > limits.answer:
+            return await self.fail(id, TooMany("bytes of calls without an answer", self._bytes, "take answers first"))
         try:
             asked = self._taken(id, target, method, args, keywords, request, receipt)
         except KeeveError as error:
             return await self.fail(id, error)
         self._asked[id] = asked
+        asked.size = self.came
+        self._bytes += asked.size
         self._begin(self._run, asked)
         return None
 
@@ -172,7 +186,11 @@ class Calls:
         if asked is not None and not asked.done.is_set():
             asked.failure = failure_said(Stopped(id))
             asked.done.set()
-            asked.scope.cancel()
+            if asked.begun:  # it lies in its session's mailbox, and counts until that has answered
+                self._abandoned += 1
+                asked.stopped = True
+            else:
+                asked.scope.cancel()
 
     def forget(self, id: int) -> None:
         """Nobody will name this answer any more."""
@@ -192,23 +210,41 @@ class Calls:
         await self._outbox.send(listed([_HEADS["error"], encode(id), encode(failure_said(error))]))
 
     async def _run(self, asked: Asked) -> None:
-        with asked.scope:
-            try:
-                given = _said(await self._value(asked))
-                sent, new = self._handles.outward(given)
-            except Exception as error:  # noqa: BLE001  # it is the answer
-                return await self._broken(asked, error)
-            body = listed([_HEADS["value"], encode(asked.id), encode(sent), encode(new)])
-            if len(body) > self._limits.answer:
-                self._handles.take_back(numbers_in(sent))
-                return await self._broken(asked, TooLarge(len(body), self._limits.answer))
-            large = len(body) > self._limits.kept
-            asked.value = TooLarge(len(body), self._limits.kept) if large else given
-            asked.done.set()
-            await self._outbox.send(body)
-        return None
+        try:
+            with asked.scope:
+                await self._answer(asked)
+        finally:
+            self._bytes -= asked.size
+            self._abandoned -= asked.stopped
+            asked.args, asked.keywords, asked.waits = [], {}, []
+
+    async def _answer(self, asked: Asked) -> None:
+        try:
+            given = _said(await self._value(asked))
+            if asked.stopped:
+                return
+            sent, new = self._handles.outward(given)
+        except Exception as error:  # noqa: BLE001  # it is the answer
+            await self._broken(asked, error)
+            return
+        body = listed([_HEADS["value"], encode(asked.id), encode(sent), encode(new)])
+        refused: KeeveError | None = None
+        if len(body) > self._limits.answer:
+            refused = TooLarge(len(body), self._limits.answer)
+        elif waits := self._outbox.waits(len(body)):
+            refused = Untaken(len(body), waits)
+        if refused is not None:
+            self._handles.take_back(numbers_in(sent))
+            await self._broken(asked, refused)
+            return
+        large = len(body) > self._limits.kept
+        asked.value = TooLarge(len(body), self._limits.kept) if large else given
+        asked.done.set()
+        await self._outbox.send(body)
 
     async def _broken(self, asked: Asked, error: Exception) -> None:
+        if asked.stopped:
+            return
         asked.failure = failure_said(error)
         asked.done.set()
         await self.fail(asked.id, error)
@@ -227,6 +263,7 @@ class Calls:
             raise NotARef(target)
         self._may(target, asked.method)
         member = HostRef.__getattr__(target, asked.method)  # `getattr` would find what the ref itself has
+        asked.begun = True
         called = partial(member, *args, request=asked.request, receipt=asked.receipt, **keywords)
         if asked.method != "fork" or self._guard.unlimited:
             return await called()

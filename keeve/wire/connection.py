@@ -35,6 +35,9 @@ FAREWELL = 1.0
 OFTEN = 1.0
 """Seconds between two looks at the token of a client that is told nothing; else it is looked at with each message."""
 
+PACED = frozenset({"call", "observe", "watch"})
+"""What is asked for, and not only taken or given back: how often is for the guard to say."""
+
 
 class Stopping(KeeveError):
     """The server stops. Calls that have no answer may be made again, with the same request ids, when it is back."""
@@ -135,7 +138,7 @@ class Connection:
 
     def _put_together(self, nursery: trio.Nursery) -> None:
         host, guard, limits, begin = self._host, self._guard, self._limits, nursery.start_soon
-        self.outbox = outbox = Outbox(self._channel, limits.unsent, self._scope.cancel, self._is_allowed)
+        self.outbox = outbox = Outbox(self._channel, limits.unsent, limits.answer, self._scope.cancel, self._is_allowed)
         self.handles = handles = Handles(lambda uid, actor: self._refs.sturdy(guard.name, uid, actor), limits.refs)
         desk = Desk(host, guard, self._refs)
         self.calls = Calls(host, guard, desk, handles, outbox, limits, begin)
@@ -191,13 +194,17 @@ class Connection:
             while True:
                 await trio.lowlevel.checkpoint()  # what was begun comes to its vat before the next one does
                 await self.outbox.eased()
-                said = decoded(await self._channel.receive())
+                body = await self._channel.receive()
+                self.calls.came = len(body)
+                said = decoded(body)
                 fields = fields_of(said, FROM_CLIENT)
                 take: Any = takes.get(said[0])
                 if take is None:
                     raise BadFrame(f"{said[0]!r} comes first, and once")
+                if said[0] in PACED:
+                    await self._guard.paced()
                 await take(*fields)
-        except (BadFrame, ChannelClosed) as error:
+        except KeeveError as error:  # no message, the other end has gone, or the token is over
             self._end(error)
 
     async def _more(self, id: int, credit: int) -> None:

@@ -30,12 +30,24 @@ class TooLarge(KeeveError):
         super().__init__(f"it has {size} bytes, and a message may have {limit}: ask for less of it at once")
 
 
+class Untaken(KeeveError):
+    """An answer was not kept, since others wait to be taken that have as many bytes as may wait."""
+
+    def __init__(self, size: int, waits: int) -> None:
+        super().__init__(
+            f"the answer has {size} bytes, and {waits} of others wait to be taken: take these, and ask again (what has "
+            "a request id is not done twice)"
+        )
+
+
 @attrs.frozen
 class Limits:
-    """What one connection may cost. Its memory is bounded by `frame` × `calls`, and mostly far below that.
+    """What one connection may cost in memory: a `frame` that came, and `answer` bytes of calls that have no answer;
+    `answer` bytes that wait to be taken, `calls` × `kept` of answers that may be named, and a message for each stream.
 
-    hello, frame: bytes of its first message, and of each later one. answer: bytes of what it is sent in one.
-    calls: those that have no answer yet, and answers that it did not forget. streams: observations and watches.
+    hello, frame: bytes of its first message, and of each later one. answer: bytes of what it is sent in one, of all
+    answers that wait to be taken, and of all calls that have none. calls: those that have no answer yet, stopped ones
+    among them, and answers that it did not forget. streams: observations and watches.
     refs: refs that it was given and did not release. unsent: bytes of answers that it has not taken, from which on
     nothing more is read from it. kept: bytes of an answer that can be an argument by its promise.
     greeting: seconds for its first message. idle: seconds after which it is asked whether it is there, and again until
@@ -76,6 +88,9 @@ class Guard(Protocol):
 
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there, for this principal."""
+
+    async def paced(self) -> None:
+        """Wait until one thing more may be asked."""
 
     def room(self) -> AbstractAsyncContextManager[None]:
         """The block makes a session. Raises `Refused` where that would be one too many."""

@@ -16,20 +16,29 @@ from keeve.wire.channels import Channel, ChannelClosed
 
 
 class Outbox:
-    """Sends through a channel. `bound` bytes may wait; `over` is called when the channel has closed.
+    """Sends through a channel. From `bound` bytes that wait on it is not `eased`; `most` is how many may wait at all.
+
+    `over` is called when the channel has closed.
 
     may: whether the client may be told anything yet; after it was not, `run` is cancelled.
     """
 
-    def __init__(self, channel: Channel, bound: int, over: Callable[[], None], may: Callable[[], bool]) -> None:
+    def __init__(
+        self, channel: Channel, bound: int, most: int, over: Callable[[], None], may: Callable[[], bool]
+    ) -> None:
         self._channel = channel
         self._bound = bound
+        self._most = most
         self._over = over
         self._may = may
         self._waiting: deque[tuple[bytes, trio.Event]] = deque()
         self._bytes = 0
         self._came = trio.Event()
         self._eased = trio.Event()
+
+    def waits(self, size: int) -> int:
+        """How many bytes wait, if so many more would be too much; else 0. Where nothing waits there is room."""
+        return self._bytes if self._bytes + size > self._most else 0
 
     async def send(self, body: bytes) -> None:
         """Send a message, and wait until it is sent."""

@@ -133,7 +133,7 @@ class Streams:
         observation = self._host.observe(read, after=place(options.get("after", "start")), marks=True, **how)
         items: list[bytes] = []
         size, before = 0, observation.cursor
-        while (item := await _next(stream, observation)) is not _END:
+        while (item := await self._next(stream, observation)) is not _END:
             told(self._guard, "observe", session)
             if isinstance(item, CaughtUp):
                 await self._tell(stream, items, encode(str(item.cursor)))
@@ -156,7 +156,7 @@ class Streams:
     async def _watch(self, stream: Stream, session: str | Ref | Promise | None) -> None:
         which = await self._watched(session)
         with self._host.watch(which) as pieces:
-            while (piece := await _next(stream, pieces)) is not _END:
+            while (piece := await self._next(stream, pieces)) is not _END:
                 self._guard.must(AT_THE_DESK["watch"], "watch", piece.session)
                 stream.credit -= 1
                 await self._tell(stream, [encode(piece_said(piece))], _NONE)
@@ -180,8 +180,8 @@ class Streams:
             raise TooLarge(len(body), self._limits.answer)
         await self._outbox.send(body)
 
-
-async def _next(stream: Stream, items: AsyncIterator[Any]) -> Any:
-    """The next item, when there is credit for it; `_END` after the last one."""
-    await stream.taken()
-    return await anext(items, _END)
+    async def _next(self, stream: Stream, items: AsyncIterator[Any]) -> Any:
+        """The next item, when there is credit for it and little waits to be sent; `_END` after the last one."""
+        await stream.taken()
+        await self._outbox.eased()
+        return await anext(items, _END)

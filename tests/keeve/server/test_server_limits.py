@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64encode
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,12 +16,14 @@ from trio.testing import MockClock
 
 from keeve import Session
 from keeve.server import Principal, ServerSettings
-from keeve.server.limits import Paces
+from keeve.server.errors import Refusal
 from keeve.server.logs import LEFT_OUT, Listening
+from keeve.server.pacing import Pacing
 from keeve.server.tokens import Chains
 from keeve.wire.revocations import Revocations
 from keeve.wire.sturdy import SturdyRefs
-from keeve.wire.tokens import mint, named, read_only
+from keeve.wire.tokens import Allowance, mint, named, read_only
+from tests.keeve.server.test_server_wire import client_of
 from tests.server_worlds import TOKENS, world
 from vat.devices.vault import Vault
 
@@ -70,15 +73,31 @@ async def test_other_names_for_one_token_ask_no_more_often_and_no_more_at_once(t
 
 
 async def test_those_who_ask_no_more_are_forgotten(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keeve.server.limits.MANY", 10)
-    async with world() as w:
-        paces = Paces(trio.sleep, w.serving)  # type: ignore[arg-type]  # it is asked nothing
-        for n in range(50):
-            paces._pace(f"name {n}", "x")
-            await trio.sleep(10)
-            if len(paces._paces) > paces._many:
-                paces._forget()
-        assert len(paces._paces) <= 20
+    monkeypatch.setattr("keeve.server.pacing.MANY", 10)
+    pacing = Pacing(60, 9)
+    for n in range(50):
+        pacing.end(pacing.begin(Principal(f"name {n}")))
+        await trio.sleep(10)
+    assert len(pacing._paces) <= 20
+
+
+def test_a_name_that_is_made_up_is_not_noted_where_its_token_has_had_enough() -> None:
+    pacing = Pacing(2, 9, lambda: 0.0)
+    for n in range(9):
+        with suppress(Refusal):
+            pacing.begin(Principal(f"name {n}", allowance=Allowance(ids=("t",))))
+    assert list(pacing._paces) == ["\nt", "name 0", "name 1"]
+
+
+async def test_what_is_asked_over_a_connection_counts_as_requests_do_and_waits(autojump_clock: MockClock) -> None:
+    async with world(ServerSettings(requests=30)) as w, client_of(w, TOKENS["ann"]) as client:
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for _ in range(60):
+                nursery.start_soon(client.sessions)
+        assert 60 <= trio.current_time() - began < 64
+        assert (await w.ann.get(API)).status_code == 429
+        assert (await w.bob.get(API)).status_code == 200
 
 
 async def test_a_token_ends_when_it_is_to() -> None:

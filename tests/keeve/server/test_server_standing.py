@@ -148,3 +148,26 @@ async def test_what_cannot_be_told_why_is_cut_off(tmp_path: Path) -> None:
 
     await Standing(again).answer("token", app, {"state": {}}, trio.sleep_forever, send)
     assert [message.get("body") for message in said] == [None, b"a"]
+
+
+@pytest.mark.parametrize(("path", "whole"), [("/v1/responses", True), ("/api/v1/dataspace", False)])
+async def test_a_stream_that_ends_so_says_all_of_it_where_nothing_else_is_shown(path: str, whole: bool) -> None:
+    said: list[bytes] = []
+    held: list[bool] = []
+
+    def again(_: str) -> None:
+        if held:
+            raise unknown("the token has ended", "ask for a new one")
+
+    async def send(message: Any) -> None:
+        said.append(message.get("body", b""))
+        held.append(True)
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        kind = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": kind})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+
+    await Standing(again).answer("t", app, {"type": "http", "path": path, "state": {}}, app, send)  # type: ignore[arg-type]  # nothing is received
+    error = json.loads(said[-1].partition(b"data: ")[2])["error"]
+    assert error["message"] == "the token has ended" + ("; ask for a new one" if whole else "")

@@ -79,6 +79,7 @@ class Free:
     ended: bool = False
     only: frozenset[str] | None = None
     verbs: frozenset[str] = frozenset({"read", "turn", "manage"})
+    paces: int = 0
 
     @property
     def name(self) -> str:
@@ -104,6 +105,9 @@ class Free:
 
     def reaches(self, row: SessionRow) -> bool:
         return self.only is None or row.id in self.only
+
+    async def paced(self) -> None:
+        self.paces += 1
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
