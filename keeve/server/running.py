@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 import trio
@@ -78,8 +79,11 @@ async def serve(
             via="server",
         ) as host,
         trio.open_nursery() as nursery,
+        AsyncExitStack() as untold,
     ):
         tokens, made = tokens_of(settings, secrets)
+        if made is not None:  # until somebody is told that token: the next start makes one then, and tells it
+            untold.callback((settings.store / FILE).unlink, missing_ok=True)
         secret, _ = token_in(settings.store / FILE)
         gate = Gate(host, now, [tokens, Chains(secret, Revocations(settings.store))])
         serving = Serving(
@@ -102,13 +106,8 @@ async def serve(
                 await listening.run(serving.stopping, task_status=task_status)
                 nursery.cancel_scope.cancel()
 
-            try:
-                await openai.start(serving)
-                port = await nursery.start(listen)
-            except BaseException:
-                if made is not None:  # nobody was told that token: the next start makes one, and tells it
-                    (settings.store / FILE).unlink()
-                raise
+            await openai.start(serving)
+            port = await nursery.start(listen)
             try:
                 await nursery.start(wire.serve_socket, serving)
             except wire.BadSocket as error:
@@ -116,6 +115,7 @@ async def serve(
             address = address_of(settings, port)
             log.info("serving", pid=os.getpid(), address=address, store=str(settings.store))
             started(address, made)
+            untold.pop_all()
             await _until_told(signals, serving, ended, nursery)
     log.info("ended")
     return int(ended[0])
@@ -135,11 +135,11 @@ async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals
 def tokens_of(settings: ServerSettings, secrets: Secrets) -> tuple[Tokens, str | None]:
     """The tokens of the owner and of all principals; and the owner's, if it was made now."""
     tokens = Tokens()
+    others = [(each, token_in(each.token_file)[0]) for each in settings.principals.values()]  # before any is made
     token, made = token_in(settings.store / FILE, make=True)
     tokens.add(token, Principal(OWNER, frozenset(VERBS)))
     secrets.add(token)
-    for each in settings.principals.values():
-        other, _ = token_in(each.token_file)
+    for each, other in others:
         tokens.add(other, Principal(each.name, frozenset(each.verbs)))
         secrets.add(other)
     return tokens, token if made else None
