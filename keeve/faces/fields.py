@@ -30,9 +30,20 @@ def public_fields(heap: Heap) -> Iterator[tuple[str, Any]]:
 
 def field_face(heap: Heap, stored: Any) -> Any:
     """One of them in JSON."""
+    return joined(stored, list(items_of(heap, stored)))
+
+
+def items_of(heap: Heap, stored: Any) -> Iterator[Any]:
+    """The items of one of them in JSON, each read when it is asked for; one that is no collection is the only item."""
     if not isinstance(stored, Tree):
-        return face(heap.read(stored))
-    items = [item_face(heap, stored, item) for item in stored.walked(heap.page)]
+        return iter((face(heap.read(stored)),))
+    return (item_face(heap, stored, item) for item in stored.walked(heap.page))
+
+
+def joined(stored: Any, items: list[Any]) -> Any:
+    """The field in JSON whose items these are."""
+    if not isinstance(stored, Tree):
+        return items[0]
     if not isinstance(stored, MapTree):
         return items
     if all(isinstance(key, str) and not key.startswith("$") for key, _ in items):

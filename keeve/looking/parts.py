@@ -36,6 +36,10 @@ class Room:
         self._items -= 1
         self._characters -= characters
 
+    def grows(self, characters: int) -> None:
+        """An item that was taken has so many more."""
+        self._characters -= characters
+
     def looks(self) -> bool:
         """Something more is looked at; whether that is not too much by now."""
         self._looks -= 1

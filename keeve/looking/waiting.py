@@ -22,6 +22,8 @@ from vat.heap.heap import Heap
 from vat.heap.pending import OpenEffect, effects_in, stored_heap
 from vat.heap.restore import Lineage
 from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
+from vat.host.resolving import EffectStatus
+from vat.objects.views import ListView, MapView, SetView
 
 LATEST = 253_370_764_800
 """Seconds since 1970 until the year 9999, in all zones."""
@@ -109,24 +111,31 @@ def _stating(store: Reading, label: str) -> dict[bytes, None]:
 # Effects.
 
 
-def due(effect: OpenEffect) -> int:
+def due(effect: OpenEffect | EffectStatus) -> int:
     """When a timer comes, in µs since 1970, at the latest in the last year that has a name; 0 for any other effect."""
     at = deadline_of(effect.args, effect.keywords) if (effect.device, effect.method) == ("timer", "until") else None
     return 0 if at is None else max(1, int(min(at, LATEST) * 1_000_000))
 
 
-def effect_face(effect: OpenEffect, state: str) -> dict[str, Any]:
-    """An open effect in JSON: the fields of `EffectStatus`, and when it is due if it is a timer."""
+def effect_face(effect: OpenEffect | EffectStatus, state: str) -> dict[str, Any]:
+    """An open effect in JSON: the fields of `EffectStatus`, and when it is due if it is a timer.
+
+    Of a collection, as the messages that a model is asked with, it says how long that is, and reads nothing of it.
+    """
     return {
         "id": effect.id,
         "session": effect.session,
         "device": effect.device,
         "method": effect.method,
-        "args": face(effect.args),
-        "keywords": face(effect.keywords),
+        "args": face([_given(arg) for arg in effect.args]),
+        "keywords": face({name: _given(arg) for name, arg in effect.keywords.items()}),
         "state": state,
         "due": utc_time(due(effect)) if due(effect) else None,
     }
+
+
+def _given(arg: Any) -> Any:
+    return f"({len(arg)} items)" if isinstance(arg, ListView | MapView | SetView) else arg
 
 
 # Approvals.

@@ -10,6 +10,7 @@ from base64 import b64encode
 from typing import Any, Final
 
 import attrs
+import trio
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from dataspace.drafts import read_used
@@ -18,12 +19,15 @@ from dataspace.observe.words import Words
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
-from keeve.server.api.sessions import reached
+from keeve.looking import Room, weight
+from keeve.server.api.sessions import AT_ONCE, reached
 from keeve.server.api.table import Asked
 from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint
 from vat.host.host import Host
 
+FEW: Final = 16
+"""Records whose words are read before others have a turn."""
 SEQ: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 """The only way in which a seq is written."""
 
@@ -85,20 +89,27 @@ async def list_chain(asked: Asked) -> Response:
     """Whoever hashes these bytes sees that each names the one before it."""
     host, _, row = await reached(asked, "read")
     query = asked.query
-    headers = host.headers(row.id, after=query.after, limit=query.limit)
-    stated: dict[int, Event] = {}
-    if query.words and headers:
-        first, last = headers[0].position, headers[-1].position
-        for event in host.query("(_ . _)", session=row.uid, lineage=True, after=first - 1, upto=last):
-            stated.setdefault(event.position, event)
-    reader = host.reader()
-    records = []
-    for header in headers:
-        said = stated.get(header.position)
-        words = None if said is None else words_face(reader.proof(said))
-        place = {"seq": header.seq, "position": header.position}
-        records.append({**place, "header": b64encode(header.hashed).decode(), "words": words})
-    end = headers[-1].seq if headers else row.seq
+    records: list[dict[str, Any]] = []
+    room, end, reader = Room(query.limit), query.after, host.reader()
+    while room and end < row.seq:
+        headers = host.headers(
+            row.id, after=end, limit=min(FEW if query.words else AT_ONCE, query.limit - len(records))
+        )
+        stated: dict[int, Event] = {}
+        if query.words:
+            first, last = headers[0].position, headers[-1].position
+            for event in host.query("(_ . _)", session=row.uid, lineage=True, after=first - 1, upto=last):
+                stated.setdefault(event.position, event)
+        for header in headers:
+            said = stated.get(header.position)
+            words = None if said is None else words_face(reader.proof(said))
+            place = {"seq": header.seq, "position": header.position}
+            records.append({**place, "header": b64encode(header.hashed).decode(), "words": words})
+            room.take(weight(words))
+            end = header.seq
+            if not room:
+                break
+        await trio.lowlevel.checkpoint()
     return JSONResponse({"records": records, "next": end if end < row.seq else None})
 
 

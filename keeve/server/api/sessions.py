@@ -5,6 +5,7 @@ The one rule: a list, a page and a row are read from what is stored. Only what a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -14,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
-from keeve.faces import ENDS, TELLING, face, fields_face, turns_of, utc_time, value_of
-from keeve.looking import approval_face, waiting_calls
-from keeve.server.api.faces import effect_face, row_face
+from keeve.faces import ENDS, TELLING, face, items_of, joined, public_fields, turns_of, utc_time, value_of
+from keeve.looking import PAGE, Room, approval_face, effect_face, waiting_calls, weight
+from keeve.server.api.faces import row_face
 from keeve.server.api.paths import in_path
 from keeve.server.api.table import PREFIX, Asked
 from keeve.server.errors import Refusal
@@ -26,32 +27,41 @@ from keeve.server.wording import there_are
 from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
-from vat.heap.restore import Restored
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
 
-PAGE: Final = 200
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 """What a turn states that is under way, and that no turn before it is."""
+AT_ONCE: Final = 100
+"""Sessions or records that are looked at before others have a turn."""
 CONVERSATION: Final = "keeve.session"
 """The type of a session unless another one is named."""
 
 
 async def list_sessions(asked: Asked) -> Response:
-    """Those that who asks can reach."""
+    """Those that who asks can reach, among so many that are looked at."""
     serving, query = asked.serving, asked.query
     principal, gate = serving.principal(asked.request), serving.gate
+    room = Room(query.limit)
     found: list[SessionRow] = []
-    after, more = query.after, True
-    while more and len(found) <= query.limit:
-        page = serving.host.sessions(query.prefix, after=after, limit=PAGE, deleted=query.deleted)
-        more = len(page) == PAGE
-        found += [row for row in page if gate.reaches(principal, row)]
-        after = page[-1].id if page else after
+    after, following = query.after, None
+    while following is None:
+        page = serving.host.sessions(query.prefix, after=after, limit=AT_ONCE, deleted=query.deleted)
+        for row in page:
+            if gate.reaches(principal, row):
+                if not room:
+                    following = after
+                    break
+                found.append(row)
+                room.take(0)
+            after = row.id
+            if not room.looks():
+                following = after
+                break
         await trio.lowlevel.checkpoint()
-    rows = found[: query.limit]
-    following = rows[-1].id if len(found) > len(rows) else None
-    return JSONResponse({"sessions": [row_face(serving.host, row) for row in rows], "next": following})
+        if len(page) < AT_ONCE:
+            break
+    return JSONResponse({"sessions": [row_face(serving.host, row) for row in found], "next": following})
 
 
 async def create_session(asked: Asked) -> Response:
@@ -88,16 +98,17 @@ async def made(asked: Asked, ref: HostRef[Any]) -> Response:
 async def show_session(asked: Asked) -> Response:
     """Its head, how far it is, what waits for what."""
     host, ref, row = await reached(asked, "read")
-    forks = [
-        {"session": event.captures["into"], "at": event.captures["at"]}
-        for event in host.query("(fork _ #:into ?into #:at ?at)", session=row.uid)
-    ]
+    forks: list[dict[str, Any]] = []
+    async for event in host.observe("(fork _ #:into ?into #:at ?at)", session=row.uid, until="head"):
+        forks.append({"session": event.captures["into"], "at": event.captures["at"]})
+        if len(forks) == PAGE:
+            break
     status = face(await maybe(ref, "status"))
     shown = {
         **row_face(host, host.row(row.id)),
         "status": status,
         "forks": forks,
-        "effects": [effect_face(effect) for effect in host.effects(row.id)],
+        "effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)],
         "approvals": [approval_face(call) for call in waiting_calls(host, row.id)],
     }
     return JSONResponse(shown)
@@ -106,12 +117,18 @@ async def show_session(asked: Asked) -> Response:
 async def show_state(asked: Asked) -> Response:
     """Read from what is stored, as of then: nothing is run."""
     host, _, row = await reached(asked, "read")
-
-    def read(past: Restored) -> dict[str, Any]:
-        said = {"type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-        return {**said, "time": utc_time(past.heap.time), "fields": fields_face(past.heap)}
-
-    return JSONResponse({"session": row.id, **host.look(row.id, read, asked.query.at)})
+    past = host.look(row.id, lambda past: past, asked.query.at)
+    heap = past.heap
+    said = {"session": row.id, "type": heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
+    fields: dict[str, Any] = {}
+    for name, stored in public_fields(heap):
+        items: list[Any] = []
+        for item in items_of(heap, stored):
+            items.append(item)
+            if len(items) % AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+        fields[name] = joined(stored, items)
+    return JSONResponse({**said, "time": utc_time(heap.time), "fields": fields})
 
 
 async def list_turns(asked: Asked) -> Response:
@@ -123,11 +140,12 @@ async def list_turns(asked: Asked) -> Response:
 
 
 async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tuple[list[Event], bool]:
-    """What was stated of at most `limit` turns from `first` on, and whether there are more.
+    """What was stated of at most `limit` turns from `first` on, or fewer if that is much, and whether there are more.
 
     Costs a search for the first one, and what was recorded until all of them are over, or a later one is under way.
     """
     events: list[Event] = []
+    room = Room(limit)
     numbers: set[int] = set()
     over: set[int] = set()
     more = False
@@ -137,11 +155,13 @@ async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tupl
         if label not in TELLING or type(number) is not int or number < first:
             continue
         if label == "turn" and number not in numbers:
-            more = len(numbers) == limit
+            more = more or not room
             if not more:
                 numbers.add(number)
+                room.take(0)
         if number in numbers:
             events.append(event)
+            room.grows(weight(event.value.keywords))
             over |= {number} if label in ENDS else set()
         elif label in GOES_ON and number > max(numbers, default=first):
             break  # one turn runs at a time: what is not over by now never is
@@ -155,18 +175,24 @@ async def list_messages(asked: Asked) -> Response:
     host, ref, row = await reached(asked, "read")
     after, limit = asked.query.after, asked.query.limit
 
-    def read(now: Restored) -> tuple[list[Any], int] | None:
-        messages = now.heap.state(ROOT_ACTOR).fields.get("messages")
-        if not isinstance(messages, ListTree):
-            return None
-        part = messages.iterate(min(after, messages.count), min(after + limit, messages.count), now.heap.page)
-        return [face(now.heap.read(message)) for message in part], messages.count
-
-    found = host.look(row.id, read)
-    if found is None:  # a field of another kind, or none, which says so
+    now = host.look(row.id, lambda now: now)
+    stored = now.heap.state(ROOT_ACTOR).fields.get("messages")
+    part: Iterator[Any]
+    if isinstance(stored, ListTree):
+        count, first = stored.count, min(after, stored.count)
+        part = map(now.heap.read, stored.iterate(first, min(after + limit, count), now.heap.page))
+    else:  # a field of another kind, or none, which says so
         messages = await ref.messages
-        found = [face(message) for message in islice(messages, after, after + limit)], len(messages)
-    page, count = found
+        count, part = len(messages), islice(messages, after, after + limit)
+    page: list[Any] = []
+    room = Room(limit)
+    for message in part:
+        page.append(face(message))
+        room.take(weight(message))
+        if not room:
+            break
+        if len(page) % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
     return JSONResponse({"messages": page, "next": after + len(page) if count > after + len(page) else None})
 
 

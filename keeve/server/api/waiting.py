@@ -11,8 +11,7 @@ from msgspec import UNSET
 from starlette.responses import JSONResponse, Response
 
 from keeve import looking
-from keeve.looking import approval_face, waiting_calls
-from keeve.server.api.faces import effect_face
+from keeve.looking import approval_face, effect_face, waiting_calls
 from keeve.server.api.sessions import reached, values
 from keeve.server.api.table import Asked
 from vat.errors import Failed
@@ -37,7 +36,7 @@ async def say_word(asked: Asked) -> Response:
 async def list_effects(asked: Asked) -> Response:
     """The effects of a session that have no outcome."""
     host, _, row = await reached(asked, "read")
-    return JSONResponse({"effects": [effect_face(effect) for effect in host.effects(row.id)]})
+    return JSONResponse({"effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)]})
 
 
 async def resolve_effect(asked: Asked) -> Response:

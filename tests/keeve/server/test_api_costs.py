@@ -1,0 +1,129 @@
+"""What one request may cost: no answer of the API is as long as the store, nor holds everybody up while it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from dataspace.log.memory import MemoryStore
+from dataspace.observe import holding, observation
+from keeve import Session, Tools
+from keeve.looking import parts
+from keeve.server.api import proofs, sessions
+from tests.keeve.server.test_own_agents import pay
+from tests.keeve.server.test_page_talking import Silent
+from tests.server_worlds import World, world
+
+API = "/api/v1"
+TURNS = 8
+
+
+async def talked(w: World, by: str, id: str, text: str = "x" * 300) -> None:
+    s = await w.host.asking(by, "http").spawn(Session, id)
+    for _ in range(TURNS):
+        await s.turn(text)
+
+
+async def in_pages(client: httpx2.AsyncClient, path: str, of: str, **query: Any) -> list[list[Any]]:
+    """The pages of a list, each behind the one before."""
+    found: list[list[Any]] = []
+    following: Any = None
+    while not found or following is not None:
+        after = {} if following is None else {"after": following}
+        page = (await client.get(f"{API}{path}", params={**query, **after})).json()
+        found.append(page[of])
+        following = page["next"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "of", "query"),
+    [
+        ("/sessions/s/messages", "messages", {}),
+        ("/sessions/s/turns", "turns", {}),
+        ("/sessions/s/chain", "records", {"words": "true"}),
+        ("/facts", "facts", {"pattern": "(turn . _)"}),
+    ],
+)
+async def test_a_page_ends_where_it_has_many_bytes(
+    path: str, of: str, query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world() as w:
+        await talked(w, "ann", "s")
+        whole = await in_pages(w.ann, path, of, limit=1000, **query)
+        assert len(whole) == 1
+        monkeypatch.setattr(parts, "ROOM", 2_000)
+        cut = await in_pages(w.ann, path, of, limit=1000, **query)
+        assert len(cut) > 1
+        assert [item for page in cut for item in page] == whole[0]
+
+
+async def test_a_list_of_sessions_ends_where_many_were_looked_at_that_are_not_ones_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parts, "LOOKED_AT", 3)
+    async with world() as w:
+        for n in range(7):
+            await w.host.asking("ann" if n == 5 else "bob").spawn(Session, f"s{n}")
+        pages = await in_pages(w.ann, "/sessions", "sessions")
+        assert [[row["id"] for row in page] for page in pages] == [[], ["s5"], []]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/facts?pattern=(_+_+missing)",
+        "/dataspace?pattern=(_+_+missing)",
+        "/sessions/s/chain?words=true&limit=1000",
+        "/sessions/s/messages?limit=1000",
+        "/sessions/s/state",
+        "/sessions/s/turns?limit=1000",
+    ],
+)
+async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(proofs, "FEW", 2)
+    monkeypatch.setattr(observation, "TURN", 2)
+    monkeypatch.setattr(holding, "TURN", 2)
+    reads, longest, over = 0, 0, False
+    read = MemoryStore.read
+
+    def counted(self: MemoryStore, address: int) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(self, address)
+
+    async with world() as w:
+        await talked(w, "ann", "s")
+        await (await w.host.get("s")).snapshot()
+
+        async def others() -> None:
+            nonlocal reads, longest
+            while not over:
+                longest, reads = max(longest, reads), 0
+                await trio.lowlevel.checkpoint()
+
+        monkeypatch.setattr(MemoryStore, "read", counted)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            assert (await w.ann.get(f"{API}{path}")).status_code == 200
+            over = True
+    assert 0 < longest <= 16, longest
+
+
+async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_is_read() -> None:
+    tools = Tools(pay)
+    async with world(devices={"model": Silent(), "tools": tools}) as w, trio.open_nursery() as nursery:
+        s = await w.host.asking("ann").spawn(Session, "s", tools=tools)
+        nursery.start_soon(s.turn, "a secret of a long conversation")
+        async for _ in w.host.observe("(turn . _)"):
+            break
+        for path, of in (("/sessions/s", "effects"), ("/sessions/s/effects", "effects")):
+            answer = await w.ann.get(f"{API}{path}")
+            [effect] = answer.json()[of]
+            assert effect["args"] == ["(1 items)"]
+            assert "a secret" not in str(effect)
+        nursery.cancel_scope.cancel()
