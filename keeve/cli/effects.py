@@ -135,7 +135,7 @@ async def resolve_effect(
     outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
     async with where.acting(actors) as store:
         effect = _begins_with(prefix, (await store.look("waiting"))["effects"])
-        await store.resolve(effect["id"], outcome)
+        await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing
     if output.as_json:
         output.document({"id": effect["id"], "session": effect["session"], "settled": next(iter(outcome))})

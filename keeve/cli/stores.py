@@ -58,7 +58,7 @@ class Acts(Looks, Protocol):
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any: ...
     async def delete(self, id: str, force: bool) -> None: ...
     async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int: ...
-    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None: ...
+    async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None: ...
     async def say(self, session: str, call: str, refused: str | None) -> None: ...
 
 
@@ -136,7 +136,7 @@ class Owned:
         """Take content out of a session; gives how many pieces went."""
         return await self._host.erase(id, seq=seq, turn=turn, force=force)
 
-    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None:
+    async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Settle an effect, with a `value` or an `error` in words."""
         if "error" in outcome:
             await self._host.resolve(id, error=Failed("Resolved", outcome["error"]))
@@ -194,9 +194,9 @@ class Served:
         pieces: int = await self._client.desk("erase", id, seq, turn, force)
         return pieces
 
-    async def resolve(self, id: str, outcome: Mapping[str, Any]) -> None:
+    async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Settle an effect, with a `value` or an `error` in words."""
-        await self._client.desk("resolve", id, dict(outcome))
+        await self._client.desk("resolve", session, id, dict(outcome))
 
     async def say(self, session: str, call: str, refused: str | None) -> None:
         """A person's word on a call."""

@@ -101,17 +101,18 @@ class Desk:
             self._must("look")
         return await look(reading_of(self._host, self._guard.reaches), what, given)
 
-    async def _resolve(self, id: str, outcome: Mapping[str, Value]) -> None:
-        effect = next((effect for effect in self._host.effects() if effect.id == id), None)
-        if effect is None:
+    async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value]) -> None:
+        row = self._row(session, "resolve")
+        if all(effect.id != id for effect in self._host.effects(row.id)):
             raise NoSuchEffect(str(id))
-        self._row(effect.session, "resolve")
         if set(outcome) == {"error"}:
             await self._host.resolve(id, error=Failed("Resolved", str(outcome["error"])))
         elif set(outcome) == {"value"}:
             await self._host.resolve(id, value=outcome["value"])
+        elif outcome == {"again": True}:
+            await self._host.resolve(id, again=True)
         else:
-            raise BadOutcome("give one of value and error")
+            raise BadOutcome("give one of value, error and again")
 
     async def _say(self, session: str, call: str, refused: str | None = None) -> None:
         self._row(session, "refuse" if isinstance(refused, str) else "approve")

@@ -13,12 +13,30 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.drafts import Handle
 from dataspace.facts import Fact
 from dataspace.observe.cursor import Cursor
-from dataspace.observe.events import Event, Held, Unreadable
+from dataspace.observe.events import Away, Event, Held, Unreadable
 from dataspace.patterns import Captures
 from dataspace.values import FrozenDict, Ref, Value
 from keeve.wire.frames import BadFrame
 from vat.host.outside import replaced
 from vat.host.watching import Piece
+
+ROW: Final = (
+    *(
+        "uid",
+        "id",
+        "type",
+        "seq",
+        "position",
+        "hash",
+        "parent",
+        "parent_seq",
+        "pending",
+        "deleted",
+        "created",
+        "updated",
+    ),
+)
+"""What a row of the list of sessions says, in this order, whatever else the catalog may know."""
 
 
 def event_said(event: Event) -> list[Any]:
@@ -30,7 +48,15 @@ def event_said(event: Event) -> list[Any]:
 
 def unreadable_said(item: Unreadable) -> list[Any]:
     """What stands in the place of a record that cannot be read."""
-    return ["unreadable", item.position, item.session, item.uid, item.seq, item.what, str(item.cursor)]
+    return [
+        "away" if isinstance(item, Away) else "unreadable",
+        item.position,
+        item.session,
+        item.uid,
+        item.seq,
+        item.what,
+        str(item.cursor),
+    ]
 
 
 def piece_said(piece: Piece) -> list[Any]:
@@ -47,7 +73,7 @@ def held_said(held: Held) -> list[Any]:
 
 def row_said(row: SessionRow) -> list[Any]:
     """A row of the list of sessions."""
-    return list(row)
+    return [getattr(row, name) for name in ROW]
 
 
 def _fact(fact: Fact, captures: Captures, uid: bytes) -> tuple[list[Any], list[Any]]:
@@ -75,13 +101,14 @@ def event_of(said: list[Any]) -> Event:
 
 def unreadable_of(said: list[Any]) -> Unreadable:
     """What stands in a record's place."""
-    _, position, session, uid, seq, what, cursor = said
-    return Unreadable(position, session, uid, seq, what, Cursor.parse(cursor))
+    kind, position, session, uid, seq, what, cursor = said
+    return (Away if kind == "away" else Unreadable)(position, session, uid, seq, what, Cursor.parse(cursor))
 
 
 def piece_of(said: list[Any]) -> Piece:
     """The piece that was told."""
-    return Piece(*said[1:])
+    _, session, effect, device, method, value, after, missed = said
+    return Piece(session, effect, device, method, value, after=after, missed=missed)
 
 
 def held_of(said: list[Any]) -> Held:
@@ -92,7 +119,7 @@ def held_of(said: list[Any]) -> Held:
 
 def row_of(said: list[Any]) -> SessionRow:
     """The row."""
-    return SessionRow(*said)
+    return SessionRow(**dict(zip(ROW, said, strict=True)))
 
 
 def _fact_of(said: list[Any]) -> Fact:
@@ -107,6 +134,7 @@ def _captures_of(said: list[Any]) -> Captures:
 
 _ITEMS: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
     "event": event_of,
+    "away": unreadable_of,
     "unreadable": unreadable_of,
     "piece": piece_of,
 }

@@ -26,7 +26,7 @@ OTHER = looks("show", id="s2", whole=True)
 FACTS = looks("facts", pattern="(turn . _)", at=None, session=None, lineage=False)
 ERASES: Ask = lambda client: client.desk("erase", "s1", None, 1)  # noqa: E731  # each stands for a call
 SAYS: Ask = lambda client: client.desk("say", "s1", "call_1")  # noqa: E731  # each stands for a call
-SETTLES: Ask = lambda client: client.desk("resolve", "ff", {"value": 1})  # noqa: E731  # each stands for a call
+SETTLES: Ask = lambda client: client.desk("resolve", "s1", "ff", {"value": 1})  # noqa: E731  # each stands for a call
 
 
 def minted(there: ServedStore, *caveats: Caveat) -> str:
@@ -63,7 +63,7 @@ async def test_a_token_looks_at_and_does_what_it_allows(tmp_path: Path) -> None:
             await trio.lowlevel.checkpoint()
 
         def settles(client: Client) -> Any:
-            return client.desk("resolve", waiting[0].id, {"value": 1})
+            return client.desk("resolve", waiting[0].session, waiting[0].id, {"value": 1})
 
         assert await refused(settles, sessions("s1")) == "NoSuchSession"
         assert await refused(settles, read_only()) == "Refused"
