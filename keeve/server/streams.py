@@ -68,7 +68,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_until_gone, receive, nursery.cancel_scope)
+            nursery.start_soon(until_gone, receive, nursery.cancel_scope)
             into, out = trio.open_memory_channel[Sent](0)
             nursery.start_soon(self._producing, into, scope)
             await self._send(out, send)
@@ -136,8 +136,8 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-async def _until_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    """Who asked is gone: nothing more is done for them."""
+async def until_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    """Cancel what is done for a client when it is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -29,6 +29,7 @@ from keeve.server.openai.items import Json, refused, text_in
 from keeve.server.openai.keys import SESSIONS, session_of
 from keeve.server.openai.objects import completion_of, failure_of
 from keeve.server.openai.talking import Shared, Talk, Talking, header, missing, over
+from keeve.server.openai.unstored import GONE, while_there
 from keeve.server.streams import Put
 from vat.errors import Deleted
 
@@ -63,6 +64,8 @@ class Completions:
             return await sessions.answered(self._serving, talking, talk, body, system, messages)
         how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
         async with AsyncExitStack() as ending:
+            if not keep and not stream:
+                await ending.enter_async_context(while_there(request))
             if talk is None:
                 talk = await (talking.made("completion") if keep else talking.unstored(ending))
             asked = await talking.asked(talk, messages, how, follow=stream)
@@ -78,6 +81,7 @@ class Completions:
             if turn["status"] != "completed":
                 raise failure_of(turn)
             return JSONResponse(completion_of(turn, talk.uid), headers=headers)
+        return Response(status_code=GONE)
 
     def _stream(
         self, talk: Talk, n: int, following: Following, body: Json, headers: dict[str, str], ending: AsyncExitStack

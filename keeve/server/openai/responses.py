@@ -22,6 +22,7 @@ from keeve.server.openai.items import Json, items_of, messages_of, refused
 from keeve.server.openai.objects import failure_of, label_of, response_of
 from keeve.server.openai.talking import Asked, Shared, Talk, Talking, erased, header, missing, over
 from keeve.server.openai.telling import Telling
+from keeve.server.openai.unstored import GONE, while_there
 from keeve.server.streams import Put, Sent
 from vat.host.sessions import Busy
 
@@ -60,6 +61,8 @@ class Responses:
             raise refused("what is done in the background is stored", "store", "leave one of them out")
         talking = Talking(self._shared, request)
         async with AsyncExitStack() as ending:
+            if not keep and not stream:
+                await ending.enter_async_context(while_there(request))
             asked = await self._asked(talking, body, None if keep else ending, follow=stream)
             headers = {"x-keeve-session": header(asked.talk.row.id)}
             if asked.following is not None:
@@ -72,6 +75,7 @@ class Responses:
             if turn["status"] == "failed" and not background:
                 raise failure_of(turn)
             return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
+        return Response(status_code=GONE)
 
     async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> Asked:
         """The turn; with an `ending` one of which nothing is kept after that."""

@@ -20,12 +20,15 @@ from typing import Final
 
 import attrs
 import trio
+from starlette.requests import Request
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
+from keeve.server.streams import until_gone
+from vat.devices.outcomes import alone
 from vat.errors import Deleted
 from vat.host.asking import NotRunning
 from vat.host.births import IdInUse
@@ -38,6 +41,9 @@ PREFIX: Final = "unstored-"
 
 PAGE: Final = 200
 """Sessions that are swept at once."""
+GONE: Final = 499
+"""The status of an answer that nobody is there to read; the log has it."""
+
 AGAIN: Final = 30.0
 """Seconds after which a deletion that failed is tried again."""
 
@@ -48,6 +54,18 @@ class Use:
 
     count: int = 0
     looking: trio.Lock = attrs.field(factory=trio.Lock)
+
+
+@asynccontextmanager
+async def while_there(request: Request) -> AsyncIterator[None]:
+    """Give up what is done in the block when the client is gone, whose body was read: it goes on behind the block."""
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_gone, request.receive, nursery.cancel_scope)
+            yield
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise alone(group) from None
 
 
 class Unstored:
