@@ -41,17 +41,20 @@ ECHO = {"model": EchoModel()}
 """A model of its own, and no stand-in: it goes on with what a dead host has left."""
 
 
+SYSTEM = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+"""Where the programs are that only root uses: in nobody's own path."""
+
+
 def missing() -> str:
     """Why there can be no such disk here; nothing when there can."""
     if os.geteuid() != 0:
         return "only root may mount"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "there is no /dev/fuse"
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    absent = [name for name in ("mount", "umount", "losetup", "mkfs.ext4") if shutil.which(name, path=path) is None]
+    absent = [name for name in ("mount", "umount", "losetup", "mkfs.ext4") if shutil.which(name, path=SYSTEM) is None]
     if absent:
         return f"there is no {absent[0]}"
-    tried = subprocess.run(["losetup", "--find"], capture_output=True, check=False)
+    tried = subprocess.run(["losetup", "--find"], capture_output=True, check=False, env={**os.environ, "PATH": SYSTEM})
     return "" if tried.returncode == 0 else "there is no loop device"
 
 
@@ -60,8 +63,7 @@ needs_ext4 = pytest.mark.skipif(bool(missing()), reason=missing())
 
 def tool(*command: str | Path) -> str:
     """Run a program of the system; gives what it prints."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": SYSTEM})
     assert ended.returncode == 0, f"{command}: {ended.stderr}"
     return ended.stdout.strip()
 

@@ -22,7 +22,7 @@ from vat.crank.rerun import Rerun
 FULL = os.environ.get("KEEVE_CRASH") == "full"
 
 how = settings(
-    max_examples=1000 if FULL else 25,
+    max_examples=1000 if FULL else 15,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
     phases=set(Phase) - {Phase.explain},
