@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from keeve.server import repeating
 from keeve.server.api.shapes import ErrorFace
 from keeve.server.api.table import PREFIX, Operation
 from keeve.server.version import VERSION
+from vat.heap.messages import LONGEST_REQUEST
 
 ABOUT: Final = """Durable conversations over one hash-chained log. Every error has one shape, with a stable code,
 what was wrong and what to do. An operation that changes something may carry an Idempotency-Key: asked again with it, it
@@ -136,11 +138,11 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _key() -> dict[str, Any]:
     return {
-        "name": "Idempotency-Key",
+        "name": repeating.KEY,
         "in": "header",
         "required": False,
         "description": "Asked again with it, and with the same content, the first answer is given again.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_REQUEST},
     }
 
 

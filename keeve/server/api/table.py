@@ -20,6 +20,7 @@ from starlette.types import Scope
 
 from keeve.server.api.paths import of_path
 from keeve.server.errors import Refusal
+from keeve.server.repeating import key_of
 from keeve.server.serving import Serving
 from vat.host.host import Host
 
@@ -55,11 +56,8 @@ class Asked:
 
     @property
     def key(self) -> str | None:
-        """The Idempotency-Key."""
-        given = self.request.headers.getlist("idempotency-key")
-        if len(given) > 1:
-            raise Refusal(422, "bad_request_id", "there are several Idempotency-Keys", "send one", "Idempotency-Key")
-        return given[0] if given else None
+        """The Idempotency-Key. Raises a `Refusal` (422)."""
+        return key_of(self.request)
 
     def accepts(self, media_type: str) -> bool:
         """Whether the client has asked for a kind of answer by name."""

@@ -56,8 +56,6 @@ class Saying:
         """What a request says. Raises a `Refusal`, `NoSuchSession`."""
         host, ref, row = await reached(asked, "turn")
         key = asked.key
-        if key == "":
-            raise Refusal(422, "bad_request_id", "the Idempotency-Key is empty", "give 1 to 1,000 characters")
         by = asked.serving.principal(asked.request).name
         said = values(asked.body.input, "input")
         return cls(

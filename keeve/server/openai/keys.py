@@ -1,4 +1,4 @@
-"""What a client names by itself: the key of a request, and a session of its own; each with its bounds.
+"""What a client names by itself: a session of its own, with its bounds; and the request ids that are made of its key.
 
 The one rule: what is refused is said in the words of what was sent.
 """
@@ -15,27 +15,11 @@ from keeve.server.errors import Refusal
 from vat.heap.messages import LONGEST_REQUEST
 from vat.host.births import may_be_called
 
-KEY: Final = "Idempotency-Key"
-
 SESSIONS: Final = ("X-Keeve-Session", "X-Hermes-Session-Id")
 """Headers that name a session, the one that counts first."""
 
 ROOM: Final = 100
 """Characters that may come before a key in the request ids that are made of it."""
-
-
-def key_of(request: Request) -> str | None:
-    """The key of a request. Raises a `Refusal`."""
-    given = request.headers.getlist(KEY)
-    if not given:
-        return None
-    remedy = f"send one {KEY}, of 1 to {LONGEST_REQUEST:,} characters, or none"
-    if len(given) > 1:
-        raise Refusal(422, "bad_request_id", f"there are {len(given)} headers {KEY}", remedy, KEY)
-    if not 0 < len(given[0]) <= LONGEST_REQUEST:
-        what = f"the header {KEY} has {len(given[0]):,} characters"
-        raise Refusal(422, "bad_request_id", what, remedy, KEY)
-    return given[0]
 
 
 def made_of(key: str, before: str = "", after: str = "") -> str:

@@ -31,9 +31,10 @@ from keeve.server.heard import TYPE
 from keeve.server.openai.following import ENDS, Following
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
-from keeve.server.openai.keys import key_of, made_of
+from keeve.server.openai.keys import made_of
 from keeve.server.openai.unstored import VIA as UNSTORED
 from keeve.server.openai.unstored import Unstored
+from keeve.server.repeating import key_of
 from keeve.server.serving import Serving
 from vat.errors import Deleted
 from vat.host.host import Host, NothingToErase
