@@ -313,7 +313,7 @@ def work(read: FilesRead, owner: int | None) -> Iterator[Sign]:
         if isinstance(each, UnreadSession):
             seen = f"those of session {each.session} cannot be read: {each.error}"
             yield Sign("effects", BAD, seen, "keeve verify shows all that is touched")
-        else:
+        elif each is not None:
             found.append(each)
     effects = [effect for one in found for effect in one.effects]
     if owner is None:

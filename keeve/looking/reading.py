@@ -15,7 +15,9 @@ from dataspace.observe.dataspace import Dataspace, living
 from keeve.looking.proofs import HostProofs, Proofs, StoredProofs
 from vat.heap.pending import OpenEffect, state_of
 from vat.host.host import Host
-from vat.host.within import dataspace_of
+from vat.host.within import dataspace_of, in_hand
+
+StateOf = Callable[[OpenEffect], str]
 
 
 def everything(row: SessionRow) -> bool:
@@ -24,7 +26,7 @@ def everything(row: SessionRow) -> bool:
 
 
 class Reading:
-    """A store that is read. `owner` tells which process has it, `states` how far its open effects are, by id."""
+    """A store that is read. `owner` tells which process has it, `states` how to tell how far its open effects are."""
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class Reading:
         owner: Callable[[], int | None],
         *,
         proofs: Proofs | None = None,
-        states: Callable[[], dict[str, str]] = dict,
+        states: Callable[[], StateOf] | None = None,
         reaches: Callable[[SessionRow], bool] = everything,
     ) -> None:
         self.space = space
@@ -72,20 +74,31 @@ class Reading:
         row = None if uid is None else self.catalog.by_uid(uid)
         return None if row is None else row.id
 
-    def state_of(self) -> Callable[[OpenEffect], str]:
+    def state_of(self) -> StateOf:
         """How far open effects are now, as `EffectStatus.state` says it."""
-        owned, known = self.owner is not None, self._states()
-        return lambda effect: known.get(effect.id) or state_of(effect, owned=owned)
+        if self._states is not None:
+            return self._states()
+        owned = self.owner is not None
+        return lambda effect: state_of(effect, owned=owned)
 
 
 def reading_of(host: Host, reaches: Callable[[SessionRow], bool] = everything, *, exact: bool = False) -> Reading:
     """What a host of this process has, as far as somebody reaches it.
 
     exact: with the states of effects as the host has them; else as whoever reads its files has them, but for those
-    that it holds.
+    that it holds, or leaves.
     """
+    store = dataspace_of(host).store
 
-    def states() -> dict[str, str]:
-        return {effect.id: effect.state for effect in host.effects() if exact or effect.state == "unknown"}
+    def states() -> StateOf:
+        known = {effect.id: effect.state for effect in in_hand(host)}
+
+        def state(effect: OpenEffect) -> str:
+            said = known.get(effect.id)
+            if said is None:  # nobody carries it out here
+                return state_of(effect, owned=store.readonly)
+            return said if exact or said == "unknown" else state_of(effect, owned=True)
+
+        return state
 
     return Reading(dataspace_of(host), os.getpid, proofs=HostProofs(host), states=states, reaches=reaches)

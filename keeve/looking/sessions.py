@@ -130,7 +130,7 @@ async def waiting(store: Reading) -> dict[str, Any]:
     for each in all_waits(store):
         if isinstance(each, UnreadSession):
             unread.append(each)
-        else:
+        elif each is not None:
             found.append(each)
         await trio.lowlevel.checkpoint()
     return {

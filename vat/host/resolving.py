@@ -76,29 +76,33 @@ class Resolving:
 
     def effects(self, session: str | None) -> list[EffectStatus]:
         """See `Host.effects`."""
+        here = [effect for effect in self.in_hand() if session in (None, effect.session)]
+        known = {effect.id for effect in here}
+        dormant = (each for effects in self._dormant(session) for each in effects)
+        return here + [self._left(each) for each in dormant if each.id not in known]
+
+    def in_hand(self) -> list[EffectStatus]:
+        """Those that this host has to do with. Reads nothing."""
         errands = self._engine.errands
-        here = [
+        return [
             *(_status(wanted, "running") for wanted in errands.running()),
             *(_status(wanted, "unknown") for wanted in errands.held.values()),
             *(_status(each, "wanted" if each.state == "wanted" else "unknown") for each in errands.absent.values()),
         ]
-        if session is not None:
-            here = [effect for effect in here if effect.session == session]
-        known = {effect.id for effect in here}
+
+    def _left(self, effect: OpenEffect) -> EffectStatus:
         owned = self._engine.store.readonly  # or not, which a host that only reads cannot tell
-        return here + [
-            EffectStatus(
-                each.id,
-                each.session,
-                each.device,
-                each.method,
-                each.args,
-                each.keywords,
-                state_of(each, owned=owned),
-            )
-            for each in self._dormant(session)
-            if each.id not in known
-        ]
+        said = effect.id, effect.session, effect.device, effect.method, effect.args, effect.keywords
+        return EffectStatus(*said, state_of(effect, owned=owned))
+
+    async def _dormant_one(self, id: str) -> OpenEffect:
+        """The one of that id. Others have their turns between one session and the next. Raises `NoSuchEffect`."""
+        for effects in self._dormant():
+            for each in effects:
+                if each.id == id:
+                    return each
+            await trio.lowlevel.checkpoint()
+        raise NoSuchEffect(id)
 
     async def resolve(self, id: str, *, value: Any, error: Any, again: bool) -> None:
         """See `Host.resolve`; `ABSENT` is what was not given."""
@@ -107,7 +111,8 @@ class Resolving:
         errands = engine.errands
         key = _key([*errands.held.values(), *errands.absent.values()], id)
         if key is None and _key(errands.running(), id) is None:
-            key = next(((each.uid, each.number) for each in self._dormant() if each.id == id), None)
+            left = await self._dormant_one(id)
+            key = left.uid, left.number
         if key is None:
             raise NoSuchEffect(id)
         if outcome is not None:
@@ -133,8 +138,8 @@ class Resolving:
             with trio.CancelScope(shield=True):  # that the wait ends must not look like that nothing was settled
                 await self._engine.done(uid, work)
 
-    def _dormant(self, session: str | None = None) -> Iterator[OpenEffect]:
-        """The effects that nobody carries out here, as the log has them.
+    def _dormant(self, session: str | None = None) -> Iterator[list[OpenEffect]]:
+        """The effects that nobody carries out here, as the log has them: of one session after another.
 
         Costs a restore for each session with pending work that is not in memory, and none for the others.
         """
@@ -147,7 +152,7 @@ class Resolving:
             if row is None or session not in (None, row.id) or engine.tended(uid):
                 continue
             try:
-                yield from effects_in(stored_heap(row, catalog, read, cache)[0], row)
+                yield list(effects_in(stored_heap(row, catalog, read, cache)[0], row))
             except KeeveError as error:
                 log.warning("session %s: its effects cannot be listed: %s", row.id, error)
 

@@ -7,20 +7,21 @@ The one rule: nothing is settled but what somebody has looked at: a form settles
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Final
 
+import trio
 from starlette.responses import Response
 
-from keeve.errors import SessionDamaged
+from keeve.looking import UnreadSession, all_waits, approval_face, effect_face, reading_of
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
 
-LISTED: Final = 5_000
-"""Sessions that are gone through for one page."""
+PASSED: Final = 50_000
+"""Records and sessions that are passed by for one page, to find those that may wait."""
 LOOKED_AT: Final = 200
-"""Those of them that are asked what waits in them."""
+"""Sessions of which it is read what waits in them."""
 
 TO_DO: Final = {
     "running": "Nothing: it is being carried out.",
@@ -34,50 +35,29 @@ TO_DO: Final = {
 
 
 async def show_waiting(visit: Visit) -> Response:
-    """All that waits."""
-    rows: dict[str, dict[str, Any]] = {}
-    following: str | None = ""
-    while following is not None and len(rows) < LISTED:
-        page = await visit.given("list_sessions", {"after": following, "limit": 1000})
-        rows |= {row["id"]: row for row in page["sessions"] if not row["deleted"]}
-        following = page["next"]
-    asking = await _asking(visit)
-    may_wait = [row for row in rows.values() if row["pending"] or any(id in asking for id in _lineage(row, rows))]
+    """All that waits, of as many sessions as are looked at for one page."""
+    serving = visit.serving
+    principal = serving.principal(visit.request)
+    principal.must("read")
+    store = reading_of(serving.host, lambda row: serving.gate.reaches(principal, row), exact=True)
+    state_of = store.state_of()
     found: list[dict[str, Any]] = []
-    for row in may_wait[:LOOKED_AT]:
-        try:
-            effects = (await visit.given("list_effects", id=row["id"]))["effects"]
-            approvals = (await visit.given("list_approvals", id=row["id"]))["approvals"]
-        except SessionDamaged as damage:
-            found.append({"id": row["id"], "effects": [], "approvals": [], "damage": str(damage)})
-            continue
-        if effects or approvals:
-            found.append({"id": row["id"], "effects": effects, "approvals": approvals, "damage": ""})
-    all_seen = following is None and len(may_wait) <= LOOKED_AT
+    looked, all_seen = 0, True
+    for number, each in enumerate(all_waits(store)):
+        if looked == LOOKED_AT or number == PASSED:
+            all_seen = False
+            break
+        await trio.lowlevel.checkpoint()
+        looked += each is not None
+        if isinstance(each, UnreadSession):
+            found.append({"id": each.session, "effects": [], "approvals": [], "damage": str(each.error)})
+        elif each is not None and (each.effects or each.approvals):
+            effects = [effect_face(effect, state_of(effect)) for effect in each.effects]
+            approvals = [approval_face(call) for call in each.approvals]
+            id = (each.effects or each.approvals)[0].session
+            found.append({"id": id, "effects": effects, "approvals": approvals, "damage": ""})
+    found.sort(key=itemgetter("id"))
     return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
-
-
-async def _asking(visit: Visit) -> set[str]:
-    """The sessions that have ever asked for a person's word."""
-    found: set[str] = set()
-    after, more = "start", True
-    while more:
-        asked = {"pattern": "(approval-wanted . _)", "after": after, "until": "head", "limit": 1000, "marks": True}
-        page = await visit.given("query_dataspace", asked)
-        found |= {event["session"] for event in page["events"]}
-        after, more = page["cursor"], page["more"]
-    return found
-
-
-def _lineage(row: dict[str, Any], rows: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The ids of a session and of those that it comes from: a fork waits for what its parent waited for."""
-    at: dict[str, Any] | None = row
-    while at is not None:
-        yield at["id"]
-        parent = at["forked_from"] and at["forked_from"]["session"]
-        if parent is not None and parent not in rows:
-            yield parent
-        at = rows.get(parent) if parent else None
 
 
 async def settle(visit: Visit) -> Response:

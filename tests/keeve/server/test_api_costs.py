@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -13,8 +14,9 @@ from dataspace.observe import holding, observation
 from keeve import Session, Tools
 from keeve.looking import parts
 from keeve.server.api import proofs, sessions
-from tests.keeve.server.test_own_agents import pay
+from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent
+from tests.page_visits import browser
 from tests.server_worlds import World, world
 
 API = "/api/v1"
@@ -88,6 +90,16 @@ async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkey
     monkeypatch.setattr(proofs, "FEW", 2)
     monkeypatch.setattr(observation, "TURN", 2)
     monkeypatch.setattr(holding, "TURN", 2)
+    async with world() as w:
+        await talked(w, "ann", "s")
+        await (await w.host.get("s")).snapshot()
+        answer, longest = await beside_others(monkeypatch, partial(w.ann.get, f"{API}{path}"))
+        assert answer.status_code == 200
+    assert 0 < longest <= 16, longest
+
+
+async def beside_others(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[httpx2.Response, int]:
+    """An answer, and how many records were read for it at the most before others had a turn."""
     reads, longest, over = 0, 0, False
     read = MemoryStore.read
 
@@ -96,22 +108,34 @@ async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkey
         reads += 1
         return read(self, address)
 
-    async with world() as w:
-        await talked(w, "ann", "s")
-        await (await w.host.get("s")).snapshot()
+    async def others() -> None:
+        nonlocal reads, longest
+        while not over:
+            longest, reads = max(longest, reads), 0
+            await trio.lowlevel.checkpoint()
 
-        async def others() -> None:
-            nonlocal reads, longest
-            while not over:
-                longest, reads = max(longest, reads), 0
-                await trio.lowlevel.checkpoint()
+    monkeypatch.setattr(MemoryStore, "read", counted)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        answer = await ask()
+        over = True
+    return answer, longest
 
-        monkeypatch.setattr(MemoryStore, "read", counted)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(others)
-            assert (await w.ann.get(f"{API}{path}")).status_code == 200
-            over = True
-    assert 0 < longest <= 16, longest
+
+async def test_the_page_of_what_waits_passes_by_what_is_not_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = Tools(pay)
+    devices = {"model": Pays(), "tools": tools}
+    async with world(devices=devices) as w, browser(w, "ann") as ann, trio.open_nursery() as nursery:
+        for n in range(8):
+            s = await w.host.asking("bob").spawn(Session, f"s{n}", tools=tools)
+            nursery.start_soon(s.turn, "pay")
+            async for _ in w.host.observe("(approval-wanted . _)", session=f"s{n}"):
+                break
+        await ann.get("/waiting")  # who made which is known by then
+        answer, longest = await beside_others(monkeypatch, partial(ann.get, "/waiting"))
+        assert "every effect has its outcome" in answer.text
+        nursery.cancel_scope.cancel()
+    assert 0 < longest <= 2, longest
 
 
 async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_is_read() -> None:
