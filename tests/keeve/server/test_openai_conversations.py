@@ -71,6 +71,10 @@ async def test_long_conversations_are_listed_page_by_page_either_way() -> None:
             pages = client.conversations.items.list(made.id, order=order, limit=7)  # type: ignore[arg-type]  # as it is
             texts = [item.content[0].text async for item in pages]  # type: ignore[union-attr]  # they are messages
             assert texts == [str(n) for n in expected]
+        for item in (await client.conversations.items.list(made.id, limit=8)).data[1:]:
+            await client.conversations.items.delete(str(item.id), conversation_id=made.id)
+        page = await client.conversations.items.list(made.id, limit=3)  # more than the newest four are looked at
+        assert [item.content[0].text for item in page.data] == ["49", "41", "40"]  # type: ignore[union-attr]  # as above
 
 
 async def test_pages_do_not_part_a_call_of_the_host_from_its_outcome() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -345,6 +345,31 @@ async def test_a_stream_is_taken_up_by_a_server_that_was_started_again() -> None
     assert events[-1].response.status == "completed"
 
 
+async def streamed_to(w: World, path: str, body: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+    """Have ann ask for a stream, each message of which `send` is given."""
+    given = [{"type": "http.request", "body": json.dumps({**body, "stream": True}).encode(), "more_body": False}]
+    headers = [(b"host", b"127.0.0.1:8420"), (b"authorization", f"Bearer {TOKENS['ann']}".encode())]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "root_path": "",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8420),
+    }
+
+    async def receive() -> Any:
+        return given.pop() if given else await trio.sleep_forever()
+
+    await w.app(scope, receive, send)
+
+
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
 async def test_who_goes_before_the_stream_begins_is_followed_for_no_more(
     path: str, monkeypatch: pytest.MonkeyPatch
@@ -352,10 +377,10 @@ async def test_who_goes_before_the_stream_begins_is_followed_for_no_more(
     listening = 0
     on_progress = Host.on_progress
 
-    def counted(host: Host, hear: Any) -> Callable[[], None]:
+    def counted(host: Host, hear: Any, *of: Any) -> Callable[[], None]:
         nonlocal listening
         listening += 1
-        stop = on_progress(host, hear)
+        stop = on_progress(host, hear, *of)
 
         def stopped() -> None:
             nonlocal listening
@@ -367,33 +392,14 @@ async def test_who_goes_before_the_stream_begins_is_followed_for_no_more(
     async with world(devices={"model": Streams(["one"])}) as w:
         monkeypatch.setattr(Host, "on_progress", counted)
         body = {"input": "a"} if path == "/v1/responses" else {"messages": [{"role": "user", "content": "a"}]}
-        given = [{"type": "http.request", "body": json.dumps({**body, "stream": True}).encode(), "more_body": False}]
-        headers = [(b"host", b"127.0.0.1:8420"), (b"authorization", f"Bearer {TOKENS['ann']}".encode())]
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": headers,
-            "root_path": "",
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 8420),
-        }
         with trio.CancelScope() as gone:
-
-            async def receive() -> Any:
-                return given.pop() if given else await trio.sleep_forever()
 
             async def send(message: Any) -> None:
                 assert (message["type"], message["status"], listening) == ("http.response.start", 200, 1)
                 gone.cancel()
                 await trio.lowlevel.checkpoint()
 
-            await w.app(scope, receive, send)
+            await streamed_to(w, path, body, send)
         assert listening == 0
 
 

@@ -21,6 +21,7 @@ from keeve.testing import MemoryLog
 from tests.actors.scenes import Says, says
 from tests.actors.test_session_on_host import Waits
 from tests.keeve.server.test_openai_chat import user
+from tests.keeve.server.test_openai_streams import streamed_to
 from tests.openai_clients import Streams, client_of
 from tests.server_worlds import TOKENS, World, world
 
@@ -155,6 +156,18 @@ async def test_a_client_that_leaves_takes_what_it_said_along(path: str, stream: 
         assert [row.id for row in w.host.sessions()] == ["kept"]
         assert await first.history == []
         nursery.cancel_scope.cancel()
+
+
+async def test_when_a_stream_has_ended_nothing_is_there_any_more() -> None:
+    ended: list[int] = []
+    async with world(devices={"model": Says(says("well"))}) as w:
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body" and not message["more_body"]:
+                ended.append(len(w.host.sessions()))
+
+        await streamed_to(w, "/v1/responses", {"input": "a", "store": False}, send)
+    assert ended == [0]
 
 
 async def test_a_repetition_waits_for_the_same_answer_and_neither_takes_it_from_the_other() -> None:
