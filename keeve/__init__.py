@@ -7,7 +7,7 @@
     Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
     model_from_environment                                  the one that the environment names
-    Actor, actor, read, near, Ref, Promise                  what actors are written with
+    Actor, actor, read, manage, near, Ref, Promise          what actors are written with
     gather, within, cancel, TimeLimit, FiberDiverged        and what their async methods wait with
     List, Map, Set, Text, Symbol, Blob, ERASED, NotAValue   what their fields hold
     freeze                                                  and whether something is a value

@@ -79,7 +79,7 @@ from keeve.wire.channels import ChannelClosed
 from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
 from keeve.wire.connection import Silent, Stopping
 from keeve.wire.frames import BadFrame
-from keeve.wire.guarding import TooLarge, TooMany
+from keeve.wire.guarding import TooLarge, TooMany, Untaken
 from keeve.wire.messages import WrongVersion
 from keeve.wire.revocations import BadRevocations, NoTokenId
 from keeve.wire.sturdy import BadRef
@@ -307,6 +307,7 @@ __all__ = [
     "UnknownDevice",
     "Unpaid",
     "Unreachable",
+    "Untaken",
     "UpgradeFailed",
     "WriteFailed",
     "WrongCursor",

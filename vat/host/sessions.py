@@ -11,7 +11,6 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
 
-from dataspace.catalog.recall import Notable
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession, living
@@ -119,7 +118,7 @@ class Sessions:
         """See `Host.on_session`."""
         space, loader = self._engine.dataspace, self._engine.loader
 
-        def noted(record: Notable) -> None:
+        def noted(record: Any) -> None:
             row = space.catalog.by_uid(record.uid)
             if row is None:
                 return
