@@ -307,9 +307,10 @@ class Host:
         watch = self._host.watch
         return Watch(self._thread, self._thread.now(watch, _plain(session)))
 
-    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
-        """Have what running effects tell told to `hear`, in the host's thread, until what this gives is called."""
-        stop = self._thread.now(self._host.on_progress, hear)
+    def on_progress(self, hear: Callable[[Piece], None], session: Any = None) -> Callable[[], None]:
+        """Have what running effects of a session (None: of any) tell told to `hear`, in the host's thread, until what
+        this gives is called."""
+        stop = self._thread.now(self._host.on_progress, hear, _plain(session))
         return lambda: self._thread.now(stop)
 
     def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:

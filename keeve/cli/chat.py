@@ -311,7 +311,7 @@ class Conversation:
         self._session, self.id = session, id
         if self._output.terminal and not self._output.as_json:
             self._stream = Stream(self._output, id, self._bell.ring)
-            self._host.on_progress(self._stream.hear)
+            self._host.on_progress(self._stream.hear, id)
 
     def _interrupt(self) -> None:
         """End the turn that is waited for, and no other."""

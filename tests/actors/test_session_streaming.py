@@ -147,7 +147,7 @@ async def test_one_that_nobody_has_any_more_is_gone() -> None:
         watches.clear()
         gc.collect()
         await s.turn("hello")
-        assert hearing == []
+        assert len(hearing) == 0
 
 
 async def test_only_what_the_session_is_told_is_heard() -> None:

@@ -129,6 +129,7 @@ class Engine:
             post=self.turns.post,
             done=self.done,
             later=self._later,
+            head=lambda: store.head.position,
         )
         self.waking = Waking(self._wake, settings.retry)
         self.reclaiming = Reclaiming(store, catalog, self.commits, clock, entropy, settings.reclaim)

@@ -31,6 +31,7 @@ from vat.devices.vault import Vault
 from vat.errors import Deleted
 from vat.failures import failure_of
 from vat.heap.messages import Ended, Outcome
+from vat.host.hearing import Hearing
 from vat.host.residents import Job, Work
 from vat.objects.views import view_of
 
@@ -41,7 +42,8 @@ class Errands:
     """Has effects carried out.
 
     post: puts a job into a mailbox. done: does a job, and returns when it is durable. later: has a session taken up
-    again after a while. stand_ins: devices in place of ones that were not given; they answer only what is asked now.
+    again after a while. head: the newest durable position. stand_ins: devices in place of ones that were not
+    given; they answer only what is asked now.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Errands:
         post: Callable[[bytes, Job], None],
         done: Callable[[bytes, Work], Awaitable[None]],
         later: Callable[[bytes], None],
+        head: Callable[[], int],
     ) -> None:
         self._post = post
         self._done = done
@@ -83,7 +86,7 @@ class Errands:
         """Outcomes that wait in their session's mailbox."""
         self._by_hand: set[Key] = set()
         """Effects that somebody is settling now: nobody else carries them out meanwhile."""
-        self.hearing: list[Callable[[Wanted, Value], None]] = []
+        self.hearing = Hearing(head)
         """Those who want to hear what running effects tell."""
 
     def running(self) -> list[Wanted]:
@@ -280,9 +283,13 @@ class Errands:
                 self.cancel(key)
 
     def _progress(self, wanted: Wanted, value: Value) -> None:
-        for hear in list(self.hearing):
+        hearing = self.hearing.of(wanted)
+        if not hearing:
+            return
+        piece = self.hearing.piece(wanted, value)
+        for hear in hearing:
             try:
-                hear(wanted, value)
+                hear(piece)
             except BaseException as error:  # what the effect does is not undone by who listens to it
                 if is_interrupt(error):
                     raise

@@ -358,12 +358,16 @@ class Host:
         engine = self._engine
         return Watch(engine.errands.hearing, engine.dataspace, lambda: engine.running, which)
 
-    def on_progress(self, hear: Callable[[Piece], None]) -> Callable[[], None]:
-        """Have `hear(piece)` called with each thing that a running effect tells, at that moment.
+    def on_progress(
+        self, hear: Callable[[Piece], None], session: HostRef[Any] | str | None = None
+    ) -> Callable[[], None]:
+        """Have `hear(piece)` called with each thing that a running effect of a session (None: of any) tells, at that
+        moment.
 
         Gives the function that ends it. `hear` is called in the trio thread and must not raise.
         """
-        return hear_all(self._engine.errands.hearing, self._engine.dataspace, hear)
+        which = place(session)[0] if isinstance(session, HostRef) else session
+        return hear_all(self._engine.errands.hearing, which, hear)
 
     def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
         """Have `hear(row, by)` called with each session that is made or deleted from now on, once that is durable.

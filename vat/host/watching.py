@@ -19,60 +19,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from weakref import ref
 
 import attrs
 import trio
 
 from dataspace.observe.dataspace import Dataspace
-from dataspace.values import Value
-from vat.devices.attempts import Wanted
+from vat.host.hearing import Hearing
+from vat.host.pieces import Piece
+
+__all__ = ["WAITING", "Piece", "Watch", "hear_all"]
 
 WAITING: Final = 10_000
 """Pieces that wait for one watcher."""
 
 LOOK: Final = 1.0
 """Seconds between two looks at whether the host still runs, while nothing is told."""
-
-Hearing: TypeAlias = list[Callable[[Wanted, Value], None]]
-
-
-@attrs.frozen
-class Piece:
-    """Something that a running effect told.
-
-    session: the id of the session that wants the effect. effect: the effect's id, the same in every attempt.
-    device, method: who told it. value: what was told. after: the position of the newest durable record then, so that
-    events up to there came before it. missed: how many pieces before it the watcher was too slow for.
-    """
-
-    session: str
-    effect: str
-    device: str
-    method: str
-    value: Value
-    after: int
-    missed: int = 0
-
-    @property
-    def text(self) -> str:
-        """What it adds to the text of a model's answer; "" if it tells of something else."""
-        delta = self.value.get("delta") if isinstance(self.value, dict) else None
-        content = delta.get("content") if isinstance(delta, dict) else None
-        return content if isinstance(content, str) else ""
-
-    @property
-    def failed(self) -> str:
-        """Why the attempt that told it has failed, if the model is asked again; "" if it tells of something else."""
-        failed = self.value.get("failed") if isinstance(self.value, dict) else None
-        return failed if isinstance(failed, str) else ""
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt of the device at this effect told it, from 1: with a new one, what was told before is void."""
-        attempt = self.value.get("attempt") if isinstance(self.value, dict) else None
-        return attempt if type(attempt) is int else 1
 
 
 class Watch:
@@ -97,15 +60,14 @@ class Watch:
         self._came = trio.Event()
         self._closed = False
         self._hearing = hearing
-        self._told = _told(ref(self), hearing)
-        hearing.append(self._told)
+        self._told = _told(ref(self), hearing, session)
+        hearing.add(session, self._told)
 
     def close(self) -> None:
         """Hear no more. Who is in the middle of it is given what has come, and then the end."""
         if not self._closed:
             self._closed = True
-            if self._told in self._hearing:
-                self._hearing.remove(self._told)
+            self._hearing.remove(self._session, self._told)
             self._came.set()
 
     def __enter__(self) -> Watch:
@@ -151,45 +113,34 @@ class Watch:
             piece, self._missed = attrs.evolve(piece, missed=self._missed), 0
         return piece
 
-    def hear(self, wanted: Wanted, value: Value) -> None:
+    def hear(self, piece: Piece) -> None:
         """An effect tells something."""
-        if self._session is not None and self._session not in (wanted.session, wanted.key[0]):
-            return
         if len(self._pieces) == WAITING:
             self._pieces.popleft()
             self._missed += 1
-        self._pieces.append(piece_of(wanted, value, self._space.store.head.position))
+        self._pieces.append(piece)
         self._came.set()
 
 
-def hear_all(hearing: Hearing, space: Dataspace, hear: Callable[[Piece], None]) -> Callable[[], None]:
-    """Have all that running effects tell told to `hear`, at that moment; gives what ends it, once or often."""
+def hear_all(hearing: Hearing, which: str | bytes | None, hear: Callable[[Piece], None]) -> Callable[[], None]:
+    """Have what running effects of a session (None: of all) tell told to `hear`, at that moment; gives what ends it,
+    once or often."""
 
-    def told(wanted: Wanted, value: Value) -> None:
-        hear(piece_of(wanted, value, space.store.head.position))
+    def told(piece: Piece) -> None:
+        hear(piece)
 
-    hearing.append(told)
-
-    def stop() -> None:
-        if told in hearing:
-            hearing.remove(told)
-
-    return stop
+    hearing.add(which, told)
+    return lambda: hearing.remove(which, told)
 
 
-def piece_of(wanted: Wanted, value: Value, head: int) -> Piece:
-    """What an effect tells while the log ends at `head`."""
-    return Piece(wanted.session, wanted.id, wanted.device, wanted.method, value, head)
-
-
-def _told(watch: Any, hearing: Hearing) -> Callable[[Wanted, Value], None]:
+def _told(watch: Any, hearing: Hearing, which: str | bytes | None) -> Callable[[Piece], None]:
     """Tells a watch, and is gone when nobody has it any more, closed or not."""
 
-    def told(wanted: Wanted, value: Value) -> None:
+    def told(piece: Piece) -> None:
         watching = watch()
         if watching is None:
-            hearing.remove(told)
+            hearing.remove(which, told)
         else:
-            watching.hear(wanted, value)
+            watching.hear(piece)
 
     return told

@@ -77,7 +77,7 @@ class Following:
         """Tell all of it. Raises what the turn raises, when everything else was told."""
         answers: list[Any] = []
         failures: list[Exception] = []
-        unheard = self._said.host.on_progress(self._hear)
+        unheard = self._said.host.on_progress(self._hear, self._said.ref)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._live, put)
@@ -143,7 +143,7 @@ class Following:
     # Pieces.
 
     def _hear(self, piece: Piece) -> None:
-        if piece.session != self._said.row.id or not (piece.text or piece.failed):
+        if not (piece.text or piece.failed):
             return
         if len(self._pieces) == WAITING:
             self._pieces.popleft()

@@ -64,7 +64,7 @@ class Following:
         self._pieces: deque[Piece] = deque()
         self._heard = trio.Event()
         self._missed = False
-        self._end = host.on_progress(self._told)
+        self._end = host.on_progress(self._told, session)
         self._turn = 0
         self._step = 0
         self._number = 0
@@ -83,8 +83,8 @@ class Following:
         self._end()
 
     def _told(self, piece: Piece) -> None:
-        """A running effect of any session tells something."""
-        if piece.session == self._session and piece.device == self._model and piece.method == "complete":
+        """A running effect of the session tells something."""
+        if piece.device == self._model and piece.method == "complete":
             if len(self._pieces) == WAITING:
                 self._pieces.popleft()
                 self._missed = True

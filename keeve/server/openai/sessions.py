@@ -160,8 +160,8 @@ class Previews:
         """The position of the log at the last piece that was told."""
 
     def hear(self, piece: Piece) -> None:
-        """A running effect of any session tells something."""
-        if piece.session != self._asking.talk.row.id or not piece.text or piece.effect == self._lost:
+        """A running effect of the session tells something."""
+        if not piece.text or piece.effect == self._lost:
             return
         if len(self._pieces) == WAITING:
             self._lost = piece.effect
@@ -228,7 +228,7 @@ async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
         return chunks
 
     chunks: Chunks | None = None
-    unheard = talk.host.on_progress(previews.hear)
+    unheard = talk.host.on_progress(previews.hear, talk.ref)
     try:
         status = await maybe(talk.ref, "status")  # a type that states no turns has none: then no pieces are told
         over = status["over"] if isinstance(status, dict) and type(status.get("over")) is int else 0

@@ -176,7 +176,7 @@ async def test_a_client_that_is_gone_frees_what_it_held() -> None:
             assert len(there.host._engine.errands.hearing) == 8
         await there.until_open(0)
         assert not waiting
-        assert not there.host._engine.errands.hearing
+        assert len(there.host._engine.errands.hearing) == 0
 
 
 async def test_a_client_that_is_silent_is_asked_and_then_given_up(autojump_clock: MockClock) -> None:
