@@ -199,20 +199,6 @@ class Reader:
         last = head if at is None else min(head, self._space.places.end(at))
         return self._search(pattern, session, lineage).held(last)
 
-    def holding(
-        self,
-        pattern: str | Pattern,
-        *,
-        at: int | Cursor | None = None,
-        after: Place = BEGIN,
-        session: str | bytes | None = None,
-        lineage: bool = False,
-    ) -> Holding:
-        """The same, one fact after another and behind `after`, while others have their turns."""
-        head = self._space.catalog.head.position
-        last = head if at is None else min(head, self._space.places.end(at))
-        return Holding(self._search(pattern, session, lineage), last, after)
-
     def proof(self, event: Event) -> Proof:
         """What ties `event`, which this reader has seen, to its record's hash.
 
@@ -272,6 +258,20 @@ class Dataspace(Reader):
     def cursor(self) -> Cursor:
         """The cursor at the head of what has been noted."""
         return self.places.head
+
+    def holding(
+        self,
+        pattern: str | Pattern,
+        *,
+        at: int | Cursor | None = None,
+        after: Place = BEGIN,
+        session: str | bytes | None = None,
+        lineage: bool = False,
+    ) -> Holding:
+        """What `facts` gives, one fact after another and behind `after`, while others have their turns."""
+        head = self.catalog.head.position
+        last = head if at is None else min(head, self.places.end(at))
+        return Holding(self._search(pattern, session, lineage), last, after)
 
     def on_fact(self, labels: Iterable[str], hear: Callable[[Fact], None]) -> Callable[[], None]:
         """Have `hear` called with each fact of these labels that is asserted from now on, when it has been noted.
