@@ -8,8 +8,9 @@ missed: reading, and saying something, need none.
     /waiting            what wants a person's word, and what has no outcome
     /static/…           the styles and the modules, which anyone may have
 
-It stands on the API: what is shown is what its operations give to who asks, and what is done is done by them. So nobody
-sees or may more here than there. `OPEN` are its paths: without a token the page says how one logs in.
+It stands on the API: what is done is done by its operations, as who asks. What is shown is what they give, and what the
+host itself tells of sessions that the gate says who asks reaches. So nobody sees or may more here than there.
+`OPEN` are its paths: without a token the page says how one logs in.
 """
 
 from typing import Final

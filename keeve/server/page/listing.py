@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 from starlette.responses import Response
 
-from keeve.errors import SessionDamaged
+from dataspace.errors import KeeveError
 from keeve.faces import face
 from keeve.server.api import in_path
 from keeve.server.page.said import in_line
@@ -56,11 +56,11 @@ async def _matches(visit: Visit, row: dict[str, Any], wanted: str) -> bool:
 
 
 def first_words(visit: Visit, id: str) -> str:
-    """What was said first in a session, on one line; "" where nothing was, or where it cannot be read."""
+    """What was said first in a session, on one line; "" where nothing was, and where it cannot be read (any more)."""
     host = visit.serving.host
     try:
         event = next(host.query("(turn . _)", session=host.row(id).uid, lineage=True), None)
-    except SessionDamaged:
+    except KeeveError:
         return ""
     return "" if event is None else in_line(face(event.value.keywords.get("input")))
 

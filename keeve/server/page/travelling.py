@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.patterns import parse
-from keeve.errors import Deleted, NoSuchSession, SessionDamaged
+from keeve.errors import Archived, Deleted, NoSuchSession, SessionDamaged
 from keeve.faces import utc_time
 from keeve.server.api import row_face
 from keeve.server.errors import Refusal
@@ -36,6 +36,8 @@ SNAPSHOTS: Final = 20
 """Snapshots on one page, the newest; they are looked for in the newest `SNAPSHOTS_IN` records."""
 SNAPSHOTS_IN: Final = 20_000
 FORKS: Final = parse("(fork _ #:into ?into #:at _)")
+UNREAD: Final = (SessionDamaged, Archived)
+"""What of a session cannot be read: what comes before is shown."""
 
 
 async def show_forks(visit: Visit) -> Response:
@@ -97,7 +99,7 @@ def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
 
 def _forks_of(visit: Visit, row: SessionRow) -> list[Any]:
     found: list[Any] = []
-    with suppress(SessionDamaged):  # those before the damage are drawn
+    with suppress(*UNREAD):
         for event in visit.serving.host.query(FORKS, session=row.uid):
             found.append(event)
     return found
@@ -108,7 +110,7 @@ def _ends(visit: Visit, row: SessionRow) -> list[int]:
     host = visit.serving.host
     found: list[int] = []
     for label in ("turn-done", "turn-failed", "turn-interrupted"):
-        with suppress(SessionDamaged):  # what comes before the damage is drawn
+        with suppress(*UNREAD):
             after = before_last(host, row, 4 * DOTS)
             for event in host.query(f"({label} . _)", session=row.uid, after=after):
                 found.append(event.seq)
@@ -162,7 +164,7 @@ def _snapshots(visit: Visit, row: SessionRow) -> list[dict[str, Any]]:
     """The newest of a session, its ancestors' among them; as values, from which each can be restored."""
     host = visit.serving.host
     found: list[dict[str, Any]] = []
-    with suppress(SessionDamaged):
+    with suppress(*UNREAD):
         after = before_last(host, row, SNAPSHOTS_IN)
         for event in host.query("(snapshot . _)", session=row.uid, lineage=True, after=after):
             said = {"session": event.session, "seq": event.seq, "root": event.value.keywords.get("root")}

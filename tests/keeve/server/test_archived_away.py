@@ -35,6 +35,8 @@ async def test_what_is_away_is_said_and_nothing_else_fails(store_folder: Path) -
         assert [each["away"] for each in page["unreadable"]] == [True, True]
         assert str(cold) not in str(page)
         async with browser(there, "owner") as visitor:
+            for address in ("/", "/?q=long", "/forks", "/forks?of=s", "/waiting", "/log"):
+                assert (await visitor.get(address)).status_code == 200, address
             shown = await visitor.get("/sessions/s")
             assert shown.status_code == 200
             assert "in an archive that is not there" in text_of(shown.text)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from keeve import Session
+from keeve.server.page import listing
+from keeve.server.page.visits import Visit
 from tests.page_visits import browser, elements_of, form_of, text_of
 from tests.server_worlds import world
 
@@ -34,6 +40,22 @@ async def test_sessions_are_found_by_id_and_by_words() -> None:
             assert f'/sessions/{there}"' in shown
             assert f'/sessions/{gone}"' not in shown
         assert "No session has" in (await owner.get("/", params={"q": "nothing"})).text
+
+
+async def test_a_session_that_goes_meanwhile_leaves_the_list_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = listing._matches
+
+    async def deleting(visit: Visit, row: dict[str, Any], wanted: str) -> bool:
+        if row["id"] == "s1":
+            await visit.serving.host.delete("s1", force=True)
+        return await matches(visit, row, wanted)
+
+    monkeypatch.setattr(listing, "_matches", deleting)
+    async with world() as w, browser(w, "owner") as owner:
+        for id in ("s1", "s2"):
+            await (await w.host.spawn(Session, id)).turn("words of mine")
+        shown = await owner.get("/", params={"q": "words"})
+        assert (shown.status_code, shown.text.count('href="/sessions/')) == (200, 1)
 
 
 async def test_the_list_comes_in_pages() -> None:
