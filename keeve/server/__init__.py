@@ -2,8 +2,8 @@
 `application` is its ASGI application, of the `Serving` that all parts are handed.
 
 Its parts are modules with `routes(serving)`, listed in `keeve/server/app.py`: Keeve's own API under `/api/v1`, the
-health of the process, and what others add. It needs the extra `keeve[server]`; the rest of Keeve does not import it, but
-for the command line where it serves.
+health of the process, and what others add. It needs the extra `keeve[server]`; the rest of Keeve does not import it,
+but for the command line where it serves.
 """
 
 from keeve.server.app import application

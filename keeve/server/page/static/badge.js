@@ -170,13 +170,13 @@ async function checkCheckpoint() {
       now = await proofs.checkExtension(extension, one, keys);
     }
     seen = "it goes on from what this browser has seen of it";
-    if (!before.keys.includes(now.key.text)) [state, seen] = ["warn", "it has a new key, for which its former one vouches in the log"];
+    if (!before.keys.includes(now.key.text)) [state, seen] = ["warn", "it has a new key, and whether its former one vouches for that was not checked here"];
   } else if (memory.logs()) {
     [state, seen] = ["warn", "at this address there was another log before"];
   }
-  if (before || !memory.logs()) keep();
+  if (state === "good") keep();
   show("checkpoint", state, `record ${chain.seq} is in a log of ${now.size} that the key ${now.key.id} has signed; ${seen}`);
-  offer("accept-log", before || state === "good" ? null : () => (keep(), offer("accept-log", null), check()));
+  offer("accept-log", state === "good" ? null : () => (keep(), offer("accept-log", null), check()));
 }
 
 async function check() {
