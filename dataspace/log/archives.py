@@ -27,6 +27,8 @@ _MARKER: Final = re.compile(rb"keeve archive\nformat (\d{1,20})\nlog ([0-9a-f]{3
 _MOST: Final = 1 << 16
 _OPEN: Final = 8
 """Segment files of archives that are open at a time."""
+ASIDE: Final = "archiving.new"
+"""What a segment is called while it is written in an archive."""
 
 
 class Archived(KeeveError):
@@ -71,9 +73,11 @@ class Archives:
     @property
     def places(self) -> list[Path]:
         """Where archives should be."""
+        return list(dict.fromkeys([*self._given, *self._noted()]))
+
+    def _noted(self) -> list[Path]:
         said = small_file(self._layout.archived, _MOST) or b""
-        noted = [Path(line) for line in said.decode("utf-8", "surrogateescape").splitlines() if line]
-        return list(dict.fromkeys([*self._given, *noted]))
+        return [Path(line) for line in said.decode("utf-8", "surrogateescape").splitlines() if line]
 
     def body(self, segment: int, found: Frame, position: int = 0) -> bytes:
         """The body of an archived frame, as it is stored. Raises `Archived`."""
@@ -110,13 +114,18 @@ class Archives:
                 self._open.popitem()[1].close()
 
     def note(self, files: Files, folder: Path) -> None:
-        """Put down, durably, that content goes to this folder."""
-        places = self.places
-        if folder.absolute() not in places or not self._layout.archived.exists():
-            lines = [str(place) for place in dict.fromkeys([folder.absolute(), *places])]
-            files.replace(
-                self._layout.archived, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-            )
+        """Put down, durably, that content goes to this folder, or has come from there."""
+        noted = self._noted()
+        if folder.absolute() not in noted:
+            said = "".join(f"{place}\n" for place in [folder.absolute(), *noted])
+            files.replace(self._layout.archived, said.encode("utf-8", "surrogateescape"))
+
+    def clear(self, files: Files, log_id: bytes) -> None:
+        """Remove, durably, what a crash has left of segments that were being written in the archives that are here."""
+        for place in self.places:
+            if is_there(place / ASIDE) and archive_of(place) == log_id:
+                files.remove(place / ASIDE)
+                files.sync_folder(place)
 
 
 def body_in(file: SegmentFile, segment: int, found: Frame) -> bytes | None:
@@ -127,6 +136,14 @@ def body_in(file: SegmentFile, segment: int, found: Frame) -> bytes | None:
         return None
     body = file.read(found.body_offset, min(found.body_length, max(0, file.length - found.body_offset)))
     return body if body_fits(found, body) else None
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is there. Raises `ReadFailed` when the disk does not say."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise ReadFailed.of(str(path), error) from error
 
 
 def begin_archive(files: Files, folder: Path, log_id: bytes) -> None:

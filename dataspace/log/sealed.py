@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from dataspace.log.archives import Archives
+from dataspace.log.archives import Archives, begin_archive
 from dataspace.log.archiving import Sealed, copy_out, fill, going, hollow, of_type, weeded
 from dataspace.log.erasing import aside, by_segment, drop_cut, still_whole, write_anew
 from dataspace.log.following import StoreFolder
@@ -53,9 +53,10 @@ class SealedSegments(StoreFolder):
                     self._roll(tail)  # so that nobody writes to it any more
             frames = still_whole(self._reader, listed)
             self._change(segment, partial(self._erase, segment, frames) if frames else None)
-            if any(each.type == Type.ARCHIVED for each in frames):
-                weeded(self._files, self._reader, self._reader.archives, segment)
+            self._weed(segment)  # also what nothing here says is archived: a copy that came back, or was cut short
             gone += len(frames)
+        if erasures:
+            self.archives.clear(self._files, self.log_id)
         return gone
 
     def _erase(self, segment: int, gone: Sequence[Frame]) -> None:
@@ -89,8 +90,9 @@ class SealedSegments(StoreFolder):
         gone = going(reader, segment, stays)
 
         def write() -> None:
-            copy_out(files, reader, reader.archives, segment, into, gone, self.log_id)
+            begin_archive(files, into, self.log_id)
             reader.archives.note(files, into)
+            copy_out(files, reader, reader.archives, segment, into, gone)
             hollow(files, aside(self._layout), reader, segment, gone)
 
         self._change(segment, write if gone else None)
@@ -105,9 +107,14 @@ class SealedSegments(StoreFolder):
         return len(away)
 
     def weed(self, segment: int) -> int:
-        """Have go from the archives that are here what is erased; gives how many bodies. Raises as `archive` does."""
+        """Have go from the archives that are here what is erased of a segment, and what a crash has left of any; gives
+        how many bodies. Raises as `archive` does."""
         self._ready_to_change()
-        return weeded(self._files, self._reader, self._reader.archives, segment)
+        self.archives.clear(self._files, self.log_id)
+        return self._weed(segment)
+
+    def _weed(self, segment: int) -> int:
+        return weeded(self._files, self._reader, self.archives, segment, self.log_id)
 
     def archived(self) -> tuple[int, int]:
         """How many pieces of content are archived, and how many of these are in no archive that is here.
@@ -118,6 +125,11 @@ class SealedSegments(StoreFolder):
             (each.segment, one) for each in self.sealed() for one in of_type(self._reader, each.segment, Type.ARCHIVED)
         ]
         return len(frames), sum(self.archives.found(segment, one) is None for segment, one in frames)
+
+    def note_archive(self, folder: Path) -> None:
+        """Put down, durably, that an archive of this log is there: what is erased goes from it as well."""
+        self._ready_to_change()
+        self.archives.note(self._files, folder)
 
     @property
     def archives(self) -> Archives:

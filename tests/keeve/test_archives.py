@@ -202,6 +202,22 @@ async def test_what_is_deleted_or_erased_goes_from_the_archive_as_well(tmp_path:
         assert (await (await host.get("s")).history)[2] is ERASED
 
 
+async def test_what_came_back_goes_from_the_archive_with_erasures_and_deletions(tmp_path: Path) -> None:
+    """Invariant 26: A copy that nothing in the store leads to any more is a copy."""
+    async with host_of(tmp_path) as host:
+        await talked(host, "s")
+        await talked(host, "t")
+        await host.archive(tmp_path / "archive", idle=True)
+        await host.bring_back()
+        assert found(tmp_path / "archive", f"{SAID} s 2")
+        assert await host.erase("s", turn=3) > 0
+        assert not found(tmp_path, f"{SAID} s 2")
+        await host.delete("t")
+        await host.reclaim()
+        assert not found(tmp_path, f"{SAID} t")
+        assert found(tmp_path / "archive", f"{SAID} s 3")
+
+
 async def test_an_archive_that_is_away_is_weeded_when_it_is_back(tmp_path: Path) -> None:
     async with host_of(tmp_path) as host:
         await talked(host, "s")

@@ -114,6 +114,7 @@ class Archiving:
             if of != store.log_id:
                 raise NotAnArchive(folder, "there is none in it" if of is None else f"it is that of log {of.hex()}")
             store.archives.also(folder)
+            await self._do(store.note_archive, folder)
         async with self._reclaiming.alone():
             done = pieces = 0
             try:
