@@ -88,12 +88,15 @@ async def test_a_call_that_was_stopped_counts_until_its_session_has_answered(mon
         await there.host.spawn(Book, "b")
         await raw.call(1, DESK, "get", "b")
         assert (await raw.next())[0] == "value"
-        goes = trio.Event()
+        goes, over = trio.Event(), trio.Semaphore(0)
         called = Member.__call__
 
         async def later(*given: Any, **named: Any) -> Any:
             await goes.wait()
-            return await called(*given, **named)
+            try:
+                return await called(*given, **named)
+            finally:
+                over.release()
 
         monkeypatch.setattr(Member, "__call__", later)
         for id in range(2, 6):
@@ -102,6 +105,8 @@ async def test_a_call_that_was_stopped_counts_until_its_session_has_answered(mon
         said = await raw.next()
         assert (said[0], said[1], said[2]["error"]) == ("error", 5, "TooMany")
         goes.set()
+        for _ in range(3):
+            await over.acquire()
         await wait_all_tasks_blocked()
         await raw.call(6, Promise(1), "size")
         assert (await raw.next())[:3] == ["value", 6, 0]  # and nothing came of those that were stopped
