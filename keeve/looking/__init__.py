@@ -6,13 +6,14 @@ both say the same. Saying it in words is `keeve.cli`'s.
 
 from keeve.looking.doing import SeveralWait, say_word, waiting_calls
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
-from keeve.looking.parts import PAGE, Room, part_of, weight
+from keeve.looking.parts import AT_ONCE, PAGE, Room, part_of, rows_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.stating import StatesNoTurns, must_state_turns
 from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
 
 __all__ = [
+    "AT_ONCE",
     "LOOKS",
     "PAGE",
     "NoSuchLook",
@@ -32,6 +33,7 @@ __all__ = [
     "part_of",
     "reading_of",
     "record_said",
+    "rows_of",
     "say_word",
     "since",
     "told_checkpoint",

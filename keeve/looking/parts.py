@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import trio
+
+from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Held
 from dataspace.observe.holding import Holding, Place
 
@@ -16,6 +19,8 @@ ROOM: Final = 4 << 20
 """Characters of what was said that one answer has, about; it has one item at least, however long that is."""
 LOOKED_AT: Final = 10_000
 """What is looked at for one answer, of which most may not be for who asks."""
+AT_ONCE: Final = 100
+"""What is looked at before others have a turn."""
 PAGE: Final = 1_000
 """Items that one answer has."""
 
@@ -58,6 +63,33 @@ def weight(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(weight, value)) + 2
     return 64
+
+
+async def rows_of(
+    listed: Callable[..., list[SessionRow]],
+    reaches: Callable[[SessionRow], bool],
+    prefix: str,
+    after: str,
+    limit: int,
+    deleted: bool,
+) -> tuple[list[SessionRow], str | None]:
+    """The sessions of a list that are there for who asks, as far as there is room, and `after` of the next part."""
+    found: list[SessionRow] = []
+    room = Room(limit)
+    while True:
+        page = listed(prefix, after=after, limit=AT_ONCE, deleted=deleted)
+        for row in page:
+            if reaches(row):
+                if not room:
+                    return found, after
+                found.append(row)
+                room.take(0)
+            after = row.id
+            if not room.looks():
+                return found, after
+        await trio.lowlevel.checkpoint()
+        if len(page) < AT_ONCE:
+            return found, None
 
 
 def all_of(held: Held) -> bool:

@@ -19,6 +19,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
 from keeve.faces import event_face, fields_face, session_face, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
+from keeve.looking.parts import rows_of
 from keeve.looking.reading import Reading
 from keeve.looking.waiting import (
     CACHE,
@@ -37,9 +38,6 @@ from vat.heap.pending import stored_heap
 from vat.heap.restore import Lineage, NoSuchPoint, restore
 from vat.objects.types import type_of
 
-OFTEN: Final = 500
-"""Sessions after which others have a turn."""
-
 NEWEST: Final = 10
 """Facts of a type's own that are shown."""
 
@@ -48,16 +46,10 @@ CONVERSATIONS: Final = frozenset(type_of(type).name for type in (Session, Respon
 
 
 async def list_sessions(store: Reading, prefix: str, after: str, limit: int, deleted: bool) -> dict[str, Any]:
-    """At most `limit` sessions whose ids begin with `prefix` and follow `after`. `next` is the last id, if there may be
-    more."""
-    rows: list[dict[str, Any]] = []
-    for number, row in enumerate(store.sessions(prefix, after=after, deleted=deleted)):
-        if len(rows) == limit:
-            return {"sessions": rows, "next": rows[-1]["id"]}
-        rows.append(session_face(row, store.name(row.parent)))
-        if number % OFTEN == OFTEN - 1:
-            await trio.lowlevel.checkpoint()
-    return {"sessions": rows, "next": None}
+    """At most `limit` sessions whose ids begin with `prefix` and follow `after`, of those that are looked at for it.
+    `next` is what `after` is for the next part, if there may be more."""
+    rows, following = await rows_of(store.catalog.sessions, store.reaches, prefix, after, limit, deleted)
+    return {"sessions": [session_face(row, store.name(row.parent)) for row in rows], "next": following}
 
 
 async def row(store: Reading, id: str) -> dict[str, Any]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import trio
-
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.cursor import BadCursor, Cursor
 from dataspace.observe.holding import Place
 from dataspace.patterns import parse
 from dataspace.values import Value
-from keeve.looking import look, part_of, reading_of, say_word
+from keeve.looking import look, part_of, reading_of, rows_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
@@ -28,7 +26,7 @@ from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.within import dataspace_of
 
 PAGE: Final = 1000
-"""Rows of a list, at most; and how many are looked through before others have a turn."""
+"""Rows of a list, at most."""
 
 
 class Desk:
@@ -126,14 +124,12 @@ class Desk:
             raise TypeError(f"limit is a number of rows, not a {type(limit).__name__}")
         wanted = max(0, min(limit, PAGE))
         found: list[list[Any]] = []
-        while len(found) < wanted:
-            page = self._host.sessions(prefix, after=after, limit=PAGE, deleted=deleted is True)
-            found += [row_said(row) for row in page if self._guard.reaches(row)]
-            if len(page) < PAGE:
-                break
-            after = page[-1].id
-            await trio.lowlevel.checkpoint()
-        return found[:wanted]
+        more: str | None = after
+        while more is not None and len(found) < wanted:
+            left = wanted - len(found)
+            rows, more = await rows_of(self._host.sessions, self._guard.reaches, prefix, more, left, deleted is True)
+            found += map(row_said, rows)
+        return found
 
     async def _facts(
         self, pattern: str, at: Any = None, session: str | None = None, lineage: bool = False, after: str = "0"

@@ -19,8 +19,8 @@ from dataspace.observe.words import Words
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
-from keeve.looking import Room, weight
-from keeve.server.api.sessions import AT_ONCE, reached
+from keeve.looking import AT_ONCE, Room, weight
+from keeve.server.api.sessions import reached
 from keeve.server.api.table import Asked
 from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint

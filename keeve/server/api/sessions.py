@@ -6,6 +6,7 @@ The one rule: a list, a page and a row are read from what is stored. Only what a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, items_of, joined, public_fields, turns_of, utc_time, value_of
-from keeve.looking import PAGE, Room, approval_face, effect_face, waiting_calls, weight
+from keeve.looking import AT_ONCE, PAGE, Room, approval_face, effect_face, rows_of, waiting_calls, weight
 from keeve.server.api.faces import row_face
 from keeve.server.api.paths import in_path
 from keeve.server.api.table import PREFIX, Asked
@@ -32,8 +33,6 @@ from vat.host.outside import HostRef, place
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 """What a turn states that is under way, and that no turn before it is."""
-AT_ONCE: Final = 100
-"""Sessions or records that are looked at before others have a turn."""
 CONVERSATION: Final = "keeve.session"
 """The type of a session unless another one is named."""
 
@@ -42,25 +41,8 @@ async def list_sessions(asked: Asked) -> Response:
     """Those that who asks can reach, among so many that are looked at."""
     serving, query = asked.serving, asked.query
     principal, gate = serving.principal(asked.request), serving.gate
-    room = Room(query.limit)
-    found: list[SessionRow] = []
-    after, following = query.after, None
-    while following is None:
-        page = serving.host.sessions(query.prefix, after=after, limit=AT_ONCE, deleted=query.deleted)
-        for row in page:
-            if gate.reaches(principal, row):
-                if not room:
-                    following = after
-                    break
-                found.append(row)
-                room.take(0)
-            after = row.id
-            if not room.looks():
-                following = after
-                break
-        await trio.lowlevel.checkpoint()
-        if len(page) < AT_ONCE:
-            break
+    listed, reaches = serving.host.sessions, partial(gate.reaches, principal)
+    found, following = await rows_of(listed, reaches, query.prefix, query.after, query.limit, query.deleted)
     return JSONResponse({"sessions": [row_face(serving.host, row) for row in found], "next": following})
 
 

@@ -11,7 +11,7 @@ import trio
 
 from dataspace.log.memory import MemoryStore
 from dataspace.observe import holding, observation
-from keeve import Session, Tools
+from keeve import Session, Tools, looking
 from keeve.looking import parts
 from keeve.server.api import proofs, sessions
 from tests.keeve.server.test_own_agents import Pays, pay
@@ -151,3 +151,33 @@ async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_i
             assert effect["args"] == ["(1 items)"]
             assert "a secret" not in str(effect)
         nursery.cancel_scope.cancel()
+
+
+async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parts, "AT_ONCE", 2)
+    looked, longest, over = 0, 0, False
+
+    def reaches(row: Any) -> bool:
+        nonlocal looked
+        looked += 1
+        return False
+
+    async def others() -> None:
+        nonlocal looked, longest
+        while not over:
+            longest, looked = max(longest, looked), 0
+            await trio.lowlevel.checkpoint()
+
+    how = {"prefix": "", "after": "", "limit": 100, "deleted": False}
+    async with world() as w, trio.open_nursery() as nursery:
+        for n in range(7):
+            await w.host.spawn(Session, f"s{n}")
+        nursery.start_soon(others)
+        store = looking.reading_of(w.host, reaches)
+        assert await looking.look(store, "sessions", how) == {"sessions": [], "next": None}
+        monkeypatch.setattr(parts, "LOOKED_AT", 3)
+        assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
+        over = True
+    assert 0 < longest <= 2
