@@ -180,4 +180,4 @@ async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_
         monkeypatch.setattr(parts, "LOOKED_AT", 3)
         assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
         over = True
-    assert 0 < longest <= 2
+    assert 0 < longest <= 4  # two rounds, at the most, between two turns of another task
