@@ -119,10 +119,7 @@ async def test_whoever_waits_for_a_session_that_is_deleted_is_answered() -> None
 
 def under_way(w: World) -> int:
     """How many requests of ann hold a place."""
-    layer = w.app
-    while not hasattr(layer, "_paces"):
-        layer = getattr(layer, "app", None) or getattr(layer, "_app", None) or layer.middleware_stack
-    return int(layer._paces["ann"].under_way)
+    return w.serving.pacing._paces["ann"].under_way
 
 
 async def test_a_damaged_session_is_deleted_over_http(store_folder: Path) -> None:
