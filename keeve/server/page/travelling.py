@@ -66,17 +66,17 @@ async def _picture(visit: Visit, current: str, here: int | None = None) -> Pictu
     """The tree that a session is in. Raises `NoSuchSession`."""
     host, gate = visit.serving.host, visit.serving.gate
     principal = visit.serving.principal(visit.request)
-    family = _family(visit, gate.row(principal, current, "read"))
+    family = await _family(visit, gate.row(principal, current, "read"))
     rows = {row.id: row for row in family if gate.reaches(principal, row)}
     for tree in trees_of([row_face(host, row) for row in rows.values()]):
         ids = [node.id for node, _ in walked(tree) if node.known]
         if current in ids:
             near = [current, *(id for id in ids if id != current)][:DOTTED]
-            return picture(tree, {id: _ends(visit, rows[id]) for id in near}, current, here)
+            return picture(tree, {id: await _ends(visit, rows[id]) for id in near}, current, here)
     raise NoSuchSession(current)  # a session is in the tree that it is in
 
 
-def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
+async def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
     """The sessions of its tree that are there, its own line first, whoever has them; not many more than are drawn."""
     host = visit.serving.host
     line = [row]
@@ -88,7 +88,7 @@ def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
     found = {each.uid: each for each in line}
     stack = line[::-1]
     while stack and len(found) <= 2 * MOST:
-        for event in _forks_of(visit, stack.pop()):
+        for event in await _forks_of(visit, stack.pop()):
             with suppress(NoSuchSession, Deleted):
                 child = host.row(event.captures["into"])
                 if child.uid not in found:
@@ -97,22 +97,25 @@ def _family(visit: Visit, row: SessionRow) -> list[SessionRow]:
     return list(found.values())
 
 
-def _forks_of(visit: Visit, row: SessionRow) -> list[Any]:
+async def _forks_of(visit: Visit, row: SessionRow) -> list[Any]:
+    """The forks of one session, not many more than are drawn."""
     found: list[Any] = []
     with suppress(*UNREAD):
-        for event in visit.serving.host.query(FORKS, session=row.uid):
+        async for event in visit.serving.host.observe(FORKS, session=row.uid, until="head"):
             found.append(event)
+            if len(found) > 2 * MOST:
+                break
     return found
 
 
-def _ends(visit: Visit, row: SessionRow) -> list[int]:
+async def _ends(visit: Visit, row: SessionRow) -> list[int]:
     """The seqs at which the newest turns of a session itself were over."""
     host = visit.serving.host
     found: list[int] = []
     for label in ("turn-done", "turn-failed", "turn-interrupted"):
         with suppress(*UNREAD):
             after = before_last(host, row, 4 * DOTS)
-            for event in host.query(f"({label} . _)", session=row.uid, after=after):
+            async for event in host.observe(f"({label} . _)", session=row.uid, after=after, until="head"):
                 found.append(event.seq)
     return sorted(found)[-DOTS:]
 
@@ -142,7 +145,7 @@ async def show_past(visit: Visit) -> Response:
         messages=[_message(message) for message in past.messages],
         head=row.seq,
         drawn=await _picture(visit, visit.id, at),
-        snapshots=_snapshots(visit, row),
+        snapshots=await _snapshots(visit, row),
     )
 
 
@@ -160,13 +163,13 @@ def _message(message: Any) -> dict[str, Any]:
     return {"kind": kind, "title": role, "text": in_words(message.get("content")), "calls": found}
 
 
-def _snapshots(visit: Visit, row: SessionRow) -> list[dict[str, Any]]:
+async def _snapshots(visit: Visit, row: SessionRow) -> list[dict[str, Any]]:
     """The newest of a session, its ancestors' among them; as values, from which each can be restored."""
     host = visit.serving.host
     found: list[dict[str, Any]] = []
     with suppress(*UNREAD):
         after = before_last(host, row, SNAPSHOTS_IN)
-        for event in host.query("(snapshot . _)", session=row.uid, lineage=True, after=after):
+        async for event in host.observe("(snapshot . _)", session=row.uid, lineage=True, after=after, until="head"):
             said = {"session": event.session, "seq": event.seq, "root": event.value.keywords.get("root")}
             text = json.dumps({**said, "hash": event.hash.hex()})
             found.append({"seq": event.seq, "time": utc_time(event.time), "text": text})

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 import trio
 
+from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.observe import holding, observation
 from keeve import Session, Tools, looking
@@ -98,15 +99,17 @@ async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkey
     assert 0 < longest <= 16, longest
 
 
-async def beside_others(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[httpx2.Response, int]:
+async def beside_others(
+    monkeypatch: pytest.MonkeyPatch, ask: Any, of: Any = MemoryStore, name: str = "read"
+) -> tuple[httpx2.Response, int]:
     """An answer, and how many records were read for it at the most before others had a turn."""
     reads, longest, over = 0, 0, False
-    read = MemoryStore.read
+    read = getattr(of, name)
 
-    def counted(self: MemoryStore, address: int) -> Any:
+    def counted(self: Any, place: int) -> Any:
         nonlocal reads
         reads += 1
-        return read(self, address)
+        return read(self, place)
 
     async def others() -> None:
         nonlocal reads, longest
@@ -114,7 +117,7 @@ async def beside_others(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[http
             longest, reads = max(longest, reads), 0
             await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(MemoryStore, "read", counted)
+    monkeypatch.setattr(of, name, counted)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(others)
         answer = await ask()
@@ -181,3 +184,15 @@ async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_
         assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
         over = True
     assert 0 < longest <= 4  # two rounds, at the most, between two turns of another task
+
+
+async def test_the_picture_of_many_forks_is_made_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observation, "TURN", 2)
+    async with world() as w, browser(w, "ann") as ann:
+        s = await w.host.asking("ann").spawn(Session, "s")
+        for n in range(24):
+            await s.fork(into=f"f{n}")
+        await ann.get("/forks?of=s")  # who made which is known by then
+        answer, longest = await beside_others(monkeypatch, partial(ann.get, "/forks?of=s"), Catalog, "said")
+        assert "f23" in answer.text
+    assert 0 < longest <= 12, longest
