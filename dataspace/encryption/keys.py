@@ -122,6 +122,15 @@ class Keys:
         return found
 
     @cached_property
+    def known(self) -> Mapping[bytes, int]:
+        """The newest key epoch of each session that anybody can open: by its own wraps, or those of its forks."""
+        found = dict(self.newest)
+        for link in self.links.values():
+            uid, epoch = link.before
+            found[uid] = max(epoch, found.get(uid, 0))
+        return found
+
+    @cached_property
     def wrap_bytes(self) -> bytes:
         """The wraps as they lie in a key file, end to end."""
         if self._made is not None:

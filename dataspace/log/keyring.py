@@ -150,8 +150,10 @@ class Keyring:
     def _sealer(self, uid: bytes, seq: int, owner: int) -> tuple[Cipher, int, int]:
         """The cipher for a record of this seq, and from which seq on it is the one to use."""
         keys = self._keys
-        newest = (uid, keys.newest[uid])
-        name = newest if uid == STORE_UID else covering(keys.newest, keys.links, uid, seq) or newest
+        # One whose wraps are destroyed is written anew as well, as far as its forks have it.
+        known = keys.newest if uid in keys.newest else keys.known
+        newest = (uid, known[uid])
+        name = newest if uid == STORE_UID else covering(known, keys.links, uid, seq) or newest
         key = self._key(name)
         assert key is not None
         link = keys.links.get(name)

@@ -173,7 +173,9 @@ def _frames(kept: Kept, segment: int, offset: int, sealing: Sealing | None) -> l
     """The frames of a record and of its parts, for `offset`; each with its header's CRC."""
     own, *parts = kept.parts
     position, epoch = _PLACED.unpack_from(kept.head)
-    seal = None if sealing is None else sealing(record_head(kept.head[:_COUNTED] + bytes(4))[0], epoch)
+    seal = None
+    if sealing is not None and any(part.body is not None for part in kept.parts):  # else nobody may have its key
+        seal = sealing(record_head(kept.head[:_COUNTED] + bytes(4))[0], epoch)
     more = 0 if seal is None or own.body is None else OVERHEAD
     at = _aligned(PREFIX + record_head_length(len(parts)) + len(own.body or b"") + more)
     starts, frames = [], []

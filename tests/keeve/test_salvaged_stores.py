@@ -65,6 +65,32 @@ async def test_an_encrypted_store_is_salvaged_under_its_own_keys(tmp_path: Path)
         await messages(new)
 
 
+@pytest.mark.parametrize("reclaimed", [False, True], ids=["deleted", "reclaimed"])
+async def test_an_encrypted_store_in_which_sessions_were_deleted_is_salvaged(tmp_path: Path, reclaimed: bool) -> None:
+    """Their keys are destroyed: what forks share of them is written anew under the keys that these hold."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    await encrypted(old)
+    async with open_host(old, key=KEY) as host:
+        one = await host.get("one")
+        await one.turn("after the twin")
+        await (await (await host.get("twin")).fork(into="third")).turn("in the third")
+        for id in ("one", "twin", "other"):
+            await host.delete(id)
+        if reclaimed:
+            await host.reclaim()
+    before = await messages(old, key=KEY)
+    assert salvaged(old, new, key=KEY).whole
+    assert list(before) == ["third"]
+    assert await messages(new, key=KEY) == before
+    async with open_host(new, key=KEY) as host:
+        assert [row.id for row in host.sessions(deleted=True) if row.deleted] == ["one", "other", "twin"]
+        report = await host.verify()
+        assert report.sound, report.troubles
+        await (await host.get("third")).turn("and on")
+        await host.delete("third")
+        await host.reclaim()
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_damaged_encrypted_store_keeps_what_is_sound_at_other_positions(tmp_path: Path, seed: int) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
