@@ -250,8 +250,7 @@ class Engine:
     async def born(self, uid: bytes, make: Callable[[], Step | None]) -> bool:
         """Make a session by its first step, durably. False when `make` gives None: there is one of that uid."""
         waiter = await self._waiter()
-        step = make()
-        if step is None:
+        if (step := make()) is None:
             return False
         await self._done(uid, lambda vat: (step,), waiter)
         return True
