@@ -100,6 +100,14 @@ async def test_what_is_asked_over_a_connection_counts_as_requests_do_and_waits(a
         assert (await w.bob.get(API)).status_code == 200
 
 
+async def test_who_keeps_the_server_waits_for_nothing_over_a_connection(autojump_clock: MockClock) -> None:
+    async with world(ServerSettings(requests=3)) as w, client_of(w, TOKENS["owner"]) as client:
+        began = trio.current_time()
+        for _ in range(9):
+            await client.sessions()
+        assert trio.current_time() - began < 1
+
+
 async def test_a_token_ends_when_it_is_to() -> None:
     async with world() as w:
         clock: Any = w.serving.clock
