@@ -53,6 +53,14 @@ class Completions:
         body = await body_of(request)
         check_names(body, CHAT)
         stream, keep = flag(body, "stream"), flag(body, "store", True)
+        if keep or stream:
+            return await self._answered(request, body, stream=stream, keep=keep)
+        answer = Response(status_code=GONE)
+        async with while_there(request):
+            answer = await self._answered(request, body, stream=False, keep=False)
+        return answer
+
+    async def _answered(self, request: Request, body: Json, *, stream: bool, keep: bool) -> Response:
         talking = Talking(self._shared, request)
         name = session_of(request)
         if name is not None and not keep:
@@ -64,8 +72,6 @@ class Completions:
             return await sessions.answered(self._serving, talking, talk, body, system, messages)
         how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
         async with AsyncExitStack() as ending:
-            if not keep and not stream:
-                await ending.enter_async_context(while_there(request))
             if talk is None:
                 talk = await (talking.made("completion") if keep else talking.unstored(ending))
             asked = await talking.asked(talk, messages, how, follow=stream)
@@ -81,7 +87,6 @@ class Completions:
             if turn["status"] != "completed":
                 raise failure_of(turn)
             return JSONResponse(completion_of(turn, talk.uid), headers=headers)
-        return Response(status_code=GONE)
 
     def _stream(
         self, talk: Talk, n: int, following: Following, body: Json, headers: dict[str, str], ending: AsyncExitStack

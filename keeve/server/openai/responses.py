@@ -59,10 +59,16 @@ class Responses:
         stream, background, keep = flag(body, "stream"), flag(body, "background"), flag(body, "store", True)
         if background and not keep:
             raise refused("what is done in the background is stored", "store", "leave one of them out")
+        if keep or stream:
+            return await self._answered(request, body, stream=stream, background=background, keep=keep)
+        answer = Response(status_code=GONE)
+        async with while_there(request):
+            answer = await self._answered(request, body, stream=False, background=False, keep=False)
+        return answer
+
+    async def _answered(self, request: Request, body: Json, *, stream: bool, background: bool, keep: bool) -> Response:
         talking = Talking(self._shared, request)
         async with AsyncExitStack() as ending:
-            if not keep and not stream:
-                await ending.enter_async_context(while_there(request))
             asked = await self._asked(talking, body, None if keep else ending, follow=stream)
             headers = {"x-keeve-session": header(asked.talk.row.id)}
             if asked.following is not None:
@@ -75,7 +81,6 @@ class Responses:
             if turn["status"] == "failed" and not background:
                 raise failure_of(turn)
             return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
-        return Response(status_code=GONE)
 
     async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> Asked:
         """The turn; with an `ending` one of which nothing is kept after that."""
