@@ -64,7 +64,7 @@ class Responses:
         answer = Response(status_code=GONE)
         async with while_there(request):
             answer = await self._answered(request, body, stream=False, background=False, keep=False)
-        return answer
+        return answer  # noqa: RET504  # the block may be left before it is given
 
     async def _answered(self, request: Request, body: Json, *, stream: bool, background: bool, keep: bool) -> Response:
         talking = Talking(self._shared, request)
