@@ -49,6 +49,7 @@ fuzz: .venv/installed-fuzz
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.fibers
+	$(BIN)/python -m benchmarks.proof
 	$(BIN)/python -m benchmarks.server
 
 format: .venv/installed-dev
