@@ -94,6 +94,8 @@ class Catalog(Checked):
             raise
         except FAILED:
             self.rebuild(store.head.position)
+        # Who only reads may meet a file that its owner has written anew before the record that says why.
+        store.withheld.told = not store.readonly
 
     def close(self) -> None:
         """Write what is not written yet, and close the file. In a forked child nothing is written, here or above."""

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from dataspace.catalog.recall import UNREADABLE, Notable
 from dataspace.drafts import Assertion, Handle, loaded
 from dataspace.log.marks import Head, Mark
-from dataspace.records import Kind
+from dataspace.records import STORE_UID, Kind
 from dataspace.values import thaw
 
 _NOTHING: Final[tuple[str, ...]] = ()
@@ -29,6 +29,7 @@ _PLAIN: Final = frozenset(Kind) - {
     Kind.CREATED,
     Kind.ERASE,
     Kind.RECLAIMED,
+    Kind.SALVAGED,
 }
 
 
@@ -215,8 +216,9 @@ class Recent:
     def _tell(self, record: Notable, thread: Thread) -> None:
         """Take in what a record of the runtime's own says, whose message may be one that cannot be read."""
         kind = record.kind
-        if kind in (Kind.ERASE, Kind.RECLAIMED):
-            self.erasing.append(record.address)
+        if kind in (Kind.ERASE, Kind.RECLAIMED, Kind.SALVAGED):
+            if record.uid == STORE_UID:
+                self.erasing.append(record.address)
             return
         said = None if record.message is None else thaw(record.message, loaded)
         if kind == Kind.CREATED:

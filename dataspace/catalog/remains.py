@@ -25,7 +25,8 @@ from dataspace.values.encoding import BadEncoding
 DELETED: Final = "deleted"
 ERASED: Final = "erased"
 RECLAIMED: Final = "reclaimed"
-"""The labels of what tombstones, erasures and reclaiming state."""
+SALVAGED: Final = "salvaged"
+"""The labels of what tombstones, erasures, reclaiming and salvage state."""
 
 
 ENOUGH: Final = 1 << 20
@@ -71,6 +72,23 @@ def erasures(catalog: Checked, after: int) -> Iterator[int]:
     for position in catalog.positions(STORE_UID, ERASED, after):
         if catalog.stored(position).header.kind == Kind.ERASE:
             yield position
+
+
+def salvaged(catalog: Checked) -> int:
+    """The position of the newest record that says that a log was made anew, or 0: what those before it say of positions
+    is said of another log."""
+    last = 0
+    for position in catalog.positions(STORE_UID, SALVAGED):
+        if catalog.stored(position).header.kind == Kind.SALVAGED:
+            last = position
+    return last
+
+
+def left_out(stored: Stored) -> dict[int, frozenset[int]] | None:
+    """What a record that says that a log was made anew says is not there: the numbers of cells (-1: the body of the
+    record), by the positions of their records. None where it does not say. Raises what reading it raises."""
+    said = read_deeds(stored.body().deeds).message.get("erased")
+    return None if said is None else {place: frozenset(numbers) for place, numbers in said}
 
 
 def erased(catalog: Checked, position: int) -> Iterator[Erasure]:

@@ -1,4 +1,4 @@
-"""Withholding: what the log says is erased reads as erased at once, whether or not its bytes are gone from the files.
+"""Withholding: what the log says is erased reads as erased at once, and for ever, whatever is in the files.
 
 The catalog sees every record of a log once, in order, when it opens or as they come. Of the store's own it tells the
 store what they say of cells: which are erased, and up to which record the bytes of these are gone.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dataspace.catalog.checked import Checked
-from dataspace.catalog.remains import done, erased_cells, erasures, far
+from dataspace.catalog.remains import done, erased_cells, erasures, far, left_out, salvaged
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, Stored
 from dataspace.records import STORE_UID, Kind
@@ -19,9 +19,13 @@ from dataspace.values.encoding import BadEncoding
 
 
 def withhold_from_start(store: Store, catalog: Checked) -> None:
-    """Take in what the records that a catalog has noted say is erased and may lie in the files yet."""
-    for position in erasures(catalog, done(store, catalog).erased):
+    """Take in what the records that a catalog has noted say is erased. Costs a reading of each of these."""
+    last = salvaged(catalog)
+    if last:
+        _take(store, catalog.stored(last))
+    for position in erasures(catalog, last):
         _take(store, catalog.stored(position))
+    store.withheld.gone(done(store, catalog).erased)
 
 
 def withhold(store: Store, address: int) -> None:
@@ -38,3 +42,5 @@ def _take(store: Store, stored: Stored) -> None:
             store.withheld.add(header.position, erased_cells(stored))
         elif header.kind == Kind.RECLAIMED:
             store.withheld.gone(far(stored).erased)
+        elif header.kind == Kind.SALVAGED:
+            store.withheld.begin(left_out(stored))

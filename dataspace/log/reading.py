@@ -333,7 +333,12 @@ class StoredRecord:
         found = self._found(number, name)
         if kind is not None and found.was != kind:
             raise NoSuchPart(self.header.position, number, name)
-        if self._reader.withheld.has(self.header.position, number):
+        withheld = self._reader.withheld
+        if withheld.has(self.header.position, number):
+            return None
+        if found.type == Type.ERASED and found.was == Type.CELL and self._frame.type != Type.ERASED:
+            if withheld.forged(self.header.position, number):
+                raise self._damaged(f"{name} {number} is gone, and no record says that it was erased")
             return None
         return self._content(found, f"{name} {number}")
 

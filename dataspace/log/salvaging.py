@@ -118,7 +118,7 @@ class Salvage:
         for survey in self._surveys:
             for found in _grouped(survey, self._other):
                 header, _ = record_head(found.piece.frame.head)  # type: ignore[union-attr]  # a group has a record
-                if header.uid == STORE_UID and header.kind in (Kind.ERASE, Kind.CREATED):
+                if header.uid == STORE_UID and header.kind in (Kind.ERASE, Kind.CREATED, Kind.SALVAGED):
                     self._told(header, found)
 
     def _other(self, survey: Survey, piece: Piece) -> None:
@@ -128,6 +128,9 @@ class Salvage:
             self.log_id = None if head is None else head.log_id
 
     def _told(self, header: Header, found: Found) -> None:
+        if header.kind == Kind.SALVAGED:
+            self._erased.clear()  # what was said before names positions of another log
+            return
         body = self._body(found, header)
         if not isinstance(body, bytes):
             return

@@ -7,7 +7,8 @@ a fork against its parent. Where frames no longer parse, it goes on after the ne
 A log is swept (`dataspace.log.sweep`) for as long as all is right; what the sweep does not pass is looked at here,
 frame by frame. Recovery is asked from the last place on up to which all was right.
 
-The one rule: it reads, and changes nothing. What was erased or archived it counts and does not call wrong.
+The one rule: it reads, and changes nothing. What is erased or archived it takes down (`gone`), for who can say whether
+it was to be.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import attrs
 from dataspace.drafts import read_deeds
 from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unsealed, whole
 from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
+from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.recovery import judge
 from dataspace.log.scan import (
@@ -111,6 +113,8 @@ class Verification:
         archives: Callable[[int, Frame], bytes | None] = nowhere,
     ) -> None:
         self.counts = Counts()
+        self.gone = Gone()
+        """What is not there of records and their parts, for who knows what may be gone."""
         self._segments = sorted(segments, key=lambda segment: segment.id)
         while self._segments and written_end(self._segments[-1].data) == 0:
             self._segments.pop()
@@ -292,6 +296,7 @@ class Verification:
                 yield from self._checkpoints(number, frames, bodies)
             else:
                 self._meet(number, found)
+                self.gone.take(found.header.position, frames, bodies)
                 if found.frame.flags:
                     for offset, what, somebody in self._unsealed(found, frames, bodies):
                         yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=somebody)

@@ -26,4 +26,5 @@ def test_it_may_be_told_twice_and_late() -> None:
     assert withheld.has(3, 2)
     withheld.gone(13)
     withheld.gone(5)
-    assert not withheld.has(3, 2)
+    assert (len(withheld), withheld.of(3)) == (0, set())
+    assert withheld.has(3, 2)  # an older file may bring it again

@@ -23,8 +23,10 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import reclaimed
+from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record, Salts
+from vat.host.allowing import returned
 from vat.host.commits import Commits
 from vat.host.shredding import Shredding
 from vat.host.thinning import Thinning
@@ -147,7 +149,21 @@ class Reclaiming:
                 await self._say(after, gone)
                 sessions += count
                 bodies += gone
-            return Reclaimed(sessions, bodies, 0 if quietly else await self._thinning.thin())
+            if quietly:
+                return Reclaimed(sessions, bodies)
+            bodies += await self._again()
+            return Reclaimed(sessions, bodies, await self._thinning.thin())
+
+    async def _again(self) -> int:
+        """Have go what went before, and is there again, since an older file was put back; gives how many bodies."""
+        if not isinstance(self._store, SegmentStore):
+            return 0
+        found: list[Erasure] = []
+        for n, one in enumerate(returned(self._store, self._catalog), 1):
+            found.append(one)
+            if n % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        return await self._erase(found)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -23,7 +23,8 @@ from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
-from dataspace.log.frames import Frame
+from dataspace.log.frames import Frame, place
+from dataspace.log.gone import Gone
 from dataspace.log.layout import Layout
 from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
@@ -38,6 +39,7 @@ from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding
 from vat.heap.checking import check_snapshots
 from vat.heap.restore import Lineage
+from vat.host.allowing import Allowing, Taken, returned, told
 from vat.host.reports import Completeness, Integrity, Look, Nature, Report, Trouble
 
 Seen: TypeAlias = "str | bytes | Receipt"
@@ -62,6 +64,7 @@ class _Looked:
     snapshots: int = 0
     right: Right | None = None
     withheld: int = 0
+    gone: Gone = attrs.field(factory=Gone)
 
     def report(self) -> Report:
         troubles = self.troubles
@@ -162,17 +165,36 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
             troubles.append(Trouble("log", str(error)))
         return looked
     try:
-        told = [
+        said = [
             Trouble("log", what, nature=nature)
             for what, nature in signatures(store, right.catalog, notes.sound, keys, seen)
         ]
-        troubles += [each for each in told if each not in troubles]
+        troubles += [each for each in said if each not in troubles]
+        if isinstance(store, SegmentStore):
+            _allowed(store, right, looked)
         _snapshots(store, right.catalog, looked, progress)
     except BaseException:
         right.catalog.close()
         raise
     looked.right = right
     return looked
+
+
+def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
+    """Hold what is gone from the log against the records that allow it, and the other way round."""
+    taken = list(Allowing(store, right.catalog).taken(looked.gone))
+    if taken and store.readonly and store.refresh() != right.catalog.head:
+        right.catalog.catch_up()  # its owner may have said it after what was read here, and before it went
+        taken = list(Allowing(store, right.catalog).taken(looked.gone))
+    back = list(told(store, returned(store, right.catalog)))
+    looked.troubles += [_altered(each) for each in (*taken, *back)]
+
+
+def _altered(taken: Taken) -> Trouble:
+    segment, offset = place(taken.address)
+    header = taken.header
+    session = None if header.uid == STORE_UID else header.uid.hex()
+    return Trouble("log", taken.what, session, header.seq, f"segment {segment}, offset {offset}", nature="altered")
 
 
 def _against(testimony: Testimony) -> Trouble:
@@ -206,7 +228,7 @@ def _checked(
         archives=archives,
     )
     troubles += map(_trouble, check.findings())
-    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence))
+    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence), gone=check.gone)
     return looked, check.followed
 
 
@@ -231,7 +253,8 @@ def verify_without_key(
     troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
     what = (
         f"{looked.counts.sealed} bodies are sealed and no key was given: nobody looked at them, at snapshots, at the "
-        "catalog or at the log's own signatures; name the host's key, in KEEVE_KEY_FILE say"
+        "catalog, at the log's own signatures, or at whether what is erased was to be; name the host's "
+        "key, in KEEVE_KEY_FILE say"
     )
     troubles.append(Trouble("log", what, nature="unread"))
     return looked.report()

@@ -1,0 +1,184 @@
+"""Allowing: what is gone from a log, held against the records that allow it to be; and what these say is gone, held
+against the log.
+
+| what is gone | who allows it |
+|---|---|
+| all of a record, below its session's tombstone | the tombstone, but for what living forks need |
+| cells | the records that say what is erased, by position and number |
+| pages of old snapshots | that there are `KEPT` newer ones of the session, or a tombstone |
+| archived cells of cranks | that they are in an archive; else, that the store's chain tells of archiving later |
+| what a salvage has left out | its record in the store's chain |
+
+The one rule: what nobody allows was taken out by a hand, however well all checksums fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.lookups import LATEST
+from dataspace.catalog.remains import done, left_out, needed, remains, salvaged, tombstones
+from dataspace.errors import KeeveError
+from dataspace.log.frames import Type
+from dataspace.log.gone import Missing
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import Erasure
+from dataspace.records import STORE_UID, Header, Kind
+from dataspace.values.encoding import BadEncoding
+from vat.heap.reaching import KEPT
+
+_ARCHIVED = "archived"
+_ALL = 1 << 30
+"""As many snapshots as there are."""
+
+
+class Taken(NamedTuple):
+    """Something that is not as records say: of which record (its header and address), and what, in words."""
+
+    header: Header
+    address: int
+    what: str
+
+
+class Allowing:
+    """What the records of a log allow to be gone. `catalog` is made of all of them; costs memory for each session that
+    is asked for, and a reading of each record that something is gone of."""
+
+    def __init__(self, store: SegmentStore, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._erased = store.withheld
+        self._sessions: dict[bytes, tuple[int, int, int]] = {}
+        self._snapshots: dict[bytes, dict[int, int]] = {}
+        self._salvaged = salvaged(catalog)
+        self._left_out = _read(catalog, self._salvaged) if self._salvaged else {}
+        self._archived = 0
+        for position in catalog.positions(STORE_UID, _ARCHIVED):
+            if position > self._salvaged and catalog.stored(position).header.kind == Kind.ARCHIVED:
+                self._archived = position
+
+    def taken(self, gone: Iterable[Missing]) -> Iterator[Taken]:
+        """What of this nobody allows to be gone, a record at a time, in order."""
+        at, header, address = 0, None, 0
+        found: list[str] = []
+        for each in gone:
+            if each.position != at:
+                if header is not None and found:
+                    yield _told(header, address, found)
+                stored = self._catalog.stored(each.position)
+                at, header, address, found = each.position, stored.header, stored.address, []
+            assert header is not None
+            if not self._allows(header, each):
+                found.append(_name(each))
+        if header is not None and found:
+            yield _told(header, address, found)
+
+    def _allows(self, header: Header, each: Missing) -> bool:
+        living, tombstone, born = self._session(header.uid)
+        if max(living, born) < header.seq < tombstone:
+            return True
+        salvaged = header.position < self._salvaged
+        if salvaged and self._left_out is None:
+            return True  # it was done when salvages did not say what they leave out
+        if each.was == Type.RECORD:
+            return salvaged and -1 in (self._left_out or {}).get(header.position, ())
+        if each.was == Type.PAGE:
+            return salvaged or bool(tombstone) or self._superseded(header)
+        if each.archived:
+            return header.kind == Kind.CRANK and (not each.away or header.position < self._archived)
+        return self._erased.has(header.position, each.number)
+
+    def _session(self, uid: bytes) -> tuple[int, int, int]:
+        """Up to which seq living forks need a session, the seq of its tombstone (0 while it lives), and the seq of its
+        parent that it goes back to."""
+        found = self._sessions.get(uid)
+        if found is None:
+            row = self._catalog.by_uid(uid)
+            found = 0, 0, 0
+            if row is not None and row.deleted:
+                found = needed(self._catalog, uid), self._catalog.stored(row.deleted).header.seq, row.parent_seq
+            self._sessions[uid] = found
+        return found
+
+    def _superseded(self, header: Header) -> bool:
+        """Whether a record is a snapshot of a session that has `KEPT` newer ones."""
+        own = self._snapshots.get(header.uid)
+        if own is None:
+            seqs = [each.seq for each in self._catalog.snapshots(header.uid, LATEST, _ALL) if each.uid == header.uid]
+            own = self._snapshots[header.uid] = {seq: nth for nth, seq in enumerate(seqs)}
+        return own.get(header.seq, 0) >= KEPT
+
+
+def _read(catalog: Catalog, position: int) -> dict[int, frozenset[int]] | None:
+    try:
+        return left_out(catalog.stored(position))
+    except (KeeveError, BadEncoding, TypeError, ValueError):
+        return {}  # what cannot be read allows nothing
+
+
+def _name(each: Missing) -> str:
+    part = "its body" if each.was == Type.RECORD else f"{'page' if each.was == Type.PAGE else 'cell'} {each.number}"
+    return f"{part} (archived, it says)" if each.archived else part
+
+
+def _told(header: Header, address: int, found: list[str]) -> Taken:
+    what = (
+        f"{', '.join(found)}: gone, and no record says that it was erased, deleted or archived: somebody took it out; "
+        "put a backup of this segment back"
+    )
+    return Taken(header, address, what)
+
+
+def returned(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> Iterator[Erasure]:
+    """What records say is gone from the files, and is there: an older file of a segment was put back.
+
+    Costs a look at each record of which anything was erased and, with `deleted`, at each of deleted sessions.
+    """
+    upto = done(store, catalog)
+    for position, numbers in store.withheld.every():
+        left = sorted(set(numbers) - store.withheld.of(position))
+        address = catalog.at(position)
+        if left and address is not None and _whole(store, Erasure(address, left, body=False)):
+            yield Erasure(address, left, body=False)
+    if not deleted:
+        return
+    pending = {each.address for place in tombstones(catalog, upto.deleted) for each in remains(catalog, place)}
+    for place in tombstones(catalog, 0):
+        if place > upto.deleted:
+            break
+        for each in remains(catalog, place):
+            if each.address not in pending and _whole(store, each):
+                yield each
+
+
+def _whole(store: SegmentStore, each: Erasure) -> bool:
+    try:
+        return any(True for _ in store.read(each.address).frames(each.parts, each.body))
+    except KeeveError:
+        return False  # damage, which is told as that
+
+
+def told(store: SegmentStore, found: Iterable[Erasure]) -> Iterator[Taken]:
+    """What came back, in words: each record of a living session, and of others the first with how many there are."""
+    counts: Counter[bytes] = Counter()
+    firsts: dict[bytes, tuple[Header, int]] = {}
+    for each in found:
+        header = store.read(each.address).header
+        if each.body:
+            counts[header.uid] += 1
+            firsts.setdefault(header.uid, (header, each.address))
+        else:
+            numbers = ", ".join(map(str, each.parts or ()))
+            what = (
+                f"cell {numbers}: erased, and in the file again: an older file of this segment was put back; "
+                "nobody is given it, and keeve gc takes it out"
+            )
+            yield Taken(header, each.address, what)
+    for uid, (header, address) in firsts.items():
+        what = (
+            f"deleted and gone, and {counts[uid]} records of it are in the files again: an older file of a segment was "
+            "put back; keeve gc takes them out"
+        )
+        yield Taken(header, address, what)
