@@ -21,6 +21,7 @@ from actors.models import EchoModel
 from actors.responding import Responding
 from actors.session import Session
 from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.schema import CATALOG
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import origin_of
 from dataspace.log.files import Files
@@ -46,10 +47,6 @@ from vat.host.host import Host
 from vat.host.sessions import Sessions
 from vat.host.settings import Settings
 from vat.objects.types import BadActorType, Types
-
-CATALOG = "catalog.sqlite"
-"""The catalog's file in a store's folder; derived, and may be deleted."""
-
 
 OURS: Final = (Session, Responding)
 """The actor types that run without being given."""

@@ -61,6 +61,13 @@ class Questions:
         """The session `uid`."""
         return self._one(f"SELECT {SESSION} WHERE uid = ?", (uid,))
 
+    def tombstones(self) -> dict[bytes, int]:
+        """The positions of all tombstones, by the uids of their sessions."""
+        found = dict(rows(self._reader, "SELECT uid, deleted FROM sessions WHERE deleted > 0"))
+        if not all(isinstance(uid, bytes) and isinstance(position, int) for uid, position in found.items()):
+            raise TypeError("a row of a session is not what was written")
+        return found
+
     def named(self, id: str) -> SessionRow | None:
         """The session `id`."""
         return self._one(f"SELECT {SESSION} WHERE id = ? ORDER BY n LIMIT 1", (self._names.hashed(id),))

@@ -30,6 +30,8 @@ import apsw
 from dataspace.catalog.connections import rows
 from dataspace.catalog.tree import SCHEMA as TREE
 
+CATALOG: Final = "catalog.sqlite"
+"""The file in a store's folder; derived, and may be deleted."""
 FORMAT: Final = f"keeve catalog 2 {sys.byteorder}"
 """What a file says that it is; after it comes the veil's own mark."""
 

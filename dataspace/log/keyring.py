@@ -91,6 +91,11 @@ class Keyring:
         """The uids of the sessions that hold wraps."""
         return self._keys.newest.keys() - {STORE_UID}
 
+    @property
+    def destroyed(self) -> Collection[bytes]:
+        """The uids of the sessions that held wraps once, which are destroyed: those that were deleted."""
+        return self._keys.destroyed
+
     def secret(self) -> bytes:
         """From which the keys of derived files follow: the same for as long as the store is there."""
         key = self._key((STORE_UID, 1))

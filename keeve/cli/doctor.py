@@ -21,6 +21,7 @@ import attrs
 from actors.models import model_from_environment
 from dataspace.catalog.catalog import peek
 from dataspace.catalog.remains import done, tombstones
+from dataspace.catalog.schema import CATALOG
 from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout, State
@@ -28,7 +29,7 @@ from dataspace.log.opening import durable_part, owed
 from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, Verdict
-from keeve.api import CATALOG, OURS, now
+from keeve.api import OURS, now
 from keeve.cli.harm import damage_said
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import apsw
 
+from dataspace.catalog.schema import CATALOG
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed, open_plain
 from dataspace.log.frames import Type
@@ -25,7 +26,6 @@ from dataspace.log.patience import Patient
 from dataspace.log.survey import Survey, owner_of
 from dataspace.log.windows import Window
 from dataspace.records import Kind
-from keeve.api import CATALOG
 from keeve.cli.dumped import Teller, Told, small_file, unknown_file
 from keeve.cli.output import Output
 from keeve.cli.text import visible

@@ -44,6 +44,11 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
     if found.missing:
         what = "of sessions that nobody can name: the newest of some may be among them"
         output.say(f"{counted(found.missing, 'record')} {what}", "red")
+    if found.revived:
+        what = "a session that was deleted may be there again, if that is among them: no catalog has come so far"
+        output.say(f"{what}; look through {new}, and delete it again", "red")
+    for session in found.buried:
+        output.say(f"session {session}: deleted, and stays so; the record that said it is lost, and made anew", "dim")
     if found.away:
         what = "of archived content are in no archive that is in its place: there they read as erased"
         output.say(f"{counted(found.away, 'piece')} {what}", "red")

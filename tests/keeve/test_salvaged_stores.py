@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from actors.session import Session
+from dataspace.catalog.connections import connect
 from dataspace.encryption.errors import HostKeyNeeded, WrongHostKey
-from dataspace.log.frames import Type
+from dataspace.errors import KeeveError
+from dataspace.log.frames import Type, record_head
 from dataspace.log.segments import SegmentStore
-from dataspace.records import STORE_UID
-from keeve import open_host
+from dataspace.records import STORE_UID, Kind
+from keeve import Settings, open_host
 from keeve.api import now
 from tests.crash.damages import DAMAGES, frames
 from tests.crash.harms import flip_body
@@ -133,6 +135,92 @@ async def test_a_deleted_session_stays_deleted_though_something_before_its_tombs
     async with open_host(new) as host:
         assert (await host.verify()).sound
         assert [(row.id, bool(row.deleted)) for row in host.sessions(deleted=True)] == [("gone", True), ("kept", False)]
+
+
+def without_tombstone(store: Path) -> None:
+    """Spoil the header of the record that says a session is deleted."""
+    for path, frame in frames(store):
+        if frame.type == Type.RECORD and record_head(frame.head)[0].kind == Kind.DELETE:
+            data = bytearray(path.read_bytes())
+            data[data.index(frame.head) + 20] ^= 1
+            path.write_bytes(data)
+
+
+async def deleted(store: Path, **options: Any) -> None:
+    """A store in which a session was deleted that has a fork, and its tombstone is lost."""
+    settings = Settings(reclaim=None)
+    async with open_host(store, settings=settings, **options) as host:
+        for id in ("kept", "gone"):
+            await (await host.spawn(Session, id)).turn(f"{id}: {SECRET}")
+        await (await (await host.get("gone")).fork(into="fork")).turn("on")
+        await host.delete("gone")
+        await (await host.get("kept")).turn("and on")
+    without_tombstone(store)
+
+
+async def states(store: Path, **options: Any) -> dict[str, bool]:
+    async with open_host(store, settings=Settings(reclaim=None), **options) as host:
+        report = await host.verify()
+        assert report.troubles == ()
+        return {row.id: bool(row.deleted) for row in host.sessions(deleted=True)}
+
+
+@pytest.mark.parametrize("knows", ["the catalog", "the key file", "a catalog with a journal", "nobody", "damaged"])
+async def test_a_deleted_session_whose_tombstone_is_lost_comes_back_only_where_nobody_knows(
+    tmp_path: Path, knows: str
+) -> None:
+    """Invariant 25: The catalog says what was deleted, and so does the key file; where neither can, it is said."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    options = {"key": KEY} if knows == "the key file" else {}
+    await deleted(old, **options)
+    catalog = old / "catalog.sqlite"
+    if knows in ("the key file", "nobody"):
+        catalog.unlink()
+    elif knows == "damaged":
+        catalog.write_bytes(catalog.read_bytes()[:5000])
+    elif knows == "a catalog with a journal":
+        cut_short(catalog)
+    before = {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
+    found = salvaged(old, new, **options)
+    assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
+    known = knows not in ("nobody", "damaged")
+    assert (found.buried, found.missing, found.revived, found.whole) == (
+        ("gone",) if known else (),
+        1,
+        not known,
+        False,
+    )
+    assert any("it tells nothing of deletions" in place for place in found.places) is (knows == "damaged")
+    assert await states(new, **options) == {"fork": False, "gone": known, "kept": False}
+    assert not [path for path in new.iterdir() if "new" in path.name]
+    if known:
+        async with open_host(new, **options) as host:
+            await (await host.get("fork")).turn("goes on")
+            with pytest.raises(KeeveError, match="gone"):
+                await host.spawn(Session, "gone")
+
+
+def cut_short(catalog: Path) -> None:
+    """Leave a catalog as a process does that dies while it writes: half of a transaction, and its journal."""
+    db = connect(catalog, 100)
+    db.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM sessions; DELETE FROM spans; DELETE FROM threads")
+    db.cache_flush()
+    copies = [(path, path.read_bytes()) for path in catalog.parent.glob("catalog.sqlite*")]
+    db.execute("ROLLBACK")
+    db.close()
+    assert len([data for _, data in copies if data]) == 2
+    for path, data in copies:
+        path.write_bytes(data)
+
+
+async def test_a_catalog_that_the_log_gainsays_buries_nobody(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    await deleted(old)
+    with connect(old / "catalog.sqlite", 100) as db:
+        db.execute("UPDATE sessions SET deleted = 3 WHERE id = 'kept'")
+    db.close()
+    assert salvaged(old, new).buried == ("gone",)
+    assert await states(new) == {"fork": False, "gone": True, "kept": False}
 
 
 async def test_what_was_erased_stays_erased_wherever_it_lies_then(tmp_path: Path) -> None:

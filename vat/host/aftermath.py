@@ -44,7 +44,9 @@ class Salvaged:
     `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
     sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
     same without). `places`: what in the old log is damaged, as far as it was met. `away`: pieces of archived content
-    that were in no archive that is there: they read as erased in the new store.
+    that were in no archive that is there: they read as erased in the new store. `buried`: sessions that were deleted,
+    and whose tombstones are not kept; they have new ones. `revived`: whether one may be there again that was deleted,
+    since nothing that is left would tell.
     """
 
     log: str
@@ -57,11 +59,13 @@ class Salvaged:
     pageless: tuple[str, ...]
     places: tuple[str, ...]
     away: int = 0
+    buried: tuple[str, ...] = ()
+    revived: bool = False
 
     @property
     def whole(self) -> bool:
         """Whether nothing was lost."""
-        return not self.lost and not self.missing and not self.away
+        return not (self.lost or self.missing or self.away or self.buried)
 
 
 def notice(chain: ChainHead, source: str, found: Salvaged, now: int, salts: Salts) -> Record:
@@ -97,7 +101,7 @@ def marked(chain: Chain, now: int, salts: Salts) -> Record:
 
 
 def buried(chain: Chain, now: int, salts: Salts) -> Record:
-    """The tombstone of a session that was deleted, in place of its own, before which something was lost."""
+    """The tombstone of a session that was deleted, in place of its own, which is lost or comes after what is lost."""
     draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
     draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage"})
     draft.stated(draft.operation(Op.STATED, 0), "deleted", (name_of(chain),), FrozenDict({}))

@@ -4,7 +4,8 @@ The old store is read and nothing else: no lock is taken there, and no file, byt
 beside its place and gets its name when all of it is durable. Sessions keep their uids, seqs and hashes; the new store
 keeps the log's id, since the ids of effects and of requests are made of it. It says in its own chain that it was
 salvaged; and a session that may have lost its end says so in its own, and counts on from where nothing that was lost
-can have counted.
+can have counted. One that was deleted stays so without its tombstone: the old store's catalog knows of it, and so does
+the key file, in which its keys are destroyed.
 
 The one rule: either the new store is there, whole, or nothing is.
 """
@@ -12,13 +13,15 @@ The one rule: either the new store is there, whole, or nothing is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 
+from dataspace.catalog.deletions import Deletions, deletions_in
+from dataspace.catalog.schema import CATALOG
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
@@ -185,6 +188,9 @@ class _Written:
         self._now = now
         self._salts = salts
         self._checkpoints = 0
+        self._deletions = Deletions()
+        self._destroyed: Collection[bytes] = ()
+        self._sealed = False
 
     def store(self, new: Path, key: bytes | None, segment_bytes: int) -> Salvaged:
         """Make it, and give it its name."""
@@ -193,6 +199,11 @@ class _Written:
         if key is not None:
             files.replace(aside.keys, self._source.keys.read_bytes())
         keys = open_keys(aside, key, files, self._salts)
+        secret = None if keys is None else keys.secret()
+        known, copy = self._source.folder / CATALOG, aside.folder / "catalog.new"
+        self._deletions = deletions_in(known, copy, self._log_id, secret)
+        if keys is not None:
+            self._sealed, self._destroyed = True, keys.destroyed
         with _Segments(aside, files) as sink:
             # It looks at the uid, the seq and the kind alone, which a header has as well.
             sealing: Any = None if keys is None else keys.seal
@@ -222,9 +233,10 @@ class _Written:
                 raise NothingSound(str(self._source.folder))
             own = (log.chains[STORE_UID].seq, log.chains[STORE_UID].hash) if log.created else own
             found = self._found()
+            for chain in self._deleted():
+                write(buried(chain, self._now(), self._salts))
             for chain in self._uncertain(found.missing):
-                make = buried if chain.tombstone else marked
-                write(make(chain, self._now(), self._salts))
+                write(marked(chain, self._now(), self._salts))
             record = notice(own, str(self._source.folder), found, self._now(), self._salts)
             write(record)
             if log.erases:
@@ -237,11 +249,25 @@ class _Written:
         files.sync_folder(new.absolute().parent)
         return found
 
+    def _open(self) -> list[Chain]:
+        """The sessions that have no tombstone among what is kept."""
+        chains = self._log.chains.items()
+        return [chain for uid, chain in chains if chain.seq and not chain.deleted and uid != STORE_UID]
+
+    def _is_deleted(self, chain: Chain) -> bool:
+        """Whether anything says that a session was deleted: its tombstone, the key file, or the catalog, which is
+        believed where the log has nothing else at that position."""
+        at = self._deletions.tombstones.get(chain.uid)
+        told = at is not None and at not in self._log.positions
+        return chain.tombstone or told or chain.uid in self._destroyed
+
+    def _deleted(self) -> list[Chain]:
+        """Those of them that were deleted."""
+        return [chain for chain in self._open() if self._is_deleted(chain)]
+
     def _uncertain(self, missing: int) -> list[Chain]:
         """The living sessions that may have said more than what is kept."""
-        chains = [
-            chain for uid, chain in self._log.chains.items() if chain.seq and not chain.deleted and uid != STORE_UID
-        ]
+        chains = [chain for chain in self._open() if not self._is_deleted(chain)]
         return chains if missing else [chain for chain in chains if chain.lost]
 
     def _found(self) -> Salvaged:
@@ -255,6 +281,8 @@ class _Written:
             f"segment {number}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}"
             for number, piece in log.pieces
         ]
+        if self._deletions.wrong:
+            places.append(f"{CATALOG}: {self._deletions.wrong}: it tells nothing of deletions")
         return Salvaged(
             self._log_id.hex(),
             log.records,
@@ -266,27 +294,34 @@ class _Written:
             tuple(pageless[:NAMED]),
             tuple(places[:NAMED]),
             log.away,
+            tuple([name_of(chain) for chain in self._deleted()][:NAMED]),
+            # The key file knows of all deletions, the catalog of those that it had come to.
+            bool(missing) and not self._sealed and self._deletions.upto < self._end(),
         )
+
+    def _end(self) -> int:
+        """The highest position that anything says the log has had."""
+        published = read_head(self._source.head, tries=1)
+        end = max(self._log.end, self._deletions.upto)
+        if published is not None and published.log_id == self._log_id:
+            end = max(end, published.mark.position)
+        return end
 
     def _missing(self) -> int:
         """How many records once were there of which nothing is known."""
         log = self._log
-        published = read_head(self._source.head, tries=1)
-        end = log.end
-        if published is not None and published.log_id == self._log_id:
-            end = max(end, published.mark.position)
         named = 0
         for chain in log.chains.values():
             if chain.seq:
                 named += max(0, chain.last - chain.first + 1 - chain.met)
-        return max(0, end - len(log.positions) - named)
+        return max(0, self._end() - len(log.positions) - named)
 
 
 def _remove(layout: Layout) -> None:
     """Take away what was being made, file by file: nothing else is touched."""
     for path in [layout.segment(number) for number in layout.segments()]:
         path.unlink(missing_ok=True)
-    for path in (layout.keys, layout.format, *layout.folder.glob("*.new")):
+    for path in (layout.keys, layout.format, *layout.folder.glob("*.new*")):
         path.unlink(missing_ok=True)
     for folder in (layout.log, layout.folder):
         if folder.is_dir() and not any(folder.iterdir()):
