@@ -38,6 +38,7 @@ from keeve.cli.text import counted, local_time, shortened, size
 from keeve.host_keys import FILE_VARIABLE
 from keeve.looking import UnreadSession, Waits, all_waits, due, since
 from vat.heap.pending import OpenEffect
+from vat.host.allowing import returned
 from vat.objects.types import Types
 
 MIB: Final = 1 << 20
@@ -285,6 +286,10 @@ def deleted(read: FilesRead) -> Iterator[Sign]:
         seen = f"{counted(withheld, 'piece')} of content that nobody reads any more may lie in the files yet"
         remedy = "keeve gc takes them out; it needs as much space as the largest file of the log"
         yield Sign("erased", WARN, seen, remedy)
+    back = sum(len(each.parts or ()) for each in returned(read.store, read.catalog, deleted=False))
+    if back:
+        seen = f"{counted(back, 'piece')} of erased content, gone before, in the files again: an older file was put back"
+        yield Sign("erased", WARN, seen, "keeve verify names them, keeve gc takes them out; nobody is given them")
     left = sum(1 for _ in tombstones(read.catalog, done(read.store, read.catalog).deleted))
     if left:
         seen = f"what {counted(left, 'deleted session')} said is in the files yet"

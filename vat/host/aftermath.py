@@ -5,6 +5,7 @@ The one rule: whoever looks at the new store alone can see that something was lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -68,10 +69,14 @@ class Salvaged:
         return not (self.lost or self.missing or self.away or self.buried)
 
 
-def notice(chain: ChainHead, source: str, found: Salvaged, now: int, salts: Salts) -> Record:
-    """The record of the store's own chain: from what, when, and what was lost."""
+def notice(
+    chain: ChainHead, source: str, found: Salvaged, erased: Mapping[int, Sequence[int]], now: int, salts: Salts
+) -> Record:
+    """The record of the store's own chain: from what, when, and what was lost; and which cells (-1: bodies of records)
+    are not there, by the positions of their records, since they were erased or archived away."""
     draft = Draft(STORE_UID, chain[0] + 1, Kind.SALVAGED, now)
     lost = FrozenList([FrozenList([each.uid, each.kept, each.last]) for each in found.lost[:NAMED]])
+    gone = [FrozenList([place, FrozenList(numbers)]) for place, numbers in sorted(erased.items())]
     said = {
         "from": source,
         "records": found.records,
@@ -79,7 +84,7 @@ def notice(chain: ChainHead, source: str, found: Salvaged, now: int, salts: Salt
         "lost": len(found.lost),
         "missing": found.missing,
     }
-    draft.message = FrozenDict({**said, "chains": lost})
+    draft.message = FrozenDict({**said, "chains": lost, "erased": FrozenList(gone)})
     draft.stated(draft.operation(), "salvaged", (), FrozenDict(said))
     return draft.seal(chain[1], salts)
 

@@ -25,6 +25,7 @@ from dataspace.catalog.schema import CATALOG
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
+from dataspace.log.frames import Type, record_head, record_head_length
 from dataspace.log.keyring import open_keys
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Certificate, ChainHead
@@ -33,7 +34,7 @@ from dataspace.log.ownership import owner_of
 from dataspace.log.packed import mended_in
 from dataspace.log.patience import BLOCK, Patient
 from dataspace.log.publishing import read as read_head
-from dataspace.log.rewriting import Rewriter
+from dataspace.log.rewriting import Kept, Rewriter
 from dataspace.log.salvaging import Chain, Salvage
 from dataspace.log.segments import SEGMENT_BYTES
 from dataspace.log.store import NotAStore, StoreOwned
@@ -188,6 +189,7 @@ class _Written:
         self._now = now
         self._salts = salts
         self._checkpoints = 0
+        self._gone: dict[bytes, dict[int, list[int]]] = {}
         self._deletions = Deletions()
         self._destroyed: Collection[bytes] = ()
         self._sealed = False
@@ -228,7 +230,7 @@ class _Written:
                 return fits
 
             for kept in log.kept(certificate):
-                rewriter.add(kept)
+                self._leave_out(rewriter.add(kept), kept)
             if not log.records:
                 raise NothingSound(str(self._source.folder))
             own = (log.chains[STORE_UID].seq, log.chains[STORE_UID].hash) if log.created else own
@@ -237,7 +239,7 @@ class _Written:
                 write(buried(chain, self._now(), self._salts))
             for chain in self._uncertain(found.missing):
                 write(marked(chain, self._now(), self._salts))
-            record = notice(own, str(self._source.folder), found, self._now(), self._salts)
+            record = notice(own, str(self._source.folder), found, self._erased(), self._now(), self._salts)
             write(record)
             if log.erases:
                 # What is erased is named by positions, which are others now; and all of it is gone here.
@@ -248,6 +250,23 @@ class _Written:
         files.rename(aside.folder, new.absolute())
         files.sync_folder(new.absolute().parent)
         return found
+
+    def _leave_out(self, position: int, kept: Kept) -> None:
+        """Take down which body and cells of a record are not written, of those that the old log had."""
+        header, _ = record_head(kept.head[: record_head_length(0) - 4] + bytes(4))
+        gone = [n - 1 for n, part in enumerate(kept.parts) if part.body is None and part.type != Type.PAGE]
+        if gone:
+            self._gone.setdefault(header.uid, {})[position] = gone
+
+    def _erased(self) -> dict[int, list[int]]:
+        """What is left out, but for records of deleted sessions that are gone as a whole: tombstones tell that."""
+        dead = {uid for uid, chain in self._log.chains.items() if chain.deleted or self._is_deleted(chain)}
+        return {
+            position: numbers
+            for uid, gone in self._gone.items()
+            for position, numbers in gone.items()
+            if uid not in dead or numbers[0] >= 0
+        }
 
     def _open(self) -> list[Chain]:
         """The sessions that have no tombstone among what is kept."""
