@@ -21,20 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from dataspace.log.archives import ASIDE, Archives, body_in, is_there
+from dataspace.log.archives import ASIDE, Archives, NotAnArchive, body_in, is_there
 from dataspace.log.erasing import write_anew
 from dataspace.log.files import Files, ReadFailed
-from dataspace.log.frames import (
-    SEGMENT_SIZE,
-    Frame,
-    Type,
-    erased,
-    made_whole,
-    parse,
-    part_head,
-    record_head,
-    segment_head,
-)
+from dataspace.log.frames import COMMIT_SIZE, Frame, Type, erased, made_whole, part_head, record_head
 from dataspace.log.packed import SegmentFile
 from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import frame_at
@@ -96,10 +86,13 @@ def copy_out(
     """Have an archive, which is begun and noted, hold all of a segment: `gone` and what was archived of it before.
     Durable, and read again.
 
-    Raises `Archived` when that is not to be found, or what the disk refuses.
+    Raises `NotAnArchive` where another segment is in its place, `Archived` when what went before is not to be found, or
+    what the disk refuses.
     """
     path = into / f"{segment:08}.seg"
     before = of_type(reader, segment, Type.ARCHIVED)
+    if is_there(path) and not _is_same(path, reader, segment):
+        raise NotAnArchive(into, f"its {path.name} is damaged, or of the store that this one was salvaged from")
     if _holds(path, segment, [*before, *gone]):
         files.sync_folder(into)  # a crash may have come before that
         return
@@ -130,7 +123,7 @@ def fill(
     write_anew(path, files, partial(reader.pread, segment), reader.length(segment), segment, away, whole)
 
 
-def weeded(files: Files, reader: SegmentReader, archives: Archives, segment: int, log_id: bytes) -> int:
+def weeded(files: Files, reader: SegmentReader, archives: Archives, segment: int) -> int:
     """Have go from the archives that are here what is erased in a segment; gives how many bodies are gone there.
 
     Costs a look at its frames, about 5 µs each, if it is in an archive.
@@ -148,7 +141,8 @@ def weeded(files: Files, reader: SegmentReader, archives: Archives, segment: int
         except OSError as error:
             raise ReadFailed.of(str(path), error) from error
         try:
-            left = [each for each in gone if not _is_gone(file, segment, each)] if _is_of(file, segment, log_id) else []
+            same = _ends_as(file, reader, segment)
+            left = [each for each in gone if same and not _is_gone(file, segment, each)]
             if left:
                 write_anew(
                     place / ASIDE, files, file.read, file.length, segment, left, lambda found: erased(found, segment)
@@ -181,11 +175,26 @@ def _holds(path: Path, segment: int, wanted: Sequence[Frame]) -> bool:
         file.close()
 
 
-def _is_of(file: SegmentFile, segment: int, log_id: bytes) -> bool:
-    """Whether a file in an archive is a segment of this log: another disk may be in that place."""
-    first = parse(file.read(0, SEGMENT_SIZE), 0, segment, 0)
-    head = None if first is None or first.type != Type.SEGMENT else segment_head(first.head)
-    return head is not None and head.log_id == log_id
+def _is_same(path: Path, reader: SegmentReader, segment: int) -> bool:
+    """Whether a file in an archive is this segment."""
+    try:
+        file = SegmentFile(path, segment)
+    except OSError as error:
+        raise ReadFailed.of(str(path), error) from error
+    try:
+        return _ends_as(file, reader, segment)
+    finally:
+        file.close()
+
+
+def _ends_as(file: SegmentFile, reader: SegmentReader, segment: int) -> bool:
+    """Whether a file ends with the commit with which a segment does, which vouches for all before it.
+
+    Another disk may be in that place, or the archive of the store from which this one was salvaged, with the same id.
+    """
+    length = reader.length(segment)
+    place = max(0, length - COMMIT_SIZE), min(length, COMMIT_SIZE)
+    return file.length == length and file.read(*place) == reader.pread(segment, *place)
 
 
 def _is_gone(file: SegmentFile, segment: int, found: Frame) -> bool:

@@ -78,9 +78,15 @@ class SealedSegments(StoreFolder):
             if self._mark.offset >= least:
                 self._roll(tail)
 
-    def archive(self, segment: int, into: Path, stays: Callable[[bytes, int, int], bool]) -> tuple[int, int]:
+    def archive(
+        self,
+        segment: int,
+        into: Path,
+        stays: Callable[[bytes, int, int], bool],
+        say: Callable[[], None] = lambda: None,
+    ) -> tuple[int, int]:
         """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number); gives how
-        many pieces went, and their bytes.
+        many pieces went, and their bytes. `say` is called before anything goes from here, if anything does.
 
         Durable there before anything is changed here; a crash leaves all as it was, or all of it archived. May run
         beside `append`, in another thread. Raises `NotAnArchive`, `Archived`, and what `append` raises.
@@ -92,6 +98,7 @@ class SealedSegments(StoreFolder):
         def write() -> None:
             begin_archive(files, into, self.log_id)
             reader.archives.note(files, into)
+            say()
             copy_out(files, reader, reader.archives, segment, into, gone)
             hollow(files, aside(self._layout), reader, segment, gone)
 
@@ -114,7 +121,7 @@ class SealedSegments(StoreFolder):
         return self._weed(segment)
 
     def _weed(self, segment: int) -> int:
-        return weeded(self._files, self._reader, self.archives, segment, self.log_id)
+        return weeded(self._files, self._reader, self.archives, segment)
 
     def archived(self) -> tuple[int, int]:
         """How many pieces of content are archived, and how many of these are in no archive that is here.

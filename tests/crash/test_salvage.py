@@ -83,6 +83,15 @@ def chains(folder: Path) -> dict[bytes, list[bytes]]:
     return found
 
 
+def living(folder: Path) -> set[bytes]:
+    """The sessions that are not deleted."""
+    store, catalog = open_store(folder, readonly=True, clock=standing)
+    found = {row.uid for row in catalog.sessions() if not row.deleted}
+    catalog.close()
+    store.close()
+    return found
+
+
 def check(old: Path, new: Path, records: list[Written]) -> Salvaged | None:
     """Salvage, and hold what comes of it against what was there before the damage."""
     expected = sound_chains(records, old)
@@ -99,6 +108,7 @@ def check(old: Path, new: Path, records: list[Written]) -> Salvaged | None:
     if STORE_UID not in expected:
         assert len(kept.pop(STORE_UID)) == 1
     assert kept == expected
+    assert living(new).isdisjoint(each.uid for each in records if each.kind == Kind.DELETE)
     report = verified(new)
     assert report.troubles == (), report.troubles
     lost = {each.uid for each in found.lost} - {STORE_UID.hex()}
@@ -179,6 +189,29 @@ def test_without_the_check_of_bodies_it_would_keep_what_is_wrong(
     monkeypatch.setattr(salvaging, "content_digest", lambda data: b"")
     with pytest.raises(AssertionError):
         check(tmp_path / "old", tmp_path / "new", records)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "not known"])
+def test_a_deleted_session_stays_so_without_its_tombstone_if_the_catalog_knows_of_it(
+    tmp_path: Path, reference: Path, records: list[Written], known: bool
+) -> None:
+    """Invariants 25 and 45: without the catalog the same check fails."""
+    shutil.copytree(reference, tmp_path / "old")
+    (tombstone,) = [each for each in records if each.kind == Kind.DELETE]
+    name, offset, _ = tombstone.pieces[0]
+    path = tmp_path / "old" / "log" / name
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(bytes(8))
+    if known:
+        found = check(tmp_path / "old", tmp_path / "new", records)
+        assert found is not None
+        assert (found.buried, found.revived) == (("gone",), False)
+        return
+    (tmp_path / "old" / "catalog.sqlite").unlink()
+    with pytest.raises(AssertionError):
+        check(tmp_path / "old", tmp_path / "new", records)
+    assert salvaged(tmp_path / "old", tmp_path / "again").revived
 
 
 async def test_the_new_store_goes_on_with_every_session_that_it_has(tmp_path: Path, reference: Path) -> None:

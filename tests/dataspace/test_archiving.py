@@ -217,6 +217,21 @@ def test_the_archive_of_another_log_in_the_same_place_is_left_alone(tmp_path: Pa
     store.close()
 
 
+def test_another_segment_of_the_same_log_is_not_written_over(tmp_path: Path) -> None:
+    """Invariant 43: The archive of a store from which this one was salvaged has its id, and maybe the only copy."""
+    store, records = filled(tmp_path)
+    archive(store, tmp_path)
+    back(store, tmp_path)
+    path = tmp_path / "archive" / "00000001.seg"
+    second = (tmp_path / "archive" / "00000002.seg").read_bytes()
+    path.write_bytes(second)
+    with pytest.raises(NotAnArchive, match="salvaged from"):
+        archive(store, tmp_path)
+    store.erase([Erasure(records[0].address)])
+    assert path.read_bytes() == second
+    store.close()
+
+
 def test_killed_at_any_file_operation_what_is_erased_later_is_in_no_file(tmp_path: Path) -> None:
     """Invariant 26: What archiving leaves when it dies, under whatever name, goes with what is erased."""
     for at in range(0, operations(tmp_path / "count", archive) + 1, 2):
