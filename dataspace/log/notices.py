@@ -60,6 +60,14 @@ def reclaimed(chain: ChainHead, deleted: int, erased: int, bodies: int, time: in
     return draft.seal(chain[1], salts)
 
 
+def archiving(chain: ChainHead, into: str, time: int, salts: Salts) -> Record:
+    """Says that content is about to go to the archive at `into`."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.ARCHIVED, time)
+    draft.message = FrozenDict({"into": into})
+    draft.stated(draft.operation(), "archiving", (), draft.message)
+    return draft.seal(chain[1], salts)
+
+
 def archived(
     chain: ChainHead, into: str | None, segments: int, pieces: int, size: int, time: int, salts: Salts
 ) -> Record:

@@ -288,7 +288,7 @@ def deleted(read: FilesRead) -> Iterator[Sign]:
         yield Sign("erased", WARN, seen, remedy)
     back = sum(len(each.parts or ()) for each in returned(read.store, read.catalog, deleted=False))
     if back:
-        seen = f"{counted(back, 'piece')} of erased content, gone before, in the files again: an older file was put back"
+        seen = f"{counted(back, 'piece')} of erased content lie in the files again: an older file was put back"
         yield Sign("erased", WARN, seen, "keeve verify names them, keeve gc takes them out; nobody is given them")
     left = sum(1 for _ in tombstones(read.catalog, done(read.store, read.catalog).deleted))
     if left:

@@ -22,6 +22,7 @@ from keeve.errors import NothingToErase
 from tests.cli_runner import keeve
 from tests.crash.damages import frames
 from tests.keeve.canaries import LONG, Keeper, converse, found, host_of
+from vat.host.archiving import Archiving
 from vat.host.host import Host
 from vat.host.reports import Report
 from vat.host.salvaging import salvage
@@ -204,3 +205,21 @@ async def test_a_salvage_says_what_it_has_left_out(tmp_path: Path) -> None:
     salvage(new, again, now=lambda: 1, salts=os.urandom)
     async with opened(again) as host:
         assert (await (await host.get("talk")).history)[0] == ERASED
+
+
+async def test_what_archiving_had_begun_to_take_is_allowed_to_be_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that dies before it has said how much went has said that it was about to go."""
+
+    async def nothing(*_: object) -> None: ...
+
+    monkeypatch.setattr(Archiving, "_said", nothing)
+    store = tmp_path / "store"
+    async with opened(store) as host:
+        await converse(host, "talk", *[f"{n} is said{LONG * 9}" for n in range(6)])
+        assert (await host.archive(tmp_path / "cold", idle=True)).pieces
+    (tmp_path / "cold").rename(tmp_path / "away")
+    report = await report_of(store)
+    assert report.counts.away
+    assert report.troubles == ()

@@ -30,7 +30,7 @@ from dataspace.records import STORE_UID, Header, Kind
 from dataspace.values.encoding import BadEncoding
 from vat.heap.reaching import KEPT
 
-_ARCHIVED = "archived"
+_ARCHIVING = "archiving", "archived"
 _ALL = 1 << 30
 """As many snapshots as there are."""
 
@@ -55,9 +55,10 @@ class Allowing:
         self._salvaged = salvaged(catalog)
         self._left_out = _read(catalog, self._salvaged) if self._salvaged else {}
         self._archived = 0
-        for position in catalog.positions(STORE_UID, _ARCHIVED):
-            if position > self._salvaged and catalog.stored(position).header.kind == Kind.ARCHIVED:
-                self._archived = position
+        for label in _ARCHIVING:
+            for position in catalog.positions(STORE_UID, label, self._salvaged):
+                if catalog.stored(position).header.kind == Kind.ARCHIVED:
+                    self._archived = max(self._archived, position)
 
     def taken(self, gone: Iterable[Missing]) -> Iterator[Taken]:
         """What of this nobody allows to be gone, a record at a time, in order."""

@@ -3,8 +3,9 @@
 1. What was deleted, erased or superseded goes first (`reclaiming`): it is to be in no archive.
 2. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
    be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
-3. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
-4. The store's chain says where to, and how much.
+3. The store's chain says where to content is about to go: what goes then, a record allows to be gone.
+4. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
+5. The store's chain says how much that was.
 
 Records stay, so whoever is restored, forked, verified or listed needs no archive; who reads what was said does.
 
@@ -27,7 +28,7 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
 from dataspace.log.archives import NotAnArchive, archive_of
 from dataspace.log.marks import ChainHead
-from dataspace.log.notices import archived
+from dataspace.log.notices import archived, archiving
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Store
 from dataspace.records import Record, Salts
@@ -97,9 +98,17 @@ class Archiving:
             needed, whole, asleep = await self._needs(old[-1].last if idle else 0)
             stays = _staying(self._catalog, needed, whole)
             done = pieces = size = 0
+            said = False
+
+            def say() -> None:
+                nonlocal said
+                if not said:
+                    trio.from_thread.run(self._reclaiming.say, partial(_before, str(into)))
+                    said = True
+
             try:
                 for each in old:
-                    count, length = await self._do(store.archive, each.segment, into, stays)
+                    count, length = await self._do(store.archive, each.segment, into, stays, say)
                     done, pieces, size = done + bool(count), pieces + count, size + length
             finally:
                 await self._said(str(into), done, pieces, size)
@@ -172,6 +181,10 @@ class Archiving:
 def absolute(folder: str | PathLike[str]) -> Path:
     """A folder's path from the root."""
     return Path(folder).absolute()
+
+
+def _before(into: str, chain: ChainHead, time: int, salts: Salts) -> Record:
+    return archiving(chain, into, time, salts)
 
 
 def _record(
