@@ -137,21 +137,32 @@ def returned(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> 
 
     Costs a look at each record of which anything was erased and, with `deleted`, at each of deleted sessions.
     """
+    for each in looked_for(store, catalog, deleted=deleted):
+        if each is not None:
+            yield each
+
+
+def looked_for(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> Iterator[Erasure | None]:
+    """The same, with None for each record of which nothing is there."""
     upto = done(store, catalog)
     for position, numbers in store.withheld.every():
         left = sorted(set(numbers) - store.withheld.of(position))
         address = catalog.at(position)
-        if left and address is not None and _whole(store, Erasure(address, left, body=False)):
-            yield Erasure(address, left, body=False)
+        if left and address is not None:
+            one = Erasure(address, left, body=False)
+            yield one if _whole(store, one) else None
     if not deleted:
         return
-    pending = {each.address for place in tombstones(catalog, upto.deleted) for each in remains(catalog, place)}
+    pending: set[int] = set()
+    for place in tombstones(catalog, upto.deleted):
+        for each in remains(catalog, place):
+            pending.add(each.address)
+            yield None
     for place in tombstones(catalog, 0):
         if place > upto.deleted:
             break
         for each in remains(catalog, place):
-            if each.address not in pending and _whole(store, each):
-                yield each
+            yield each if each.address not in pending and _whole(store, each) else None
 
 
 def _whole(store: SegmentStore, each: Erasure) -> bool:

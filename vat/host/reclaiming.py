@@ -26,7 +26,7 @@ from dataspace.log.notices import reclaimed
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record, Salts
-from vat.host.allowing import returned
+from vat.host.allowing import looked_for
 from vat.host.commits import Commits
 from vat.host.shredding import Shredding
 from vat.host.thinning import Thinning
@@ -159,8 +159,9 @@ class Reclaiming:
         if not isinstance(self._store, SegmentStore):
             return 0
         found: list[Erasure] = []
-        for n, one in enumerate(returned(self._store, self._catalog), 1):
-            found.append(one)
+        for n, one in enumerate(looked_for(self._store, self._catalog), 1):
+            if one is not None:
+                found.append(one)
             if n % SLICE == 0:
                 await trio.lowlevel.checkpoint()
         return await self._erase(found)
