@@ -55,12 +55,18 @@ class Input(Protocol):
 
 
 class Following:
-    """Follows the turn of an input; `answer` has it take its turn, and gives what is told last."""
+    """Follows the turn of an input; `answer` has it take its turn, and gives what is told last.
 
-    def __init__(self, said: Input, after: Any, answer: Callable[[], Awaitable[Any]]) -> None:
+    accepted: its `turn`, if that was stated before now: it may lie before `after`.
+    """
+
+    def __init__(
+        self, said: Input, after: Any, answer: Callable[[], Awaitable[Any]], accepted: Event | None = None
+    ) -> None:
         self._said = said
         self._after = after
         self._answer = answer
+        self._accepted = accepted
         self._number = 0
         self._before: set[int] = set()
         """Turns that are to be over before this one begins."""
@@ -77,6 +83,8 @@ class Following:
         """Tell all of it. Raises what the turn raises, when everything else was told."""
         answers: list[Any] = []
         failures: list[Exception] = []
+        if self._accepted is not None:
+            await self._ours(self._accepted)
         unheard = self._said.host.on_progress(self._hear, self._said.ref)
         try:
             async with trio.open_nursery() as nursery:
@@ -122,14 +130,19 @@ class Following:
         if label in TOLD and (ours or number == self._number):
             await put(Sent(event_face(event), label, str(event.cursor)))
         if ours:
-            self._number = number
-            first = (await self._said.ref.status())["running"]
-            self._before = set() if first is None else set(range(first, number))
-            self._begins(event)
+            await self._ours(event)
         elif label in ENDS and number in self._before:
             self._before.discard(number)
             self._begins(event)
         self._after = event.cursor
+
+    async def _ours(self, event: Event) -> None:
+        """This is its `turn`: what is told of that number is told here."""
+        self._number = event.captures["n"]
+        first = (await self._said.ref.status())["running"]
+        self._before = set() if first is None else set(range(first, self._number))
+        if first is None or first <= self._number:
+            self._begins(event)
 
     def _begins(self, event: Event) -> None:
         if not self._before:

@@ -20,6 +20,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
+from dataspace.values import freeze
 from keeve.faces import face
 from keeve.looking import StatesNoTurns, must_state_turns
 from keeve.server.api.following import Following
@@ -29,8 +30,9 @@ from keeve.server.api.table import Asked
 from keeve.server.errors import Refusal
 from keeve.server.streams import EventStream
 from keeve.server.tracing import Tracing
-from vat.crank.vat import RequestConflict
+from vat.crank.vat import RequestConflict, request_digest, request_key
 from vat.errors import Failed
+from vat.heap.messages import Asker
 from vat.host.host import Host
 from vat.host.outside import HostRef
 
@@ -87,6 +89,14 @@ class Saying:
                     return found
         return None
 
+    async def repeated(self) -> Event | None:
+        """Its `turn`, where the request was made at an earlier time. Costs little for a new one: what a restore reads."""
+        key = request_key(Asker(self.by, "http", self.request))
+        known = self.host.look(self.row.id, lambda now: now.heap.find("requests", key))
+        if known is None or known[0] != request_digest("turn", [freeze(self.input)], {}):
+            return None  # with other content it is refused, and hears nothing of the first one
+        return await self.stated("turn")
+
     async def answer(self) -> dict[str, Any]:
         """Have it take its turn; what that came to, in JSON. Raises what the turn does."""
         with self.tracing.turn(self.row.id, self.row.type):
@@ -124,8 +134,10 @@ async def take_turn(asked: Asked) -> Response:
     """The answer when it is there, or with text/event-stream as it comes."""
     saying = await Saying.of(asked)
     if asked.accepts("text/event-stream"):
-        after = cursor_of(asked, saying.head)
-        return EventStream(asked.serving, Following(saying, after, saying.answer).run)
+        accepted = await saying.repeated() if asked.key else None
+        beginning = saying.head if accepted is None else accepted.position - 1
+        following = Following(saying, cursor_of(asked, beginning), saying.answer, accepted)
+        return EventStream(asked.serving, following.run)
     return JSONResponse(await saying.answer())
 
 

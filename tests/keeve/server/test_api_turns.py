@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+import trio.testing
 
 from keeve import Session, Settings, Tools, effect, tool
 from keeve.testing import MemoryLog, memory_host
@@ -114,18 +115,53 @@ async def test_an_answer_comes_in_pieces_between_its_facts() -> None:
         assert all(id for event, id, _ in told if event not in ("piece", "done"))
 
 
-async def test_a_stream_goes_on_behind_the_last_event() -> None:
+async def test_a_stream_goes_on_behind_the_last_event_and_a_repeated_one_tells_all_again() -> None:
     async with world() as w:
         await spawned(w)
         headers = {"accept": "text/event-stream", "idempotency-key": "k"}
-        first = events_of((await w.ann.post(f"{API}/s/turn", json={"input": "hello"}, headers=headers)).text)
+
+        async def told(input: str = "hello", **more: str) -> Any:
+            answer = await w.ann.post(f"{API}/s/turn", json={"input": input}, headers={**headers, **more})
+            return events_of(answer.text)
+
+        before = str(w.host.observe("(_ . _)", after="head").cursor)
+        first = await told()
         assert [event for event, _, _ in first] == ["turn", "model-output", "turn-done", "done"]
-        again = {**headers, "last-event-id": first[0][1]}
-        rest = events_of((await w.ann.post(f"{API}/s/turn", json={"input": "hello"}, headers=again)).text)
-        assert rest[-1] == first[-1]
+        await w.ann.post(f"{API}/s/turn", json={"input": "another one"})
+        for place in range(3):
+            assert await told(**{"last-event-id": first[place][1]}) == first[place + 1 :]
+        assert await told() == await told(**{"last-event-id": before}) == first
+        [(event, _, said)] = await told("other")
+        assert (event, said["error"]["code"]) == ("error", "request_conflict")
         assert code(
             await w.ann.post(f"{API}/s/turn", json={"input": "x"}, headers={**headers, "last-event-id": "nonsense"})
         ) == (422, "bad_cursor")
+
+
+async def test_a_stream_that_goes_on_while_its_turn_runs_tells_what_comes() -> None:
+    model = Held()
+    async with world(devices={"model": model}) as w:
+        await spawned(w)
+        key = {"idempotency-key": "k"}
+        headers = {**key, "accept": "text/event-stream"}
+        texts: dict[str, str] = {}
+
+        async def follow(after: str) -> None:
+            more = {"last-event-id": after} if after else {}
+            answer = await w.ann.post(f"{API}/s/turn", json={"input": "a b"}, headers={**headers, **more})
+            texts[after] = answer.text
+
+        async with trio.open_nursery() as nursery:
+            await w.ann.post(f"{API}/s/queue", json={"input": "a b"}, headers=key)
+            await model.asked.acquire()
+            [turn] = [str(event.cursor) for event in w.host.query("(turn 1 . _)")]
+            nursery.start_soon(follow, turn)
+            nursery.start_soon(follow, "")
+            await trio.testing.wait_all_tasks_blocked()
+            model.free.release()
+        rest = [*["piece"] * 3, "model-output", "turn-done", "done"]
+        assert [event for event, _, _ in events_of(texts[turn])] == rest
+        assert [event for event, _, _ in events_of(texts[""])] == ["turn", *rest]
 
 
 async def test_pieces_of_the_turn_before_are_not_told() -> None:
