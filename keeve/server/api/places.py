@@ -27,8 +27,4 @@ def place_of(text: str) -> Any:
 def cursor_of(asked: Asked, otherwise: Any) -> Any:
     """Where a stream goes on: behind Last-Event-ID, or else where it was told to. Raises `BadCursor`, `WrongCursor`."""
     given = asked.request.headers.get("last-event-id")
-    if not given:
-        return otherwise
-    cursor = Cursor.parse(given)
-    asked.serving.host.observe("(_ . _)", after=cursor)
-    return cursor
+    return asked.serving.host.observe("(_ . _)", after=place_of(given)).cursor if given else otherwise

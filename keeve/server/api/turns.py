@@ -90,7 +90,7 @@ class Saying:
         return None
 
     async def repeated(self) -> Event | None:
-        """Its `turn`, where the request was made at an earlier time. Costs little for a new one: what a restore reads."""
+        """Its `turn`, where the request was made at an earlier time. For a new one it costs what a restore reads."""
         key = request_key(Asker(self.by, "http", self.request))
         known = self.host.look(self.row.id, lambda now: now.heap.find("requests", key))
         if known is None or known[0] != request_digest("turn", [freeze(self.input)], {}):

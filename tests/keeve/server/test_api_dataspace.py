@@ -153,7 +153,11 @@ async def test_a_stream_goes_on_behind_the_last_event_id() -> None:
             [(_, _, data)] = events_of((await stream.out.receive()).decode())
             assert data["captures"] == {"n": 2}
 
-        await reading(w, ANN, "pattern=(turn+%3Fn+.+_)", read, **{"last-event-id": str(first.cursor)})
+        for place in (str(first.cursor), str(first.position)):  # as `after` takes them
+            await reading(w, ANN, "pattern=(turn+%3Fn+.+_)", read, **{"last-event-id": place})
+        for place, why in (("nonsense", (422, "bad_cursor")), ("99999", (409, "cursor_ahead"))):
+            refused = await w.ann.get(f"{API}/dataspace", headers={"last-event-id": place})
+            assert code(refused) == why
 
 
 async def test_lines_of_json_end_where_they_are_to() -> None:
