@@ -35,6 +35,7 @@ from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, ne
 from keeve.cli.output import Output
 from keeve.cli.reading import FilesRead, reading
 from keeve.cli.text import counted, local_time, shortened, size
+from keeve.cli.where import devices_lacking
 from keeve.host_keys import FILE_VARIABLE
 from keeve.looking import UnreadSession, Waits, all_waits, due, since
 from vat.heap.pending import OpenEffect
@@ -184,7 +185,7 @@ def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
             yield from catalog(folder, read, owner)
             yield from archived(read)
             yield from deleted(read)
-            yield from work(read, owner)
+            yield from work(read, owner, folder)
             yield from clock(read)
 
 
@@ -309,7 +310,7 @@ def archived(read: FilesRead) -> Iterator[Sign]:
         yield Sign("archive", OK, f"{counted(pieces, 'piece')} of content, all in {where}")
 
 
-def work(read: FilesRead, owner: int | None) -> Iterator[Sign]:
+def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:
     """What waits, and what nobody knows the outcome of."""
     waiting = len(read.catalog.with_pending()) if owner is None else 0
     if waiting:
@@ -322,12 +323,12 @@ def work(read: FilesRead, owner: int | None) -> Iterator[Sign]:
         elif each is not None:
             found.append(each)
     effects = [effect for one in found for effect in one.effects]
-    if owner is None:
-        absent = sorted({effect.device for effect in effects if not due(effect)})
-        if absent:
-            remedy = "open the store with the program that has them: what is theirs waits until then"
-            yield Sign("devices", NOTE, f"work waits for a host with {', '.join(absent)}", remedy)
-        yield from unknown([effect for effect in effects if effect.started], read)
+    absent = devices_lacking(folder) if owner is not None else {each.device for each in effects if not due(each)}
+    if absent:
+        seen = f"work waits for a host with {', '.join(sorted(absent))}{'' if owner is None else ', unlike its server'}"
+        yield Sign("devices", NOTE, seen, "open the store with the program that has them: what is theirs waits for it")
+    state_of = read.state_of()
+    yield from unknown([effect for effect in effects if state_of(effect) == "unknown"], read)
     yield from waits(found, effects, owner)
 
 
@@ -336,7 +337,7 @@ def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | No
     approvals = [call for each in found for call in each.approvals]
     for call in approvals[:10]:
         seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
-        remedy = f"keeve approve {call.session} {call.id}, or keeve refuse, while no host runs; or through a ref in one"
+        remedy = f"keeve approve {call.session} {call.id}, or keeve refuse"
         yield Sign("approvals", NOTE, seen, remedy)
     if len(approvals) > 10:
         yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")

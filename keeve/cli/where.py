@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 import attrs
+import trio
 
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
@@ -25,13 +26,12 @@ from keeve.cli.owning import owning
 from keeve.cli.reading import reading
 from keeve.cli.stores import Acts, Files, Looks, Owned, Served
 from keeve.private_files import read_private
+from keeve.served import SOCKET, is_served
 
 SERVER: Final = "KEEVE_SERVER"
 TOKEN: Final = "KEEVE_TOKEN"
 FILE: Final = "token"
 """The token of a store's owner, in its folder."""
-SOCKET: Final = "socket"
-"""The Unix socket of a server, there."""
 
 PATIENCE: Final = 10.0
 """Seconds that a command waits for a server to come back that has gone away."""
@@ -154,6 +154,21 @@ async def served(server: str, token: str | None) -> AsyncIterator[Served]:
         raise NoClient(error.name) from error
     async with connect(server, token=token, patience=PATIENCE) as client:
         yield Served(client)
+
+
+def devices_lacking(folder: Path) -> set[str]:
+    """The devices that work waits for, and that the server of the store there has not; none if no server says so."""
+
+    async def ask() -> set[str]:
+        with trio.move_on_after(PATIENCE):
+            async with served(str(folder), None) as store:
+                return set((await store.look("lacking"))["devices"])
+        return set()
+
+    if is_served(folder / SOCKET):
+        with suppress(KeeveError):
+            return trio.run(ask)
+    return set()
 
 
 def _token_in(path: Path, server: str) -> str:

@@ -81,6 +81,7 @@ LOOKS: Final[Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
     "end": _end,
     "facts": _facts,
     "keys": _keys,
+    "lacking": sessions.lacking,
     "receipt": _receipt,
     "row": sessions.row,
     "sessions": sessions.list_sessions,

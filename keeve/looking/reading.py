@@ -8,12 +8,16 @@ The one rule: nothing here takes a lock or writes a byte.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import Dataspace, living
 from keeve.looking.proofs import HostProofs, Proofs, StoredProofs
-from vat.heap.pending import OpenEffect, state_of
+from snapshots.cache import PageCache
+from vat.heap.pending import OpenEffect, effects_in, state_of
+from vat.heap.restore import Lineage, restore
 from vat.host.host import Host
 from vat.host.within import dataspace_of, in_hand
 
@@ -35,6 +39,7 @@ class Reading:
         *,
         proofs: Proofs | None = None,
         states: Callable[[], StateOf] | None = None,
+        lacking: Callable[[], set[str]] = set,
         reaches: Callable[[SessionRow], bool] = everything,
     ) -> None:
         self.space = space
@@ -43,6 +48,8 @@ class Reading:
         self._owner = owner
         self._proofs = proofs
         self._states = states
+        self.lacking = lacking
+        """The devices that the host which has the store was asked for and has not."""
         self.reaches = reaches
 
     @property
@@ -78,8 +85,25 @@ class Reading:
         """How far open effects are now, as `EffectStatus.state` says it."""
         if self._states is not None:
             return self._states()
-        owned = self.owner is not None
-        return lambda effect: state_of(effect, owned=owned)
+        if self.owner is None:
+            return lambda effect: state_of(effect, owned=False)
+        return lambda effect: state_of(effect, owned=not (effect.started and self._started_before(effect)))
+
+    def _started_before(self, effect: OpenEffect) -> bool:
+        """Whether an effect had started when the store's owner became that: then nobody runs it. False if that cannot
+        be read. Costs a restore at the most."""
+        try:
+            row = self.catalog.by_uid(effect.uid)
+            if row is None:
+                return False
+            lineage, epoch = Lineage(row.uid, self.catalog, self.store.read), self.store.epoch
+            last = bisect_left(range(1, row.seq + 1), epoch, key=lambda seq: lineage.at(seq).header.epoch)
+            if last in (0, row.seq):
+                return last > 0
+            heap = restore(lineage, self.catalog, PageCache(0), last).heap
+            return any(each.number == effect.number and each.started for each in effects_in(heap, row))
+        except KeeveError:
+            return False
 
 
 def reading_of(host: Host, reaches: Callable[[SessionRow], bool] = everything, *, exact: bool = False) -> Reading:
@@ -101,4 +125,8 @@ def reading_of(host: Host, reaches: Callable[[SessionRow], bool] = everything, *
 
         return state
 
-    return Reading(dataspace_of(host), os.getpid, proofs=HostProofs(host), states=states, reaches=reaches)
+    def lacking() -> set[str]:
+        return {effect.device for effect in in_hand(host) if effect.state == "wanted"}
+
+    proofs = HostProofs(host)
+    return Reading(dataspace_of(host), os.getpid, proofs=proofs, states=states, lacking=lacking, reaches=reaches)

@@ -132,6 +132,11 @@ async def waiting(store: Reading) -> dict[str, Any]:
     }
 
 
+async def lacking(store: Reading) -> dict[str, Any]:
+    """The devices that work waits for, and that the host which has the store has not."""
+    return {"devices": sorted(store.lacking())}
+
+
 def _faces(store: Reading, found: list[Waits]) -> dict[str, Any]:
     state_of = store.state_of()
     return {

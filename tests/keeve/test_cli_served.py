@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from actors.session import Session
-from keeve import open_host
+from keeve import Settings, open_host
 from keeve.key_files import signing_key
-from tests.cli_worlds import Waiter, leave_asking, leave_fibers
+from tests.cli_worlds import Caller, Stuck, Waiter, leave_asking, leave_fibers, leave_waiting
 from tests.served_stores import asked, served_store
+from vat.devices.devices import Effect, effect
 
 OWN = ("uid", "seq", "hash", "root", "cursor", "position", "created", "updated")
 """What two stores do not have in common."""
@@ -123,3 +125,49 @@ def told(out: str, words: tuple[str, ...]) -> Any:
     from json import loads
 
     return {name: value for name, value in loads(out).items() if name not in OWN}
+
+
+class Patient:
+    """A device that never answers, whose calls may be made again."""
+
+    def __init__(self) -> None:
+        self.called = trio.Event()
+
+    @effect(on_crash="retry")
+    async def call(self, effect: Effect, what: str) -> None:
+        self.called.set()
+        await trio.sleep_forever()
+
+
+async def test_what_nobody_runs_and_what_has_no_device_is_told_of_while_a_server_has_the_store(tmp_path: Path) -> None:
+    store, stuck, magic = tmp_path / "data", Stuck(), Patient()
+    await leave_waiting(store, ("old",))
+    settings = Settings(takes_up="asked")
+    async with (
+        open_host(store, actors=[Caller], devices={"magic": magic}, settings=settings) as host,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon((await host.spawn(Caller, "poor", tool="magic")).call, "a wand")
+        await magic.called.wait()
+        nursery.cancel_scope.cancel()
+    async with (
+        served_store(store, actors=[Caller], devices={"tool": stuck}, unknown="hold") as there,
+        trio.open_nursery() as nursery,
+    ):
+        for id in ("new", "newer"):
+            called = stuck.called
+            nursery.start_soon((await there.host.spawn(Caller, id)).call, "a stone")
+            await called.wait()
+        await (await there.host.get("old")).keep("what it takes up meanwhile")
+        ways = ("--store", store), ("--server", there.socket)
+        files, server = [await asked("effects", *way) for way in ways]
+        shown = [await asked("show", "old", *way) for way in ways]
+        doctor = (await asked("doctor", "--store", store)).out
+        nursery.cancel_scope.cancel()
+    assert files == server
+    states = {line.split()[1]: line.split()[2] for line in files.out.splitlines()[1:]}
+    assert states == {"old": "unknown", "new": "started", "newer": "started", "poor": "wanted"}
+    assert shown[0] == shown[1]
+    assert "tool.call of session old has started, and nobody knows its outcome" in doctor
+    assert "session new" not in doctor
+    assert "work waits for a host with magic, unlike its server" in doctor
