@@ -6,8 +6,8 @@ against the log. `remains` says what of deleted sessions and of erased content l
 latter reads as erased. `tables`, `questions`, `schema`, `connections` and `packing` are its SQLite file, `writing` says
 who may write it; `recall` reads back what records said, and `tree` is the Merkle tree over them.
 
-`catalog`, `checking`, `deletions` (which a salvage asks), `lookups`, `recent`, `remains` and `schema` are public, the others
-are private to the package.
+`catalog`, `checking`, `deletions` (which a salvage asks), `lookups`, `recent`, `remains` and `schema` are public, the
+others are private to the package.
 """
 
 __all__ = [
