@@ -17,6 +17,7 @@ from keeve.server.logs import Secrets, make_log
 from keeve.server.settings import VERBS
 from keeve.testing import FakeClock, MemoryLog, memory_host
 from vat.host.host import Host
+from vat.objects.types import type_of
 
 TOKENS = {"owner": "owner-token-0123456789", "ann": "ann-token-0123456789", "bob": "bob-token-0123456789"}
 """The owner may everything; the others what a principal may."""
@@ -75,7 +76,8 @@ async def world(
         devices = options.get("devices", {})
         models = tuple(name for name in devices if name != "tools") or ("model",)
         gate, tools = Gate(host, clock, [tokens]), devices.get("tools")
-        serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools)
+        types = {type_of(each).name: each for each in options.get("actors", ())}
+        serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools, types=types)
         app = application(serving)
         await openai.start(serving)
         clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import trio
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from actors.session import BadSetting
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from keeve.served import LONGEST, SOCKET
+from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal, token_of
 from keeve.server.serving import Serving
@@ -124,6 +126,15 @@ class TokenGuard:
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there."""
         return self._serving.gate.reaches(self._asking(), row)
+
+    def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a session of that type begins with here, where these fields are given."""
+        kind = kinds_of(self._serving).get(type)
+        try:
+            return fields if kind is None else beginning(self._serving, kind, fields)
+        except Refusal as error:
+            field = (error.param or type).removeprefix("fields.")
+            raise BadSetting(field, f"cannot be: {error.message}; {error.remedy}") from None
 
     async def paced(self) -> None:
         """Wait until one thing more may be asked: what is asked here counts as a request does."""

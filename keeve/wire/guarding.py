@@ -5,8 +5,9 @@ The one rule: a connection asks its guard at each call, since a token may end, o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
@@ -88,6 +89,9 @@ class Guard(Protocol):
 
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there, for this principal."""
+
+    def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a session of that type begins with here, where these fields are given. Raises for what it cannot."""
 
     async def paced(self) -> None:
         """Wait until one thing more may be asked."""

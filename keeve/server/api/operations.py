@@ -16,7 +16,6 @@ from keeve.server.api.dataspace import list_facts, query_dataspace
 from keeve.server.api.places import head_of
 from keeve.server.api.proofs import list_chain, log_keys, newest_checkpoint, receipt_of, verify_store
 from keeve.server.api.sessions import (
-    CONVERSATION,
     create_session,
     delete_session,
     fork_session,
@@ -30,6 +29,7 @@ from keeve.server.api.sessions import (
 from keeve.server.api.table import Asked, Operation
 from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, take_turn
 from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
+from keeve.server.beginning import kinds_of
 from keeve.server.version import VERSION
 from keeve.wire.verbs import AT_THE_DESK, verb_in
 from vat.objects.types import type_of
@@ -50,7 +50,7 @@ async def about(asked: Asked) -> Response:
             "principal": principal.name,
             "verbs": sorted(principal.verbs),
             "models": list(serving.named),
-            "types": [CONVERSATION, *serving.types],
+            "types": list(kinds_of(serving)),
         }
     )
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import trio
 from starlette.responses import JSONResponse, Response
 
-from actors.session import Session
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, items_of, joined, public_fields, turns_of, utc_time, value_of
@@ -21,9 +20,9 @@ from keeve.looking import AT_ONCE, PAGE, Room, approval_face, effect_face, rows_
 from keeve.server.api.faces import row_face
 from keeve.server.api.paths import in_path
 from keeve.server.api.table import PREFIX, Asked
+from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_turn
-from keeve.server.models import no_model
 from keeve.server.wording import there_are
 from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
@@ -33,8 +32,6 @@ from vat.host.outside import HostRef, place
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 """What a turn states that is under way, and that no turn before it is."""
-CONVERSATION: Final = "keeve.session"
-"""The type of a session unless another one is named."""
 
 
 async def list_sessions(asked: Asked) -> Response:
@@ -49,18 +46,13 @@ async def list_sessions(asked: Asked) -> Response:
 async def create_session(asked: Asked) -> Response:
     """With the host's tools, unless it is told which."""
     serving, body = asked.serving, asked.body
-    kinds = {CONVERSATION: Session, **serving.types}
+    kinds = kinds_of(serving)
     kind = kinds.get(body.type)
     if kind is None:
         what = f"there is no type {body.type!r:.100} here; {there_are(kinds)}"
         raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
-    fields = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
-    if issubclass(kind, Session) and isinstance(model := fields.get("model"), str):
-        if model not in serving.named:
-            raise no_model(model, serving.named, "fields.model", 422)
-        fields["model"] = serving.named[model]
-    if body.type == CONVERSATION and serving.tools is not None:
-        fields.setdefault("tools", serving.tools)
+    given = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
+    fields = beginning(serving, kind, given)
     principal = serving.principal(asked.request)
     async with serving.quota.room(principal):
         try:

@@ -4,6 +4,9 @@ at every door, and what its type does not state is said by name."""
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -11,8 +14,14 @@ import pytest
 import trio
 
 from keeve import Actor, List, Model, Text, Toolbox, Tools, actor, effect, looking, read, tool, user
+from keeve.cli.own import named_tools, named_types
+from keeve.errors import BadSetting
+from keeve.server.wire import TokenGuard
+from keeve.wire.desk import Desk
+from keeve.wire.sturdy import SturdyRefs
 from tests.page_visits import browser, form_of, text_of
-from tests.server_worlds import World, world
+from tests.pages import ROOT, program_in
+from tests.server_worlds import TOKENS, World, world
 
 API = "/api/v1/sessions"
 
@@ -170,3 +179,81 @@ async def test_a_chat_completion_of_an_own_agent_is_streamed_as_it_is_unstreamed
         lines = [line.removeprefix("data: ") for line in parts.text.splitlines() if line.startswith("data: ")]
         told = [json.loads(line)["choices"] for line in lines if line != "[DONE]"]
         assert "".join(each[0]["delta"].get("content") or "" for each in told if each) == "done"
+
+
+@pytest.mark.parametrize("door", ["http", "wire"])
+async def test_an_agent_has_the_tools_of_the_server_unless_it_is_given_others(door: str) -> None:
+    opened, _ = agents()
+    async with opened as w:
+
+        async def made(type: str, id: str, **fields: Any) -> list[str]:
+            if door == "http":
+                answer = await w.ann.post(API, json={"type": type, "id": id, "fields": fields})
+                assert answer.status_code == 201, answer.text
+            else:
+                await desk(w).call("spawn", [type, id, fields], {}, None)
+            schemas = w.host.look(id, schemas_in)
+            return [each["function"]["name"] for each in schemas]
+
+        other = {"type": "function", "function": {"name": "other", "parameters": {"type": "object"}}}
+        assert await made("own.agent", "a") == ["pay"]
+        assert await made("own.agent", "b", tools=[other]) == ["other"]
+        assert await made("own.agent", "c", tools=[]) == []
+        assert await made("keeve.session", "d") == ["pay"]
+
+
+@pytest.mark.parametrize("type", ["keeve.session", "own.agent"])
+async def test_a_model_that_is_not_there_is_refused_at_every_door(type: str) -> None:
+    opened, _ = agents()
+    async with opened as w:
+        answer = await w.ann.post(API, json={"type": type, "id": "a", "fields": {"model": "nix"}})
+        assert code(answer) == (422, "model_not_found")
+        with pytest.raises(BadSetting, match="there is no model 'nix' here; there is 'model'"):
+            await desk(w).call("spawn", [type, "a", {"model": "nix"}], {}, None)
+        assert w.host.sessions() == []
+        await desk(w).call("spawn", [type, "a", {"model": "model"}], {}, None)
+
+
+class Asks:
+    """A model that asks for a price, and tells it."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Any, messages: Any, **options: Any) -> Any:
+        last = messages[-1]
+        if last["role"] == "tool":
+            return {"message": {"role": "assistant", "content": last["content"]}, "usage": None}
+        [offered] = options["tools"]
+        function = {"name": offered["function"]["name"], "arguments": '{"item": "a pear"}'}
+        calls = [{"id": "c1", "type": "function", "function": function}]
+        return {"message": {"role": "assistant", "content": None, "tool_calls": calls}, "usage": None}
+
+
+async def test_the_agent_of_the_page_of_the_server_runs_as_it_is_served_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "server.md").read_text()
+    [options] = re.findall(r"^keeve serve \./data --actors (\S+) --tools (\S+)$", page, re.MULTILINE)
+    [body] = re.findall(r"""^curl .*/sessions" -d '(.*"shop.agent".*?)' -H""", page, re.MULTILINE)
+    (tmp_path / "shop.py").write_text(program_in(page))
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        types, tools = named_types([options[0]]), named_tools(options[1])
+    finally:
+        sys.modules.pop("shop", None)
+    async with world(actors=types, devices={"model": Asks(), "tools": tools}) as w:
+        made = (await w.ann.post(API, json=json.loads(body))).json()
+        said = await w.ann.post(f"{API}/{made['id']}/turn", json={"input": "what is a pear?"})
+        assert said.json()["output"] == "a pear: 3 euros"
+
+
+def desk(w: World) -> Desk:
+    """What a client over a connection asks, as ann."""
+    return Desk(w.host.asking("ann", "wire"), TokenGuard(w.serving, TOKENS["ann"]), SturdyRefs("x"))
+
+
+def schemas_in(past: Any) -> list[Any]:
+    """The schemas that a session or a toolbox holds."""
+    heap = past.heap
+    fields = {name: held for number in heap.actors() for name, held in heap.state(number).fields.items()}
+    held = fields["schemas"] if "schemas" in fields else fields["tools"]
+    return [heap.read(item) for item in held.iterate(0, held.count, heap.page)]

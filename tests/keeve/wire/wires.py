@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -105,6 +105,9 @@ class Free:
 
     def reaches(self, row: SessionRow) -> bool:
         return self.only is None or row.id in self.only
+
+    def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return fields
 
     async def paced(self) -> None:
         self.paces += 1
