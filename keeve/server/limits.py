@@ -8,6 +8,7 @@ from __future__ import annotations
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keeve.server.doors import SAFE_METHODS
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
 
@@ -81,19 +82,57 @@ class Paces:
 
 
 class Stopping:
-    """Middleware: a server that stops begins nothing new, but for paths that are free."""
+    """Middleware: a server that stops begins nothing new, and tells who waits yet when its grace is over.
+
+    What waits is cancelled then, as for a client that is gone: its turn goes on, or is left to the next start.
+    """
 
     def __init__(self, app: ASGIApp, serving: Serving) -> None:
         self._app = app
         self._stopping = serving.stopping
+        self._waiting = serving.waiting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._stopping.is_set() and scope["type"] in ("http", "websocket") and "principal" in scope["state"]:
-            raise Refusal(
-                503,
-                "stopping",
-                "the server is stopping",
-                "ask again in a moment, with the same Idempotency-Key",
-                headers={"retry-after": "1", "connection": "close"},
-            )
-        await self._app(scope, receive, send)
+        if scope["type"] not in ("http", "websocket") or "principal" not in scope["state"]:
+            await self._app(scope, receive, send)
+            return
+        if self._stopping.is_set():
+            raise stopping("the server is stopping", "ask again in a moment, with the same Idempotency-Key")
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+        waits = trio.CancelScope()
+
+        async def sending(message: Message) -> None:
+            self._waiting.discard(waits)  # what has begun to be answered is answered whole
+            await send(message)
+
+        self._waiting.add(waits)
+        try:
+            with waits:
+                await self._app(scope, receive, sending)
+        finally:
+            self._waiting.discard(waits)
+        if waits.cancelled_caught:
+            raise unanswered(scope)
+
+
+def stopping(message: str, remedy: str, **headers: str) -> Refusal:
+    """The server stops."""
+    known = {"retry-after": "1", "connection": "close"}
+    return Refusal(503, "stopping", message, remedy, headers={**known, **headers})
+
+
+def unanswered(scope: Scope) -> Refusal:
+    """A request was begun, and the server stops before there is an answer."""
+    message = "the server is stopping, and this was not over"
+    if scope["method"] in SAFE_METHODS:
+        return stopping(message, "ask again in a moment")
+    if any(name == b"idempotency-key" for name, _ in scope["headers"]):
+        remedy = "ask again in a moment, with the same Idempotency-Key: what was begun goes on, and is answered once"
+        return stopping(message, remedy)
+    remedy = (
+        "what was begun goes on after the next start: GET the session, or its turns, before you ask again; with an "
+        "Idempotency-Key one can ask again at once"
+    )
+    return stopping(message, remedy, **{"x-should-retry": "false"})  # OpenAI's clients would ask for another one

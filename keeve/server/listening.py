@@ -143,7 +143,7 @@ class Listening:
         return len(self._connections)
 
     async def run(self, stop: trio.Event, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
-        """Accept connections until `stop`, then let those that are under way end for the grace, then end the rest."""
+        """Accept connections until `stop`; those under way may end for the grace and a moment, then all is ended."""
         settings = self._settings
         context = None if settings.tls_cert is None else tls(settings.tls_cert, settings.tls_key)
         try:
@@ -167,7 +167,7 @@ class Listening:
                     each.socket.close()
             await self._context.terminated.set()  # those that are idle end now, and the others after their answer
             if self._connections:
-                with trio.move_on_after(settings.grace):
+                with trio.move_on_after(settings.grace + MOMENT):  # in which they are told that it is over
                     await self._over.wait()
             for connection in list(self._connections):
                 connection.end()

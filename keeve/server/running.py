@@ -2,6 +2,7 @@
 
     the store is opened, its token is there; connections are accepted
     SIGTERM, or Ctrl-C: none is accepted any more, /readyz says so, streams are told; what is under way has the grace
+    it is over: who waits yet is told so
     the host ends: what still runs is left to the next start, which goes on with it
 
 The one rule: nothing is lost by an end of any kind. To end in order is a courtesy.
@@ -13,7 +14,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -37,6 +38,9 @@ from keeve.server.tracing import Tracing, tracer
 from keeve.wire.revocations import Revocations
 from vat.devices.vault import Environment, Vault
 from vat.objects.types import type_of
+
+FAREWELL: Final = 2.0
+"""Seconds for last words."""
 
 Started = Callable[[str, str | None], None]
 """Is told the address when connections are accepted, and the token if it was made now."""
@@ -103,15 +107,18 @@ async def serve(
             ended = [signal.SIGTERM]
 
             async def listen(*, task_status: trio.TaskStatus[int]) -> None:
-                await listening.run(serving.stopping, task_status=task_status)
+                async with trio.open_nursery() as ways:
+                    port = await ways.start(listening.run, serving.stopping)
+                    try:
+                        await ways.start(wire.serve_socket, serving)
+                    except wire.BadSocket as error:
+                        log.warning("no Unix socket", why=str(error))
+                    nursery.start_soon(_grace, serving, ways.cancel_scope)
+                    task_status.started(port)
                 nursery.cancel_scope.cancel()
 
             await openai.start(serving)
             port = await nursery.start(listen)
-            try:
-                await nursery.start(wire.serve_socket, serving)
-            except wire.BadSocket as error:
-                log.warning("no Unix socket", why=str(error))
             address = address_of(settings, port)
             log.info("serving", pid=os.getpid(), address=address, store=str(settings.store))
             started(address, made)
@@ -119,6 +126,15 @@ async def serve(
             await _until_told(signals, serving, ended, nursery)
     log.info("ended")
     return int(ended[0])
+
+
+async def _grace(serving: Serving, ways: trio.CancelScope) -> None:
+    """When the grace is over, whoever waits is told; and has a moment to hear it."""
+    await serving.stopping.wait()
+    await trio.sleep(serving.settings.grace)
+    serving.end()
+    await trio.sleep(FAREWELL)
+    ways.cancel()
 
 
 async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals], nursery: trio.Nursery) -> None:

@@ -32,7 +32,8 @@ class Serving:
     """What all parts share.
 
     host: the host of the store. gate: who may. clock: µs since 1970. nursery: for what goes on beside requests; it is
-    cancelled at the end. stopping: set when the server begins to stop: whoever streams ends then.
+    cancelled at the end. stopping: set when the server begins to stop: nothing new is begun then, and who only looks is
+    told. ending: set when the grace is over (`end`). waiting: requests of which nothing was answered yet.
     log: structured, and without secrets. metrics: what is counted. tracing: spans.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
     named: the device behind each name under which a model may be asked for (`keeve.server.models`).
@@ -52,6 +53,8 @@ class Serving:
     metrics: Metrics = attrs.field(factory=Metrics)
     tracing: Tracing = attrs.field(factory=Tracing)
     stopping: trio.Event = attrs.field(factory=trio.Event)
+    ending: trio.Event = attrs.field(factory=trio.Event)
+    waiting: set[trio.CancelScope] = attrs.field(factory=set)
     models: tuple[str, ...] = ("model",)
     tools: Any = None
     types: Mapping[str, type] = attrs.field(factory=dict)
@@ -65,6 +68,12 @@ class Serving:
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
     )
+
+    def end(self) -> None:
+        """The grace is over: whoever waits is told so. What they wait for goes on, or is left to the next start."""
+        self.ending.set()
+        for each in self.waiting:
+            each.cancel()
 
     def principal(self, request: HTTPConnection) -> Principal:
         """Who makes a request. Raises a `Refusal` (401) where a part lets in who has no token."""

@@ -6,7 +6,8 @@
     return EventStream(serving, produce)
 
 A comment is sent each 15 seconds in which nothing else was. The stream ends when `produce` returns; when its client is
-gone; and when the server stops, of which the client is told.
+gone; and when the server stops, of which the client is told: at once who only looks (GET), and who has asked for
+something (POST) when the grace is over, so that a turn which ends within it is told to its end.
 
 The one rule: one item is under way at a time. A client that reads slowly holds back its own `produce`, whose place in
 the log is a cursor, and nobody else.
@@ -67,12 +68,16 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        there = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_gone, receive, nursery.cancel_scope)
             into, out = trio.open_memory_channel[Sent](0)
             nursery.start_soon(self._producing, into, scope)
-            await self._send(out, send)
+            await self._send(out, send, self._serving.ending if scope["method"] == "POST" else self._serving.stopping)
+            there = True
             nursery.cancel_scope.cancel()
+        if there:  # out here, since by the last word the client counts as gone, and it is to be followed by the close
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _producing(self, into: trio.MemorySendChannel[Sent], scope: Scope) -> None:
         async with into:
@@ -90,12 +95,12 @@ class EventStream(Response):
                 with suppress(trio.BrokenResourceError):
                     await into.send(Sent(refusal.document(request_id), "error"))
 
-    async def _send(self, out: trio.MemoryReceiveChannel[Sent], send: Send) -> None:
+    async def _send(self, out: trio.MemoryReceiveChannel[Sent], send: Send, end: trio.Event) -> None:
         async with out, trio.open_nursery() as nursery:
             waiting = trio.CancelScope()
 
             async def end_when_it_stops() -> None:
-                await self._serving.stopping.wait()
+                await end.wait()
                 waiting.cancel()
 
             nursery.start_soon(end_when_it_stops)
@@ -106,7 +111,7 @@ class EventStream(Response):
                         item = await out.receive()
                     except trio.EndOfChannel:
                         break
-                if item is None and self._serving.stopping.is_set():
+                if item is None and end.is_set():
                     item = Sent({"reason": "the server is stopping"}, "stopping")
                 body = self.quiet if item is None else self.framed(item)
                 if body:
@@ -114,10 +119,9 @@ class EventStream(Response):
                 if item is not None and item.event == "stopping":
                     break
                 waiting = trio.CancelScope()
-                if self._serving.stopping.is_set():
+                if end.is_set():
                     waiting.cancel()
             nursery.cancel_scope.cancel()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class Lines(EventStream):

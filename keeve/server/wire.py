@@ -73,7 +73,7 @@ async def serve(serving: Serving, channel: SocketChannel | ByteChannel, token: s
     admit = partial(_admitted, serving, token)
     refs = SturdyRefs(serving.secret)
     with serving.metrics.under_way("wire"):
-        await serve_connection(channel, serving.host, admit, refs, Limits(), serving.stopping)
+        await serve_connection(channel, serving.host, admit, refs, Limits(), serving.stopping, serving.ending)
 
 
 def _admitted(serving: Serving, shown: str, token: str) -> TokenGuard:

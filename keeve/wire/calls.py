@@ -83,6 +83,8 @@ class Asked:
     stopped: bool = False
     begun: bool = False
     """Whether its session has been asked."""
+    sent: bool = False
+    """Whether its answer was sent."""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     done: trio.Event = attrs.field(factory=trio.Event)
     value: Any = None
@@ -121,6 +123,8 @@ class Calls:
         self._asked: dict[int, Asked] = {}
         self._abandoned = 0
         self._bytes = 0
+        self._ended: trio.Event | None = None
+        """Set when a call ends, where somebody waits for that."""
         self.came = 0
         """Bytes of the message that is being taken."""
 
@@ -180,9 +184,17 @@ class Calls:
             id, DESK if target == DESK else self._handles.find(target), method, given, named, request, receipt, waits
         )
 
+    async def answered(self) -> None:
+        """Wait until no call is under way that its client waits for."""
+        while any(not each.sent for each in self._asked.values()):
+            self._ended = trio.Event()
+            await self._ended.wait()
+
     def stop(self, id: int) -> None:
         """Nobody waits for an answer any more."""
         asked = self._asked.pop(id, None)
+        if self._ended is not None:
+            self._ended.set()
         if asked is not None and not asked.done.is_set():
             asked.failure = failure_said(Stopped(id))
             asked.done.set()
@@ -217,6 +229,9 @@ class Calls:
             self._bytes -= asked.size
             self._abandoned -= asked.stopped
             asked.args, asked.keywords, asked.waits = [], {}, []
+            asked.sent = True
+            if self._ended is not None:
+                self._ended.set()
 
     async def _answer(self, asked: Asked) -> None:
         try:

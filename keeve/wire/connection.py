@@ -60,8 +60,12 @@ async def serve_connection(
     refs: SturdyRefs,
     limits: Limits | None = None,
     stopping: trio.Event | None = None,
+    ending: trio.Event | None = None,
 ) -> None:
-    """Serve one client until it has gone, or `stopping` is set. Returns in any case; the channel is closed then.
+    """Serve one client until it has gone, or the server stops. Returns in any case; the channel is closed then.
+
+    stopping: when it is set, calls that are under way may end until `ending` is; what comes then is left to the next
+    connection, as if it had not come. Without `ending` nobody waits for them.
 
     admit: gives the guard of a token, or raises a `KeeveError`.
     """
@@ -69,7 +73,9 @@ async def serve_connection(
     try:
         guard = await _let_in(channel, admit, given)
         if guard is not None:
-            await Connection(channel, host, guard, refs, given).run(trio.Event() if stopping is None else stopping)
+            await Connection(channel, host, guard, refs, given).run(
+                trio.Event() if stopping is None else stopping, ending
+            )
     except ChannelClosed:
         pass
     except KeeveError as error:
@@ -111,6 +117,11 @@ async def _bye(channel: Channel, error: KeeveError) -> None:
             return
 
 
+async def _cancel_at(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
 class Connection:
     """A client that was let in."""
 
@@ -122,13 +133,14 @@ class Connection:
         self._limits = limits
         self._scope = trio.CancelScope()
         self._ended: KeeveError | None = None
+        self._stopping = False
 
-    async def run(self, stopping: trio.Event) -> None:
+    async def run(self, stopping: trio.Event, ending: trio.Event | None = None) -> None:
         """Serve it. Raises the `KeeveError` that ends it, or `ChannelClosed`."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 self._put_together(nursery)
-                nursery.start_soon(self._stop_at, stopping)
+                nursery.start_soon(self._stop_at, stopping, ending)
                 nursery.start_soon(self.outbox.run)
                 nursery.start_soon(self._look_whether_there)
                 nursery.start_soon(self._look_whether_allowed)
@@ -149,8 +161,14 @@ class Connection:
             self._ended = error
         self._scope.cancel()
 
-    async def _stop_at(self, stopping: trio.Event) -> None:
+    async def _stop_at(self, stopping: trio.Event, ending: trio.Event | None) -> None:
         await stopping.wait()
+        if ending is not None:
+            self._stopping = True
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at, ending, nursery.cancel_scope)
+                await self.calls.answered()
+                nursery.cancel_scope.cancel()
         self._end(Stopping())
 
     async def _look_whether_there(self) -> None:
@@ -202,6 +220,8 @@ class Connection:
                 if take is None:
                     raise BadFrame(f"{said[0]!r} comes first, and once")
                 if said[0] in PACED:
+                    if self._stopping:
+                        continue
                     await self._guard.paced()
                 await take(*fields)
         except KeeveError as error:  # no message, the other end has gone, or the token is over

@@ -8,11 +8,14 @@ import ssl
 import stat
 import subprocess
 import time
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx2
 import trio
 
+from keeve.client import connect
 from tests.cli_runner import PROGRAM, environment
 from tests.model_server import held, model_server, streamed
 from tests.server_certificates import certificate
@@ -87,43 +90,67 @@ def test_what_was_acknowledged_outlives_a_kill(store_folder: Path) -> None:
         assert len(client.get(f"{API}/s/turns").json()["turns"]) == 1
 
 
+SAID = {
+    "s": (503, "the same Idempotency-Key"),
+    "unkeyed": (503, "GET the session"),
+    "stream": (200, "event: stopping"),
+}
+
+
 async def test_a_running_turn_ends_before_the_server_does(store_folder: Path) -> None:
+    """Asked for its answer, as it comes, and over a connection."""
     async with model_server(held(streamed("he", "llo"), after=2)) as model:
         with server(store_folder / "s", env=model_at(model.url)) as running:
-            answers: list[httpx2.Response] = []
-            async with asking(running) as client, trio.open_nursery() as nursery:
-                await client.post(API, json={"id": "s"})
+            answers: list[str] = []
+            async with asking(running) as client, connect(running.store) as over, trio.open_nursery() as nursery:
+                for id in ("s", "stream", "wire"):
+                    await client.post(API, json={"id": id})
 
-                async def say() -> None:
-                    answers.append(await client.post(f"{API}/s/turn", json={"input": "x"}))
+                async def say(id: str, accept: str) -> None:
+                    answer = await client.post(f"{API}/{id}/turn", json={"input": "x"}, headers={"accept": accept})
+                    answers.append(answer.text)
 
-                nursery.start_soon(say)
-                await model.asked(1)
+                async def call() -> None:
+                    answers.append(await over.get("wire").turn("x"))
+
+                nursery.start_soon(say, "s", "application/json")
+                nursery.start_soon(say, "stream", "text/event-stream")
+                nursery.start_soon(call)
+                await model.asked(3)
                 running.process.terminate()
                 await trio.to_thread.run_sync(_until, running, "stopping")
                 model.go_on.set()
-            assert answers[0].json()["output"] == "hello"
+            assert all("hello" in answer for answer in answers), answers
+            assert "event: done" in "".join(answers)
             assert await trio.to_thread.run_sync(running.process.wait) == 0
 
 
-async def test_a_turn_that_takes_longer_than_the_grace_is_left_to_the_next_start(store_folder: Path) -> None:
+async def test_who_waits_longer_than_the_grace_is_told_and_the_turn_is_left_to_the_next_start(
+    store_folder: Path,
+) -> None:
+    """Asked with a key, without one, as it comes, and over a connection."""
     store, key = store_folder / "s", {"idempotency-key": "k"}
     async with model_server(held(streamed("he", "llo"), after=2)) as model:
         with server(store, "--grace", "0.1", env=model_at(model.url)) as running:
             async with asking(running) as client, trio.open_nursery() as nursery:
-                await client.post(API, json={"id": "s"})
+                for id in SAID:
+                    await client.post(API, json={"id": id})
+                answers: dict[str, httpx2.Response] = {}
 
-                async def say() -> None:
-                    try:
-                        answer = await client.post(f"{API}/s/turn", json={"input": "x"}, headers=key)
-                        assert answer.status_code == 503
-                    except httpx2.TransportError:
-                        pass  # the connection was ended
+                async def say(id: str, **headers: str) -> None:
+                    answers[id] = await client.post(f"{API}/{id}/turn", json={"input": "x"}, headers=headers)
 
-                nursery.start_soon(say)
-                await model.asked(1)
+                nursery.start_soon(partial(say, "s", **key))
+                nursery.start_soon(say, "unkeyed")
+                nursery.start_soon(partial(say, "stream", accept="text/event-stream"))
+                await model.asked(3)
                 running.process.terminate()
                 assert await trio.to_thread.run_sync(running.process.wait) == 0
+            for id, (status, word) in SAID.items():
+                assert (answers[id].status_code, word in answers[id].text) == (status, True), answers[id].text
+            assert answers["s"].json()["error"]["code"] == "stopping"
+            assert "x-should-retry" not in answers["s"].headers
+            assert "x-should-retry" in answers["unkeyed"].headers
     async with model_server(streamed("he", "llo")) as model:
         with server(store, env=model_at(model.url)) as running:
             async with asking(running) as client:
@@ -152,6 +179,22 @@ async def test_a_stream_is_told_of_the_end_and_goes_on_after_it(store_folder: Pa
         async with asking(running) as client:
             page = await client.get("/api/v1/dataspace", headers={"last-event-id": cursor})
             assert page.json()["events"] == []
+
+
+async def test_nobody_who_has_nothing_under_way_holds_up_the_end(store_folder: Path) -> None:
+    """Not who only looks, nor who has a connection open, nor who reads a stream and closes nothing."""
+    with server(store_folder / "s", "--grace", "3600") as running:
+        head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {running.token}\r\n"
+        follows = f"GET /api/v1/dataspace HTTP/1.1\r\n{head}Accept: text/event-stream\r\n\r\n"
+        async with connect(store_folder / "s"), AsyncExitStack() as open:
+            for asked in ("", f"GET /api/v1 HTTP/1.1\r\n{head}\r\n", follows, follows):
+                stream = await open.enter_async_context(await trio.open_tcp_stream("127.0.0.1", running.port))
+                if asked:
+                    await stream.send_all(asked.encode())
+                    await stream.receive_some()
+            running.process.terminate()
+            with trio.fail_after(60):
+                assert await trio.to_thread.run_sync(running.process.wait) == 0
 
 
 async def test_a_client_that_does_not_read_does_not_hold_up_the_end(store_folder: Path) -> None:
