@@ -319,6 +319,11 @@ class Host:
         stop = self._thread.now(self._host.on_fact, labels, hear)
         return lambda: self._thread.now(stop)
 
+    def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
+        """Have each session that is made or deleted told to `hear`, with who made it, as `on_fact` does facts."""
+        stop = self._thread.now(self._host.on_session, hear)
+        return lambda: self._thread.now(stop)
+
     # Ending.
 
     def close(self) -> None:

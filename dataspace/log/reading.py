@@ -14,6 +14,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.log.archives import Archives
@@ -52,18 +53,9 @@ _OPEN = 128
 """How many segment files are open at a time."""
 
 
-class _Process:
-    """Told apart from the one that it was forked from without a system call for each read."""
-
-    forks = 0
-
-    @classmethod
-    def forked(cls) -> None:
-        """This is a forked child."""
-        cls.forks += 1
-
-
-os.register_at_fork(after_in_child=_Process.forked)
+_forks: Final = [0]
+"""Grows in a forked child, which so is told apart without a system call for each read."""
+os.register_at_fork(after_in_child=lambda: _forks.append(0))
 
 
 class SegmentReader:
@@ -75,7 +67,7 @@ class SegmentReader:
         self._files: OrderedDict[int, SegmentFile] = OrderedDict()
         self._lengths: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._forks = _Process.forks
+        self._forks = len(_forks)
         self._closed = False
         self.archives = Archives(layout)
         self.keys: Keyring | None = None
@@ -101,8 +93,8 @@ class SegmentReader:
 
     def _held(self) -> threading.Lock:
         """The lock of this process. A forked child has the one that a thread of its parent may have held then."""
-        if _Process.forks != self._forks:
-            self._lock, self._forks = threading.Lock(), _Process.forks
+        if len(_forks) != self._forks:
+            self._lock, self._forks = threading.Lock(), len(_forks)
         return self._lock
 
     def _file(self, segment: int) -> SegmentFile:
