@@ -70,7 +70,7 @@ class Responses:
         talking = Talking(self._shared, request)
         async with AsyncExitStack() as ending:
             asked = await self._asked(talking, body, None if keep else ending, follow=stream)
-            headers = {"x-keeve-session": header(asked.talk.row.id)}
+            headers = _named(asked.talk)
             if asked.following is not None:
                 return self._stream(asked.talk, asked.turn, asked.following, -1, headers, ending.pop_all())
             if not background:
@@ -156,14 +156,14 @@ class Responses:
         """A response as it is now; with `stream=true` its events, from after `starting_after` on."""
         talking = Talking(self._shared, request)
         talk, n, turn = await talking.response(request.path_params["id"])
-        query = request.query_params
+        query, headers = request.query_params, _named(talk)
         if query.get("stream") not in ("true", "True", "1"):
-            return JSONResponse(response_of(turn, talk.uid))
+            return JSONResponse(response_of(turn, talk.uid), headers=headers)
         given = query.get("starting_after") or request.headers.get("last-event-id") or "-1"
         if not given.removeprefix("-").isdecimal() or len(given) > 18:
             raise refused("it has to be the number of an event", "starting_after")
         following = talking.following(talk, str(turn["asked"].get("model", "model")))
-        return self._stream(talk, n, following, int(given), {}, AsyncExitStack())
+        return self._stream(talk, n, following, int(given), headers, AsyncExitStack())
 
     async def cancel(self, request: Request) -> Response:
         """End a response that is not complete."""
@@ -172,7 +172,7 @@ class Responses:
             await talk.ref.interrupt(turn=n)
             await over(talk, n)
             turn = await talk.ref.response(n)
-        return JSONResponse(response_of(turn, talk.uid))
+        return JSONResponse(response_of(turn, talk.uid), headers=_named(talk))
 
     async def delete(self, request: Request) -> Response:
         """Delete a response: the whole session where it is the only turn, and else what was said in it, for ever."""
@@ -206,6 +206,11 @@ class Responses:
         talk, n, turn = await Talking(self._shared, request).response(request.path_params["id"])
         told = await talk.ref.input_of(n) or []
         return JSONResponse(paged(page_of(request), items_of(told, talk.uid, label_of(turn))))
+
+
+def _named(talk: Talk) -> dict[str, str]:
+    """The header that says in which session a response is."""
+    return {"x-keeve-session": header(talk.row.id)}
 
 
 def _is_host_tool(tool: Any) -> bool:

@@ -220,6 +220,19 @@ async def test_a_response_in_the_background_is_there_at_once_and_can_be_cancelle
         assert (await client.responses.cancel(made.id)).status == "cancelled"
 
 
+async def test_each_answer_that_is_a_response_names_its_session() -> None:
+    async with world() as w:
+        made = await w.ann.post("/v1/responses", json={"model": "model", "input": "a"})
+        path = f"/v1/responses/{made.json()['id']}"
+        for answer in (
+            made,
+            await w.ann.get(path),
+            await w.ann.get(path, params={"stream": "true"}),
+            await w.ann.post(f"{path}/cancel"),
+        ):
+            assert [answer.headers["x-keeve-session"]] == [row.id for row in w.host.sessions()]
+
+
 async def test_one_that_goes_on_from_a_response_under_way_waits_for_it() -> None:
     model = Waits()
     async with world(devices={"model": model}) as w:
