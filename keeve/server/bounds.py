@@ -23,6 +23,9 @@ from vat.devices.outcomes import alone
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 ENDPOINTS: Final = "docs/openai.md says which of OpenAI's endpoints there are, and how each is asked"
+THEIRS: Final = frozenset(("chat", "completions", "conversations", "embeddings", "models", "responses"))
+"""What OpenAI's paths begin with, behind `/v1/`."""
+AT_V1: Final = "give a client of OpenAI's API a base_url that ends in /v1"
 
 ROUTED: Final = {
     400: ("bad_request", "look at the message: the request could not be read"),
@@ -106,7 +109,10 @@ async def http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, remedy = ROUTED.get(error.status_code, ("refused", "look at the status: what it stands for is what is wrong"))
     headers: dict[str, Any] = dict(error.headers or {})
-    theirs = request.url.path.startswith(OPENAI)
-    remedy = ENDPOINTS if theirs else remedy
+    path = request.url.path
+    if path.startswith(OPENAI):
+        remedy = ENDPOINTS
+    elif error.status_code == 404 and path.split("/")[1] in THEIRS:
+        remedy, path = AT_V1, OPENAI  # its client shows nothing but a message there as well
     refusal = Refusal(error.status_code, code, f"{request.url.path}: {error.detail}", remedy, headers=headers)
-    return refusal.at(request.url.path).response(request.state.request_id)
+    return refusal.at(path).response(request.state.request_id)

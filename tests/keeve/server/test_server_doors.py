@@ -46,6 +46,15 @@ async def test_a_path_that_is_not_there_is_refused_in_the_one_shape() -> None:
     }
 
 
+async def test_a_client_of_openais_api_with_a_wrong_address_is_told_which_one_it_needs() -> None:
+    async with world() as w:
+        for path in ("/responses", "/chat/completions"):
+            answer = await w.owner.post(path, json={})
+            assert answer.status_code == 404
+            message = f"{path}: Not Found; give a client of OpenAI's API a base_url that ends in /v1"
+            assert answer.json()["error"]["message"] == message
+
+
 async def test_a_request_under_the_name_of_another_site_is_refused() -> None:
     async with world() as w:
         for host in ("evil.example", "evil.example:8420", "127.0.0.1.evil.example", "192.0.2.7", "", "a:b:c"):
