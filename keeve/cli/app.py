@@ -33,18 +33,14 @@ Flag = Parameter(negative="")
 
 @Parameter(name="*")
 @attrs.frozen
-class Options:
-    """What every command takes.
+class FolderOptions:
+    """What every command takes, also one that can only have a folder.
 
     Parameters
     ----------
     folder
         The folder of the store; else KEEVE_STORE, else ./data. Of an encrypted one, KEEVE_KEY_FILE names the file of
         the key.
-    server
-        The server that has the store, instead of a folder: http(s)://host:port or unix:/path; else KEEVE_SERVER.
-    token_file
-        The file of the token for it; else KEEVE_TOKEN has it.
     json
         Give JSON on the standard output.
     debug
@@ -52,8 +48,6 @@ class Options:
     """
 
     folder: Annotated[Path | None, Parameter(name="--store")] = None
-    server: str | None = None
-    token_file: Path | None = None
     json: Annotated[bool, Flag] = False
     debug: Annotated[bool, Flag] = False
 
@@ -67,6 +61,26 @@ class Options:
         """The folder, if somebody names one."""
         named = os.environ.get("KEEVE_STORE")
         return self.folder or (Path(named) if named else None)
+
+
+FOLDER_OPTIONS = FolderOptions()
+
+
+@Parameter(name="*")
+@attrs.frozen
+class Options(FolderOptions):
+    """What the commands take that know servers.
+
+    Parameters
+    ----------
+    server
+        The server that has the store, instead of a folder: http(s)://host:port or unix:/path; else KEEVE_SERVER.
+    token_file
+        The file of the token for it; else KEEVE_TOKEN has it. No token narrows what is done with a folder.
+    """
+
+    server: str | None = None
+    token_file: Path | None = None
 
     @property
     def where(self) -> Where:

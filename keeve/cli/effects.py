@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from dataspace.errors import KeeveError
@@ -26,8 +27,12 @@ class NotJSONText(KeeveError, ValueError):
 
     usage = True
 
-    def __init__(self, option: str, problem: str) -> None:
-        super().__init__(f"{option} is not JSON ({problem}): give a text its quotes, as in {option} '\"done\"'")
+    def __init__(self, option: str, problem: str, text: str = "done", name: str = "") -> None:
+        meant = json.dumps(text if 0 < len(text) <= 100 else "done", ensure_ascii=False)
+        super().__init__(
+            f"{option}{f' {name}' if name else ''} is not JSON ({problem}): give a text its quotes, as in "
+            f"{option} {quote(f'{name}={meant}' if name else meant)}"
+        )
 
 
 class NoOutcome(KeeveError, ValueError):
@@ -154,12 +159,12 @@ def _begins_with(prefix: str, effects: Sequence[Told]) -> Told:
     return found[0]
 
 
-def parsed(option: str, text: str) -> Any:
-    """The value of a JSON text. Raises `NotJSONText`."""
+def parsed(option: str, text: str, name: str = "") -> Any:
+    """The value of a JSON text, which an option gives (that of a `name`, as `name=text`). Raises `NotJSONText`."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise NotJSONText(option, str(error)) from None
+        raise NotJSONText(option, str(error), text, name) from None
 
 
 def _refuse(name: str) -> Any:

@@ -19,7 +19,7 @@ import trio
 from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, Options
+from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
 from keeve.cli.own import named_tools, named_types
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
@@ -112,7 +112,7 @@ Config = Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")]
 
 
 def serve(
-    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
+    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: FolderOptions = FOLDER_OPTIONS
 ) -> int:
     """Serve a store over HTTP until Ctrl-C or SIGTERM. Prints the address; at the first start, a link with the token.
 
@@ -157,7 +157,7 @@ def serve(
 
 
 def config(
-    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: Options = OPTIONS
+    path: Path | None = None, /, *, config: Config = None, flags: Flags = FLAGS, common: FolderOptions = FOLDER_OPTIONS
 ) -> int:
     """Show what a server would be told: every setting, and where its value comes from. No secret is shown.
 
@@ -187,7 +187,7 @@ def config(
     return 0
 
 
-def _given(flags: Flags, path: Path | None, common: Options) -> dict[str, Any]:
+def _given(flags: Flags, path: Path | None, common: FolderOptions) -> dict[str, Any]:
     """What the command line says. The default folder is said by nobody, so that another source may say one."""
     store = path or common.named_folder
     return {"store": store, **attrs.asdict(flags, recurse=False)}

@@ -53,7 +53,7 @@ def fields_of(given: Sequence[str], system: str | None, model: str | None) -> di
         name, equals, text = each.partition("=")
         if not equals or not name.isidentifier():
             raise BadField(each)
-        fields[name] = parsed(f"--field {name}", text)
+        fields[name] = parsed("--field", text, name)
     given_names = {"system": system, "model": model}
     return fields | {name: value for name, value in given_names.items() if value is not None}
 

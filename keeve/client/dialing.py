@@ -10,6 +10,7 @@ The one rule: a token goes to the server that was named, and never into a URL.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,8 @@ GREETING: Final = 1 << 24
 """Bytes of a body, until the server has said how many it sends."""
 
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+_BARE: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(/.*)?")
+"""An address of which the scheme was left out."""
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
 
 
@@ -55,6 +58,8 @@ class Address:
         if text.startswith("unix:"):
             return cls(text, text.removeprefix("unix:").removeprefix("//"))
         if "://" not in text:
+            if _BARE.fullmatch(text) and not Path(text).is_dir():
+                raise BadURL(url, f"http://{text}")
             return cls(f"unix:{Path(text) / SOCKET}", str(Path(text) / SOCKET))
         try:
             parts = urlsplit(text)
@@ -72,7 +77,7 @@ class Address:
     def token(self) -> str:
         """The owner's token, where the server's folder is at hand. Raises `NoToken`, or `Unreachable`."""
         if self.host:
-            raise NoToken(f"{self.url} is no socket beside which it is")
+            raise NoToken(f"only beside a Unix socket is one looked for, and {self.url} is an address")
         socket = Path(self.path)
         if not is_served(socket):
             raise Unreachable(self.url, why_not_served(socket))

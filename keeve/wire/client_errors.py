@@ -11,14 +11,17 @@ from dataspace.errors import KeeveError
 
 
 class Unreachable(KeeveError, ConnectionError):
-    """The server cannot be reached. What was asked for and not answered may have been done."""
+    """The server cannot be reached. `asked`: something was asked for and not answered, and may have been done."""
 
-    def __init__(self, url: str, why: object) -> None:
+    def __init__(self, url: str, why: object, *, asked: bool = False) -> None:
         self.url = url
-        super().__init__(
-            f"the server at {url} cannot be reached ({why}): is it running? Calls that were not answered may have been "
-            "carried out; with the same request id a retry is safe"
+        self.why = why
+        may = (
+            " What was asked and not answered may have been carried out; with the same request id a retry is safe"
+            if asked
+            else ""
         )
+        super().__init__(f"the server at {url} cannot be reached ({why}): is it running?{may}")
 
 
 class ClientClosed(KeeveError, RuntimeError):
@@ -37,10 +40,10 @@ class BadURL(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, url: object) -> None:
+    def __init__(self, url: object, meant: str = "") -> None:
         super().__init__(
-            f"{url!r} cannot be connected to: give http(s)://host:port, ws(s)://host:port/wire, unix:/path/of/socket, "
-            "or the folder of the server's store"
+            f"{url!r} cannot be connected to{f', did you mean {meant}?' if meant else ''}: give http(s)://host:port, "
+            "ws(s)://host:port/wire, unix:/path/of/socket, or the folder of the server's store"
         )
 
 
@@ -51,7 +54,8 @@ class NoToken(KeeveError, ValueError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"no token was given, and none found ({why}): give connect(url, token=...) one of the server's"
+            f"no token was given, and none found ({why}): give connect(url, token=...) one of the server's, such as "
+            "its owner's, which is in the file `token` in the folder of its store"
         )
 
 

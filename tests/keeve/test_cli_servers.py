@@ -34,18 +34,40 @@ def test_what_needs_files_says_so_by_its_name(words: tuple[str, ...]) -> None:
     assert "works on the files of a store, and not on a server (http://127.0.0.1:1): name the folder" in said.err
 
 
+@pytest.mark.parametrize("command", ["serve", "config"])
+def test_what_makes_a_server_takes_no_other_one(tmp_path: Path, command: str) -> None:
+    store = tmp_path / "data"
+    for option in ("--server", "--token-file"):
+        refused = keeve(command, store, option, "http://127.0.0.1:1")
+        assert (refused.code, refused.out, option in refused.err) == (2, "", True)
+        assert option not in keeve(command, "--help").out
+    assert not store.exists()
+
+
 def test_a_server_that_cannot_be_had_is_told_in_a_line(tmp_path: Path) -> None:
     token = {"KEEVE_TOKEN": "not-a-token-of-any-server"}
     away = keeve("ls", "--server", "http://127.0.0.1:1", env=token)
     assert (away.code, away.out, away.err.count("\n")) == (1, "", 1)
     assert "http://127.0.0.1:1 cannot be reached" in away.err
     assert keeve("ls", "--server", "elsewhere", env=token).code in (1, 2)
+    assert away.err.endswith("is it running?\n")  # nothing was asked that could have been done
+    bare = keeve("ls", "--server", "127.0.0.1:1")
+    assert (bare.code, "did you mean http://127.0.0.1:1?" in bare.err) == (2, True)
     both = keeve("ls", "--server", "http://127.0.0.1:1", "--store", tmp_path)
     assert (both.code, both.err.count("\n")) == (2, 1)
     assert "give either --store (a folder) or --server (a URL)" in both.err
     none = keeve("ls", "--server", "https://keeve.example")
     assert (none.code, none.err.count("\n")) == (2, 1)
     assert "there is no token for https://keeve.example" in none.err
+
+
+def test_what_is_no_json_is_told_as_what_can_be_typed(tmp_path: Path) -> None:
+    for words, meant in (
+        (("create", "--field", "model=slow"), "--field 'model=\"slow\"'"),
+        (("resolve", "ff", "--value", "was sent"), "--value '\"was sent\"'"),
+    ):
+        said = keeve(*words, "--store", tmp_path / "data")
+        assert (said.code, said.err.endswith(f"as in {meant}\n")) == (2, True), said
 
 
 async def test_tokens_are_found_refused_and_heeded(tmp_path: Path) -> None:
