@@ -11,7 +11,8 @@ import re
 from typing import Final
 
 COMMANDS: Final = (
-    (r"look at those of host\.sessions\(\)", "keeve ls lists those that are there"),
+    (r"look at those of (host|client)\.sessions\(\)", "keeve ls lists those that are there"),
+    (r"get it with (host|client)\.get\(.*?\), or choose", "keeve show shows it; or choose"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
     (
         r"is not a store: there is nothing in it (yet|to read); name a store, or an empty or new folder",

@@ -158,7 +158,7 @@ class Client:
         """Have a call made, if it was not, and wait for its answer, over as many links as it takes."""
         state = promise._state
         while not state.settled:
-            link = await self._a_link()
+            link = await self._a_link(state.tries > 0)
             attempt = await link.attempt(promise)
             if attempt is None:
                 continue
@@ -198,15 +198,19 @@ class Client:
 
     # Links.
 
-    async def _a_link(self) -> Link:
-        """The link, when there is one. Raises `Unreachable` when there is none for too long, or why there is none."""
+    async def _a_link(self, asked: bool) -> Link:
+        """The link, when there is one. Raises `Unreachable` when there is none for too long, or why there is none.
+
+        asked: whether what it is for was asked for already.
+        """
         with anyio.move_on_after(self._patience):
             while self._link is None and self._failure is None:
                 await self._linked.wait()
         if self._failure is not None:
             raise self._failure
         if self._link is None:
-            raise Unreachable(self._url, self._why)
+            why = self._why.why if isinstance(self._why, Unreachable) else self._why
+            raise Unreachable(self._url, why, asked=asked)
         return self._link
 
     async def connected(self) -> Link:

@@ -19,6 +19,7 @@ from anyio.abc import TaskGroup
 
 from dataspace.values import Promise, Ref, Value
 from keeve.client.refs import DESK, Asking, Desk, RemotePromise, RemoteRef
+from keeve.client.words import error_of
 from keeve.wire import messages
 from keeve.wire.channels import Channel, ChannelClosed
 from keeve.wire.client_errors import ClientTooLarge
@@ -128,7 +129,7 @@ class Link:
             if kind == "value":
                 self._value(*fields)
             elif kind == "error":
-                self._error(fields[0], exception_of(fields[1]))
+                self._error(fields[0], error_of(fields[1]))
             elif kind == "items":
                 self._items(*fields)
             elif kind == "end":

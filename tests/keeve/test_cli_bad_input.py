@@ -351,6 +351,7 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     monkeypatch.setattr(cli, "advised", lambda message: messages.append(message) or advised(message))
     told = [
         keeve("show", "nobody", "--store", store),
+        keeve("create", "s1", "--store", store),
         keeve("resolve", "abc", "--value", "1", "--store", store),
         keeve("ls", "--store", nothing),
         keeve("delete", "s1", "--store", nothing),
