@@ -72,9 +72,14 @@ class Client:
     def spawn(
         self, type: type | str, id: str | None = None, /, *, request: str | None = None, **fields: Any
     ) -> RemotePromise:
-        """A new session of that actor type (a class, or a registered name): a promise of a ref to it."""
+        """A new session of that actor type (a class, or a registered name): a promise of a ref to it.
+
+        A field that is given a `Tools` has its schemas, as at a host; they are run by the server, which has tools of
+        these names.
+        """
         name = type if isinstance(type, str) else type_of(type).name
-        return RemotePromise(self, DESK, "spawn", (name, id, fields), {}, request, False)
+        given = {field: _as_given(value) for field, value in fields.items()}
+        return RemotePromise(self, DESK, "spawn", (name, id, given), {}, request, False)
 
     async def delete(self, id: str, *, force: bool = False) -> None:
         """Delete a session. Raises `Busy` unless `force`d, `NoSuchSession`, `Deleted`."""
@@ -284,6 +289,11 @@ class Client:
     def close(self) -> None:
         """It is over."""
         self.fail(ClientClosed())
+
+
+def _as_given(value: Any) -> Any:
+    # `type`, since an attribute of a ref is one of its actor's.
+    return value.schemas if isinstance(getattr(type(value), "schemas", None), property) else value
 
 
 def _presented(state: Asking) -> Any:

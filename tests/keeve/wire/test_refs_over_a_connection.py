@@ -6,9 +6,17 @@ import pytest
 import trio
 from wires import Book, world
 
+from actors.tools import Tools
 from keeve import Session
 from keeve.errors import NoSuchSession
+from keeve.looking import reading_of
+from keeve.looking.sessions import state
 from vat.errors import NoSuchMethod
+
+
+def weather(place: str) -> str:
+    """How the weather is."""
+    return f"fair in {place}"
 
 
 async def test_a_session_answers_through_a_ref() -> None:
@@ -108,3 +116,13 @@ async def test_records_say_who_asked_and_how() -> None:
         [spawned] = [event async for event in there.host.observe("(spawn . _)", until="head")]
         assert (spawned.value.keywords["by"], spawned.value.keywords["via"]) == ("ann", "wire")
         assert client.by == "ann"
+
+
+async def test_a_field_is_given_tools_as_at_a_host() -> None:
+    tools = Tools(weather)
+    async with world() as there, there.client() as client:
+        await client.spawn(Session, "s", tools=tools)
+        await there.host.spawn(Session, "own", tools=tools)
+        fields = [await state(reading_of(there.host), id, None) for id in ("s", "own")]
+        assert "weather" in str(fields[0]["fields"]["tools"])
+        assert fields[0]["fields"] == fields[1]["fields"]
