@@ -14,10 +14,12 @@ class KeeveError(Exception):
     """Something that Keeve refuses or cannot do.
 
     `usage` tells the two kinds apart: `True` when the caller asked for something that cannot be (the
-    command line ends with 2), `False` when what was asked is fine and failed (it ends with 1).
+    command line ends with 2), `False` when what was asked is fine and failed (it ends with 1). `ordinary`:
+    it is how things go, and no failure; logs say it without where it came from.
     """
 
     usage: ClassVar[bool] = False
+    ordinary: ClassVar[bool] = False
 
 
 class Broken(KeeveError):

@@ -63,6 +63,8 @@ class ToolFailed(KeeveError):
 class ApprovalWanted(KeeveError):
     """A tool (`name`) was not called, because a person has to approve of the call first."""
 
+    ordinary: ClassVar[bool] = True
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name

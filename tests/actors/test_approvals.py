@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -106,6 +107,17 @@ async def test_a_call_waits_until_a_person_has_approved_of_it() -> None:
         await (await clerk.tools).approve("c1")
         assert await heard(host, clerk) == ["dropped users"]
         assert await (await clerk.tools).waiting() == []
+
+
+async def test_a_call_that_waits_for_a_person_is_no_failure_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="keeve")
+    shop = Shop()
+    async with a_host(shop) as host:
+        clerk = await host.spawn(Clerk, "clerk", tools=shop.tools)
+        await clerk.go(DROP)
+        await waiting(clerk)
+    assert "a person has to approve" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_what_is_refused_is_not_called_and_the_model_is_told_why() -> None:
