@@ -235,6 +235,15 @@ class Listening:
                 self._over.set()
 
 
+async def must_be_free(settings: ServerSettings) -> None:
+    """Raise `NotListening` unless the address can be had, so that a start which cannot be makes no store."""
+    try:
+        for each in await trio.open_tcp_listeners(settings.port, host=settings.host):
+            each.socket.close()
+    except OSError as error:
+        raise NotListening(settings.host, settings.port, error) from error
+
+
 def config_of(settings: ServerSettings) -> Config:
     """What Hypercorn, or Anycorn, is told."""
     config = Config()

@@ -27,12 +27,12 @@ from keeve.server import openai, wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
-from keeve.server.listening import Listening, tls
+from keeve.server.listening import Listening, must_be_free, tls
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.models import named
-from keeve.server.owner import FILE, token_in
+from keeve.server.owner import FILE, BadTokenFile, token_in
 from keeve.server.serving import Serving
-from keeve.server.settings import VERBS, BadServerSetting, ServerSettings
+from keeve.server.settings import VERBS, BadServerSetting, PrincipalFile, ServerSettings
 from keeve.server.tokens import Chains
 from keeve.server.tracing import Tracing, tracer
 from keeve.wire.revocations import Revocations
@@ -65,8 +65,13 @@ async def serve(
     log.info("starting", pid=os.getpid(), store=str(settings.store))
     tracing = Tracing(tracer())
     if settings.tls_cert is not None:
-        tls(settings.tls_cert, settings.tls_key)  # looked at before anything is made
+        tls(settings.tls_cert, settings.tls_key)  # looked at before anything is made, as what follows is
     devices, vault = models_of(settings, environ)
+    first = next(iter(settings.models), None)
+    if first is not None and devices["model"] is devices[first] and first != "model":
+        log.info("the first model of the file is what sessions ask", model=first, as_device="model")
+    others = principals_of(settings)
+    await must_be_free(settings)
     secrets.by(vault.redact)
     devices = tracing.of(devices, model_names(settings, environ, devices))
     async with (
@@ -85,7 +90,7 @@ async def serve(
         trio.open_nursery() as nursery,
         AsyncExitStack() as untold,
     ):
-        tokens, made = tokens_of(settings, secrets)
+        tokens, made = tokens_of(settings, secrets, others)
         if made is not None:  # until somebody is told that token: the next start makes one then, and tells it
             untold.callback((settings.store / FILE).unlink, missing_ok=True)
         secret, _ = token_in(settings.store / FILE)
@@ -148,10 +153,22 @@ async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals
             serving.stopping.set()
 
 
-def tokens_of(settings: ServerSettings, secrets: Secrets) -> tuple[Tokens, str | None]:
+def principals_of(settings: ServerSettings) -> list[tuple[PrincipalFile, str]]:
+    """All principals but the owner, and their tokens. Raises `BadServerSetting`."""
+    found = []
+    for each in settings.principals.values():
+        try:
+            found.append((each, token_in(each.token_file)[0]))
+        except BadTokenFile as error:
+            raise BadServerSetting(f"principals.{each.name}.token_file", each.where, str(error)) from error
+    return found
+
+
+def tokens_of(
+    settings: ServerSettings, secrets: Secrets, others: Sequence[tuple[PrincipalFile, str]]
+) -> tuple[Tokens, str | None]:
     """The tokens of the owner and of all principals; and the owner's, if it was made now."""
     tokens = Tokens()
-    others = [(each, token_in(each.token_file)[0]) for each in settings.principals.values()]  # before any is made
     token, made = token_in(settings.store / FILE, make=True)
     tokens.add(token, Principal(OWNER, frozenset(VERBS)))
     secrets.add(token)
@@ -171,10 +188,11 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
     credentials = dict(chosen.credentials)
     for model in settings.models.values():
         if model.name in devices:
-            raise BadServerSetting(f"models.{model.name}", "file", "the environment has a model of that name")
+            raise BadServerSetting(f"models.{model.name}", model.where, "the environment has a model of that name")
         if model.key is not None:
             if not environ.get(model.key):
-                raise BadServerSetting(f"models.{model.name}", "file", "key names a variable that is not set")
+                reason = f"key names the variable {model.key}, which is not set"
+                raise BadServerSetting(f"models.{model.name}", model.where, reason)
             credentials[f"model.{model.name}"] = Environment(model.key, environ)
         devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
     if devices and "model" not in devices:

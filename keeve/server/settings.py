@@ -44,6 +44,7 @@ class PrincipalFile:
     name: str
     token_file: Path
     verbs: tuple[str, ...] = ("read", "turn", "manage")
+    where: str = "file"
 
 
 @attrs.frozen
@@ -54,6 +55,7 @@ class ModelSource:
     url: str
     model: str
     key: str | None = None
+    where: str = "file"
 
 
 def _count(least: int, most: int) -> Callable[[Any], int]:
@@ -182,13 +184,18 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
         name, sources[field.name] = field.name, "default"
         if name not in HOW:
             continue
-        for source, found in (("flag", flags.get(name)), ("environment", given.get(name)), (where, file.get(name))):
+        for source, found in (
+            (_flag(name, flags, environ), flags.get(name)),
+            ("environment", given.get(name)),
+            (where, file.get(name)),
+        ):
             if found is not None:
                 sources[name] = source
                 try:
                     values[name] = HOW[name][0](found)
                 except (ValueError, OverflowError) as error:
-                    raise BadServerSetting(name, source, str(error)) from error
+                    said = f"{PREFIX}{name.upper()}" if source == "environment" else name
+                    raise BadServerSetting(said, source, str(error)) from error
                 break
     for name, read in (("principals", _principal), ("models", _model)):
         if name in file:
@@ -200,9 +207,19 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
     return Settled(settings, sources)
 
 
+def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Where a flag comes from: the command line reads `KEEVE_ACTORS`, which all commands know, in the flag's place."""
+    named = environ.get("KEEVE_ACTORS", "").split()
+    return "KEEVE_ACTORS" if name == "actors" and named and named == list(flags["actors"] or ()) else "flag"
+
+
 def shown(settled: Settled) -> list[tuple[str, Any, str]]:
     """Name, value in JSON and source of every setting, in order. A password in a URL is not shown."""
     return [(name, _face(getattr(settled.settings, name)), source) for name, source in settled.sources.items()]
+
+
+def _is_said(field: attrs.Attribute[Any], _: Any) -> bool:
+    return field.name != "where"  # which the source says
 
 
 def _face(value: Any) -> Any:
@@ -210,7 +227,7 @@ def _face(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return {
-            name: _face(attrs.asdict(each, recurse=False)) if attrs.has(type(each)) else _face(each)
+            name: _face(attrs.asdict(each, recurse=False, filter=_is_said)) if attrs.has(type(each)) else _face(each)
             for name, each in value.items()
         }
     if isinstance(value, tuple):
@@ -235,7 +252,7 @@ def _table(name: str, where: str, given: Any, read: Callable[[str, Mapping[str, 
     found = {}
     for key, each in given.items():
         try:
-            found[_text(key)] = read(key, each)
+            found[_text(key)] = attrs.evolve(read(key, each), where=where)
         except (ValueError, TypeError) as error:
             raise BadServerSetting(f"{name}.{key}", where, str(error)) from error
     return found

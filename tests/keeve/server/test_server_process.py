@@ -242,6 +242,7 @@ def test_the_models_of_the_file_are_there_by_name(store_folder: Path, tmp_path: 
     with server(store_folder / "s", "--config", config, env={"SOME_KEY": "sk-0123456789"}) as running:
         with running.client() as client:
             assert "small" in client.get("/api/v1").json()["models"]
+        assert [each["model"] for each in running.events() if "first model" in str(each["event"])] == ["small"]
         assert "sk-0123456789" not in running.log.read_text()
 
 

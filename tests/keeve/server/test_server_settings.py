@@ -70,11 +70,19 @@ def test_a_variable_that_is_none_is_refused() -> None:
         settings_from({}, {"KEEVE_SERVER_PROT": "1"})
 
 
+def test_a_value_says_which_variable_it_is_from() -> None:
+    with pytest.raises(BadServerSetting, match="KEEVE_SERVER_PORT"):
+        settings_from({}, {"KEEVE_SERVER_PORT": "x"})
+    settled = settings_from({"actors": ["shop"]}, {"KEEVE_ACTORS": "shop"})
+    assert settled.sources["actors"] == "KEEVE_ACTORS"
+    assert settings_from({"actors": ["other"]}, {"KEEVE_ACTORS": "shop"}).sources["actors"] == "flag"
+
+
 def test_principals_have_their_tokens_in_files(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text('[principals.ann]\ntoken_file = "ann.token"\nverbs = ["read"]\n')
     settings = settings_from({}, {}, file).settings
-    assert settings.principals == {"ann": PrincipalFile("ann", Path("ann.token"), ("read",))}
+    assert settings.principals == {"ann": PrincipalFile("ann", Path("ann.token"), ("read",), f"file {file}")}
 
 
 def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_folder: Path, tmp_path: Path) -> None:
