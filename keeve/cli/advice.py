@@ -13,6 +13,7 @@ from typing import Final
 COMMANDS: Final = (
     (r"look at those of (host|client)\.sessions\(\)", "keeve ls lists those that are there"),
     (r"get it with (host|client)\.get\(.*?\), or choose", "keeve show shows it; or choose"),
+    (r"name one, session=…", "name one with --session"),
     (r"look at the list of effects", "keeve effects lists those that are open"),
     (
         r"is not a store: there is nothing in it (yet|to read); name a store, or an empty or new folder",

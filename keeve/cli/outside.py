@@ -22,8 +22,9 @@ LOOK: Final = 0.5
 class WaitsOutside(KeeveError):
     """A turn waits for what nothing here gives, and nobody is there to see to it."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the turn is not over, and stays as it is: {what}")
+    def __init__(self, what: str, turn: int | None = None) -> None:
+        named = "the turn" if turn is None else f"turn {turn}"
+        super().__init__(f"{named} is not over, and stays as it is: {what}")
 
 
 def answer(take: Callable[..., Any], line: str, request: str | None = None) -> Any:

@@ -144,7 +144,7 @@ async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
     ref, request, head = await _ready(store, id)
     async with trio.open_nursery() as nursery:
         if store.alone:
-            nursery.start_soon(_see_what_is_missing, store, id)
+            nursery.start_soon(_see_what_is_missing, store, id, request, head)
         try:
             output = await ref.turn(text, request=request)
         except KeeveError:
@@ -152,8 +152,16 @@ async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from error
         nursery.cancel_scope.cancel()
+    number, done = await _turn_of(store, id, request, head)
+    said: Mapping[str, Any] = done or {}
+    result = {"session": id, "turn": number, "output": face(output)}
+    return {**result, "usage": face(said.get("usage")), "limit": said.get("limit")}
+
+
+async def _turn_of(store: Acts, id: str, request: str, after: Cursor) -> tuple[int | None, Mapping[str, Any] | None]:
+    """The number of the turn that an input is, and what was stated when that was done; None for what is not there."""
     number, done = None, None
-    events = store.events(parse("(_ ?n . _)"), after=head, until=None, session=id, lineage=False, follow=False)
+    events = store.events(parse("(_ ?n . _)"), after=after, until=None, session=id, lineage=False, follow=False)
     async for event in events:
         if not isinstance(event, Event):
             continue
@@ -162,9 +170,7 @@ async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
             number = event.captures["n"]
         elif label == "turn-done" and number is not None and event.captures["n"] == number:
             done = keywords
-    said: Mapping[str, Any] = done or {}
-    result = {"session": id, "turn": number, "output": face(output)}
-    return {**result, "usage": face(said.get("usage")), "limit": said.get("limit")}
+    return number, done
 
 
 async def _accepted(store: Acts, method: str, id: str, text: str) -> Event:
@@ -211,14 +217,14 @@ async def _ready(store: Acts, id: str) -> tuple[Any, str, Cursor]:
     return ref, f"cli-{secrets.token_hex(12)}", head
 
 
-async def _see_what_is_missing(store: Acts, id: str) -> None:
+async def _see_what_is_missing(store: Acts, id: str, request: str, head: Cursor) -> None:
     """Raise `WaitsOutside` when a session waits for what nobody here gives."""
     before = ""
     while True:
         await trio.sleep(LOOK)
         now = _missing(await store.look("waits", id=id))
         if now and now == before:  # twice, since it may just be about to go on
-            raise WaitsOutside(now)
+            raise WaitsOutside(now, (await _turn_of(store, id, request, head))[0])
         before = now
 
 

@@ -79,3 +79,11 @@ async def test_chat_says_what_a_person_has_to_approve_of_and_ends(store: Path) -
     assert said.code == 1
     assert "a person has to approve of send: leave, then keeve approve s1 call_1" in said.err
     assert len(keeve("effects", "--store", store, "--json").json["approvals"]) == 1
+
+
+async def test_a_turn_that_waits_is_named_by_its_number_where_no_server_is(tmp_path: Path) -> None:
+    store = tmp_path / "data"
+    await leave_asking(store)
+    said = keeve("turn", "s1", "and then?", "--store", store)
+    assert (said.code, said.out) == (1, "")
+    assert "keeve: turn 2 is not over, and stays as it is: a person has to approve: keeve approve s1 call_1" in said.err

@@ -369,6 +369,7 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     told.append(keeve("log", "(_ . _)", "--after", "yesterday", "--store", store))
     messages.append(str(NotWritable("data", "Permission denied", True)))
     messages.append(str(StoreOwned("data", 17, served=True)))
+    messages.append("observe of all sessions is for who may see all: name one, session=…")
     messages += [str(ModelRefused(status, "no")) for status in (401, 403)]
     for said in told:
         refused(said, 2)
