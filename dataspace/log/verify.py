@@ -16,12 +16,13 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 import attrs
 
 from dataspace.drafts import read_deeds
 from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unsealed, whole
+from dataspace.log.findings import Counts, Finding, Note
 from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, Mark
@@ -43,49 +44,10 @@ from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, Segm
 from dataspace.proofs.merkle import Tree, leaf_hash
 from dataspace.records import Kind, split_body
 
-Note: TypeAlias = Callable[[int, bytes, bytes], str]
-"""Checks a checkpoint: the size of its tree, the root, the signed note. Says what is wrong, or nothing."""
-
 PLACES: Final = 1000
 """Places in a segment where frames do not parse, and reading goes on after the next commit. Each costs the longest head
 that a frame may have; a file with more of them was not damaged but made."""
 _LEAF: Final = 32
-
-
-class Finding(NamedTuple):
-    """Something that is not as it must be. `uid` and `seq` where one record is concerned.
-
-    `altered`: every checksum fits, so that no disk has done it.
-    """
-
-    outcome: Outcome
-    segment: int
-    offset: int
-    what: str
-    uid: bytes | None = None
-    seq: int = 0
-    altered: bool = False
-
-
-@attrs.define
-class Counts:
-    """How much was looked at so far."""
-
-    bytes: int = 0
-    segments: int = 0
-    batches: int = 0
-    records: int = 0
-    cells: int = 0
-    pages: int = 0
-    checkpoints: int = 0
-    erased: int = 0
-    archived: int = 0
-    away: int = 0
-    """Archived bodies that nobody looked at, since they were not found in an archive."""
-    sealed: int = 0
-    """Bodies that nobody looked at, since they are sealed and there was no key."""
-    orphans: int = 0
-    """Forks whose parent is not in this log."""
 
 
 def _nothing(size: int, root: bytes, note: bytes) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,54 +14,28 @@ from dataspace.errors import KeeveError
 from dataspace.log import archives, archiving
 from dataspace.log.archives import Archived, NotAnArchive
 from dataspace.log.files import DiskFull, SyncFailed
-from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure
-from dataspace.log.verify import Counts, Verification
-from dataspace.records import Record
 from dataspace.values import ERASED
-from keeve.testing import CrashFiles, SimulatedCrash
-from keeve.testing.chains import Chain
+from keeve.testing import CrashFiles
 from keeve.testing.disk import Mode
+from tests.dataspace.archive_folders import (
+    GOES,
+    LATE,
+    STAYS,
+    TEXTS,
+    Act,
+    archive,
+    back,
+    filled,
+    holds,
+    in_store,
+    killed,
+    operations,
+    sound,
+    stays,
+    texts,
+)
 from tests.dataspace.segment_folders import content, opened
-
-GOES, STAYS, LATE = "what goes to the archive", "what is still needed", "what is said now"
-TEXTS = [GOES, STAYS] * 3
-
-
-def filled(folder: Path, **options: Any) -> tuple[SegmentStore, list[Record]]:
-    """A store with six records in small sealed segments, and one in that which is written to."""
-    chain = Chain()
-    store = opened(folder / "store", segment_bytes=3000, **options)
-    records = []
-    for n, said in enumerate([*TEXTS, LATE]):
-        records.append(chain.record(f"body {n}", cells=[said * 50]))
-        store.append(records[-1:])
-    store.seal(0)
-    return store, records
-
-
-def stays(uid: bytes, seq: int, number: int) -> bool:
-    return bool(seq % 2 == 0)
-
-
-def archive(store: SegmentStore, folder: Path) -> int:
-    return sum(store.archive(each.segment, folder / "archive", stays)[0] for each in store.sealed())
-
-
-def texts(store: SegmentStore) -> list[Any]:
-    return [stored.cell(0) for stored in store.scan() if stored.attachments]
-
-
-def in_store(folder: Path, said: str) -> bool:
-    return any(said.encode() in data for data in content(folder / "store").values())
-
-
-def sound(store: SegmentStore) -> Counts:
-    with store.still() as (segments, evidence):
-        check = Verification(segments, evidence, archives=store.archives.found)
-        # The records of `Chain` are no real ones, so that their bodies cannot be taken apart.
-        assert [found for found in check.findings() if "cannot be read" not in found.what] == []
-    return check.counts
 
 
 def test_what_is_archived_is_in_the_archive_and_read_from_there(tmp_path: Path) -> None:
@@ -163,103 +135,6 @@ def test_what_is_erased_after_it_was_archived_goes_from_the_archive_as_well(tmp_
     store.close()
 
 
-def copies(folder: Path, said: str) -> int:
-    """How often something was said in all files of an archive, whatever they are called."""
-    return sum(path.read_bytes().count(said.encode()) for path in (folder / "archive").glob("*")) // 50
-
-
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["in its place", "from elsewhere"])
-def test_what_is_erased_after_it_came_back_goes_from_the_archive_as_well(tmp_path: Path, elsewhere: bool) -> None:
-    """Invariant 26: A copy that the store does not need any more is a copy."""
-    store, records = filled(tmp_path)
-    archive(store, tmp_path)
-    if elsewhere:
-        (tmp_path / "store" / "archived").write_text(f"{tmp_path / 'gone'}\n")
-        store.note_archive(tmp_path / "archive")
-        store.close()
-        store = opened(tmp_path / "store")
-    back(store, tmp_path)
-    assert copies(tmp_path, GOES) == 3
-    store.erase([Erasure(record.address, [0], body=False) for record in (records[0], records[2])])
-    assert copies(tmp_path, GOES) == 1
-    assert store.erase([Erasure(records[4].address)]) == 2
-    assert copies(tmp_path, GOES) == 0
-    store.close()
-
-
-def test_what_an_archive_has_of_it_in_damaged_frames_goes_too(tmp_path: Path) -> None:
-    store, records = filled(tmp_path)
-    archive(store, tmp_path)
-    back(store, tmp_path)
-    path = tmp_path / "archive" / "00000001.seg"
-    whole = path.read_bytes()
-    head = whole.rindex(struct.pack("<QI", records[0].position, 0), 0, whole.index(GOES.encode()))
-    path.write_bytes(whole[:head] + b"!" + whole[head + 1 :])
-    store.erase([Erasure(records[0].address)])
-    assert path.read_bytes().count(GOES.encode()) == whole.count(GOES.encode()) - 50
-    store.close()
-
-
-def test_the_archive_of_another_log_in_the_same_place_is_left_alone(tmp_path: Path) -> None:
-    """Invariant 43."""
-    store, records = filled(tmp_path)
-    archive(store, tmp_path)
-    other, _ = filled(tmp_path / "other")
-    archive(other, tmp_path / "other")
-    other.close()
-    shutil.rmtree(tmp_path / "archive")
-    (tmp_path / "other" / "archive").rename(tmp_path / "archive")
-    (tmp_path / "archive" / archives.ASIDE).write_bytes(b"of the other one")
-    before = content(tmp_path / "archive")
-    store.erase([Erasure(record.address) for record in records])
-    assert sum(store.weed(each.segment) for each in store.sealed()) == 0
-    assert content(tmp_path / "archive") == before
-    store.close()
-
-
-def test_another_segment_of_the_same_log_is_not_written_over(tmp_path: Path) -> None:
-    """Invariant 43: The archive of a store from which this one was salvaged has its id, and maybe the only copy."""
-    store, records = filled(tmp_path)
-    archive(store, tmp_path)
-    back(store, tmp_path)
-    path = tmp_path / "archive" / "00000001.seg"
-    second = (tmp_path / "archive" / "00000002.seg").read_bytes()
-    path.write_bytes(second)
-    with pytest.raises(NotAnArchive, match="salvaged from"):
-        archive(store, tmp_path)
-    store.erase([Erasure(records[0].address)])
-    assert path.read_bytes() == second
-    store.close()
-
-
-def test_killed_at_any_file_operation_what_is_erased_later_is_in_no_file(tmp_path: Path) -> None:
-    """Invariant 26: What archiving leaves when it dies, under whatever name, goes with what is erased."""
-    for at in range(0, operations(tmp_path / "count", archive) + 1, 2):
-        folder = tmp_path / f"at {at}"
-        killed(folder, at, archive, partial=3000)
-        store = opened(folder / "store")
-        asked = [Erasure(each.address, [0], body=False) for each in store.scan() if each.header.seq in (1, 3, 5)]
-        store.erase([each for each in asked if store.read(each.address).attachments])
-        assert not in_store(folder, GOES)
-        assert copies(folder, GOES) == 0, at
-        store.close()
-        shutil.rmtree(folder)
-
-
-def test_an_archive_that_was_away_is_weeded_when_it_is_back(tmp_path: Path) -> None:
-    store, records = filled(tmp_path)
-    archive(store, tmp_path)
-    (tmp_path / "archive").rename(tmp_path / "elsewhere")
-    store.archives.renew()
-    assert store.erase([Erasure(records[0].address, [0], body=False)]) == 1
-    (tmp_path / "elsewhere").rename(tmp_path / "archive")
-    assert sum(store.weed(each.segment) for each in store.sealed()) == 1
-    assert sum(store.weed(each.segment) for each in store.sealed()) == 0
-    found = [path.read_bytes().count(GOES.encode()) for path in (tmp_path / "archive").glob("*.seg")]
-    assert sum(found) == 100
-    store.close()
-
-
 def test_a_folder_that_is_no_archive_of_this_log_is_refused(tmp_path: Path) -> None:
     """Invariant 43."""
     store, _ = filled(tmp_path)
@@ -294,50 +169,6 @@ def test_a_full_disk_leaves_all_as_it_was_and_archiving_works_later(tmp_path: Pa
 
 
 # Crashes.
-
-Act = Callable[[SegmentStore, Path], object]
-
-
-def back(store: SegmentStore, folder: Path) -> None:
-    for each in store.sealed():
-        store.bring_back(each.segment)
-
-
-def killed(folder: Path, at: int, act: Act, *, partial: int = 0, syncs: bool = True) -> CrashFiles:
-    """Die in the file operation `at` of something; dead or not, these are the files."""
-    files = CrashFiles(syncs=syncs)
-    store, _ = filled(folder, files=files)
-    if act is back:
-        archive(store, folder)
-    files.crash(at, partial=partial)
-    with suppress(SimulatedCrash):
-        act(store, folder)
-    with suppress(SimulatedCrash):
-        store.close()
-    return files
-
-
-def operations(folder: Path, act: Act) -> int:
-    return killed(folder, 10_000, act).count - killed(folder / "again", 0, act).count
-
-
-def holds(folder: Path) -> None:
-    """Check that nothing is lost, and that it can be done to the end and undone."""
-    store = opened(folder / "store")
-    assert store.fault is None
-    assert not store.damaged
-    noted = folder / "store" / "archived"
-    if noted.exists():  # where it went, by the name that this copy of the folder has
-        noted.write_text(f"{folder / 'archive'}\n")
-    assert texts(store) == [said * 50 for said in [*TEXTS, LATE]]
-    sound(store)
-    archive(store, folder)
-    assert not in_store(folder, GOES)
-    assert texts(store) == [said * 50 for said in [*TEXTS, LATE]]
-    back(store, folder)
-    shutil.rmtree(folder / "archive")
-    assert texts(store) == [said * 50 for said in [*TEXTS, LATE]]
-    store.close()
 
 
 @pytest.mark.parametrize("act", [archive, back], ids=["archiving", "bringing back"])

@@ -13,11 +13,12 @@ from logmaker import A, B, LogMaker, closed_log
 
 from dataspace.drafts import Draft
 from dataspace.log import sweep
+from dataspace.log.findings import Counts, Finding
 from dataspace.log.frames import SEGMENT_SIZE, Type, erased, parse
 from dataspace.log.scan import Trail
 from dataspace.log.sweep import Sweep
 from dataspace.log.verdicts import Evidence, SegmentBytes
-from dataspace.log.verify import Counts, Finding, Verification
+from dataspace.log.verify import Verification
 from dataspace.proofs.merkle import Tree, leaf_hash
 from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record
 

@@ -10,10 +10,11 @@ import pytest
 from logmaker import A, B, LogMaker, closed_log, frames_of, small_log
 
 from dataspace.log import scan
+from dataspace.log.findings import Finding
 from dataspace.log.frames import COMMIT_SIZE, PREFIX, Frame, Type, commit_frame, erased, frame, parse, place
 from dataspace.log.marks import Head
 from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
-from dataspace.log.verify import PLACES, Finding, Verification
+from dataspace.log.verify import PLACES, Verification
 from dataspace.proofs.merkle import Tree, leaf_hash
 from dataspace.records import STORE_UID, Kind
 

@@ -14,10 +14,11 @@ from segment_folders import segment
 from dataspace.drafts import Draft
 from dataspace.encryption.key_file import packed
 from dataspace.encryption.keys import Keys
+from dataspace.log.findings import Counts, Finding
 from dataspace.log.frames import Frame, Type, commit_frame, frame, parse
 from dataspace.log.sweep import Sweep
 from dataspace.log.verdicts import Outcome, SegmentBytes
-from dataspace.log.verify import Counts, Finding, Verification
+from dataspace.log.verify import Verification
 from dataspace.records import STORE_UID, Kind, Record
 from dataspace.values import FrozenDict
 from keeve.testing.chains import Chain

@@ -10,7 +10,7 @@ import pytest
 from test_cli_docs import carried_out, examples
 
 from dataspace.checkpoints.checking import Testimony
-from dataspace.log.verify import Counts
+from dataspace.log.findings import Counts
 from tests.cli_runner import ROOT
 from vat.host.reports import Completeness, Integrity, Report, Touched, Trouble
 

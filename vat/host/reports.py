@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from dataspace.checkpoints.checking import Testimony
-from dataspace.log.verify import Counts
+from dataspace.log.findings import Counts
 
 Forks: TypeAlias = Callable[[str, int], Sequence[str]]
 """Gives those of a session's forks that have its record at a seq in their past."""

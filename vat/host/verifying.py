@@ -23,6 +23,7 @@ from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
+from dataspace.log.findings import Counts, Finding
 from dataspace.log.frames import Frame, place
 from dataspace.log.gone import Gone
 from dataspace.log.layout import Layout
@@ -30,7 +31,7 @@ from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
 from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
-from dataspace.log.verify import Counts, Finding, Verification
+from dataspace.log.verify import Verification
 from dataspace.proofs.merkle import leaf_hash
 from dataspace.proofs.notes import BadNote
 from dataspace.proofs.proofs import BadReceipt, Receipt
