@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TextIO
 
 import structlog
 
+from keeve.server.wording import in_words_of_servers
 from vat.devices.vault import forms_of
 
 LEFT_OUT: Final = "[secret]"
@@ -124,7 +125,11 @@ class Listening(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         tell = getattr(self._log, record.levelname.lower(), self._log.error)
         error = record.exc_info[1] if record.exc_info else None
-        tell(record.getMessage(), logger=record.name, **({} if error is None else {"exc_info": error}))
+        tell(
+            in_words_of_servers(record.getMessage()),
+            logger=record.name,
+            **({} if error is None else {"exc_info": error}),
+        )
 
 
 def listens(log: Log, level: str = "info") -> None:

@@ -24,8 +24,8 @@ WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"resolve\(\) takes exactly one of value=\.\.\., error=\.\.\. and again=True", "one outcome has to be given"),
         (r"^fork\(at=None, into=None\): ", "a fork has a place and a name: "),
         (
-            r"this host runs none\. Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
-            "the server has none of it",
+            r"this host runs (.*?)\. Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
+            r"of its own the server runs \1. Its setting `actors` names the module that has it",
         ),
         (r"[,;.] ?[Gg]ive the device to the host, and mark its method with @effect", ""),
         (r"\bthis host has no (\S+); its devices offer: ", r"there is no \1 here; there are: "),
@@ -50,6 +50,26 @@ WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
 )
 """What is written for programs, and what it is here; each is looked for in turn."""
 
+OF_SERVERS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (
+            r"Open the store with devices=\{'([^']*)': \.\.\.\}, or settle it: keeve resolve (\S+), or host\.resolve",
+            r"Start the server with [models.\1] in its file of settings, if that is a model; or settle it: "
+            r"keeve resolve \2",
+        ),
+        (
+            r"Pass its class to open_host\(\.\.\., actors=\[\.\.\.\]\)",
+            "Name the module that has it in the server's setting `actors`",
+        ),
+        (
+            r"[Gg]ive the device to the host, and mark its method with @effect",
+            "name it in the server's file of settings as [models.NAME], if it is a model",
+        ),
+    )
+)
+"""What is written for programs, and what it is in the log of a server, for whoever runs that."""
+
 
 def in_words(message: str) -> str:
     """A message of an error of ours, in the words of who asks over HTTP.
@@ -58,6 +78,13 @@ def in_words(message: str) -> str:
     "there is a session 's1' already: choose another id"
     """
     for pattern, words in WORDS:
+        message = pattern.sub(words, message)
+    return message
+
+
+def in_words_of_servers(message: str) -> str:
+    """A message for whoever runs the server, who has settings and no program."""
+    for pattern, words in OF_SERVERS:
         message = pattern.sub(words, message)
     return message
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import re
 from typing import Any
 
@@ -11,10 +13,12 @@ import pytest
 from dataspace.errors import KeeveError
 from keeve import errors as known
 from keeve.server.errors import ANSWERS, Refusal, refusal_of
+from keeve.server.logs import Listening, Secrets, make_log
 from keeve.server.openai.objects import failure_of
 from keeve.server.wording import WORDS, in_words
 from tests.keeve.server.test_openai_chat import user
 from tests.server_worlds import world
+from vat.objects.types import UnknownActorType
 
 PYTHON = re.compile(
     r"\bawait\b|\bhost\.\w|\w\(\.\.\.|\w=\.\.\.|open_host|self\.|\bnear\(|@effect|@actor|readonly=|=True|\bNone\b"
@@ -147,3 +151,25 @@ async def test_the_same_holds_for_what_is_refused_before_and_behind_the_endpoint
 def test_a_refusal_says_once_what_it_says() -> None:
     assert Refusal(400, "c", "n is odd: leave it out", "leave it out", "n").whole().message == "n is odd: leave it out"
     assert Refusal(400, "c", "is it there?", "look").whole().message == "is it there? Look"
+
+
+def test_whoever_runs_a_server_is_told_of_its_settings_where_a_program_is_told_of_its_host() -> None:
+    out = io.StringIO()
+    log = make_log(Secrets(), out=out)
+    waits = (
+        "session s: slow.complete waits: it was asked for before this host opened, which was given no device 'slow' "
+        "that has it. Open the store with devices={'slow': ...}, or settle it: keeve resolve 3-1, or host.resolve"
+    )
+    for said in (waits, str(UnknownActorType("shop.agent", ["other"])), NOT_THERE):
+        Listening(log).emit(logging.LogRecord("keeve", logging.WARNING, "", 0, said, (), None))
+    assert "[models.slow]" in out.getvalue()
+    assert "[models.NAME]" in out.getvalue()
+    assert "setting `actors`" in out.getvalue()
+    assert not PYTHON.search(out.getvalue())
+    assert "setting `actors`" in in_words(str(UnknownActorType("shop.agent", ["other"])))
+
+
+NOT_THERE = (
+    "this host has no slow.complete; its devices offer: model. "
+    "Give the device to the host, and mark its method with @effect"
+)
