@@ -1,7 +1,7 @@
 """Real conversations through a `Session`, in processes that die, until each of the named points was hit.
 
-A shortened transcript by default; with KEEVE_CRASH=full all of them, whole, with several seeds. KEEVE_SEED
-replays a run.
+A shortened transcript and half of the points by default; with KEEVE_CRASH=full all of them, whole, with several seeds.
+KEEVE_SEED replays a run.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def test_a_transcript_is_played_whatever_dies(tmp_path: Path, nursery: Nursery, 
     for seed in range(SEED, SEED + (5 if FULL else 1)):
         folder = tmp_path / str(seed)
         chance = random.Random(seed)
-        total += play_until_hit(nursery, folder, name, messages, chance, [*POINTS, *OUTSIDE])
+        points = POINTS if FULL else POINTS[seed % 2 :: 2]
+        total += play_until_hit(nursery, folder, name, messages, chance, [*points, *OUTSIDE])
         shutil.rmtree(folder)
     print(histogram(total))
