@@ -80,7 +80,7 @@ def test_a_store_whose_every_process_dies(tmp_path: Path, reference: Reference, 
     goes_on(story, reference)
 
 
-@pytest.mark.parametrize("mode", Mode if FULL else [Mode.SECTORS, Mode.NOTHING])
+@pytest.mark.parametrize("mode", Mode if FULL else [Mode.SECTORS])
 def test_recovery_dies_in_each_of_its_operations(tmp_path: Path, reference: Reference, mode: Mode) -> None:
     """Invariant 10: a torn tail, a recovery that is cut short at each step, and another one of that."""
     for at in range(20, len(reference.calls), 3 if FULL else 37):

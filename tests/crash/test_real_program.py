@@ -1,7 +1,7 @@
 """The real program on the real disk, while its system calls fail, or kill it.
 
 `strace` makes them, so nothing of ours stands between: Python's own calls, SQLite's and the store's are all met. A few
-calls by default, every one with KEEVE_CRASH=full; KEEVE_SEED replays the choice.
+calls by default, and half of the harms, every one with KEEVE_CRASH=full; KEEVE_SEED replays the choice.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_a_program_whose_system_calls_fail_or_kill_it_loses_nothing(tmp_path: Pa
     (tmp_path / "whole").mkdir()
     many = calls(tmp_path / "whole" / "store")
     trio.run(kept, tmp_path / "whole" / "store")
-    for call, harm in HARMS:
+    for call, harm in HARMS if FULL else HARMS[SEED % 2 :: 2]:
         count = many[call]
         chosen = range(1, count + 1) if FULL else [chance.randrange(1, count + 1)] if count else []
         for at in chosen:

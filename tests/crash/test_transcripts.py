@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(not NAMES, reason=MISSING)]
 
 SEED = int(os.environ.get("KEEVE_SEED", random.randrange(1 << 32)))
 
-SAMPLE = [(name, 1 << 30) for name in NAMES] if FULL else [(name, 70) for name in NAMES[3:4]]
+SAMPLE = [(name, 1 << 30) for name in NAMES] if FULL else [(name, 30) for name in NAMES[3:4]]
 """Which are played, and how many of their messages."""
 
 

@@ -276,7 +276,7 @@ class Tells(Says):
 
     @effect(on_crash="retry")
     async def complete(self, effect: Effect, messages: Sequence[Any], **options: Any) -> Any:
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked(0.05)
         while self.told:
             effect.progress({"attempt": effect.attempt, "delta": {"content": self.told.pop()}})
         return self.answers.pop(0)

@@ -152,7 +152,7 @@ class Cut:
     @effect(on_crash="retry", attempts=2, retry_on=(ModelCut,), backoff=0)
     async def complete(self, effect: Effect, messages: Sequence[Any], **options: Any) -> Any:
         pieces = self.attempts[effect.attempt - 1]
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked(0.05)
         for text in pieces:
             effect.progress({"attempt": effect.attempt, "delta": {"content": text}})
         if effect.attempt == 1:
@@ -207,7 +207,7 @@ async def test_of_a_response_that_is_cancelled_stays_what_was_whole() -> None:
         made = await client.responses.create(model="model+tools", input="a", background=True)
         while len(model.asked) < 2:
             await trio.testing.wait_all_tasks_blocked(0.01)  # the model waits so as well
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked(0.05)
         cancelled = await client.responses.cancel(made.id)
         assert cancelled.to_dict() == (await client.responses.retrieve(made.id)).to_dict()
     assert cancelled.status == "cancelled"

@@ -184,7 +184,7 @@ async def test_a_repetition_waits_for_the_same_answer_and_neither_takes_it_from_
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.testing.wait_all_tasks_blocked(0.2)
             began.set()
         assert len({each.id for each in answers}) == len(model.asked) == 1
     assert [each.output_text for each in answers] == ["one"] * 3
@@ -197,7 +197,7 @@ async def test_what_a_server_that_was_killed_has_left_goes_at_the_next_start() -
             s: Any = await w.host.asking(by, via).spawn(Responding, id)
             await s.turn("hello")
     async with world(log=log) as w:
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked(0.05)
         assert [row.id for row in w.host.sessions()] == ["kept", f"{PREFIX}2"]
 
 
