@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import trio
-
 from dataspace.catalog.recall import Mistaken
 from dataspace.observe.cursor import BadCursor
 from dataspace.observe.events import Held
 from dataspace.observe.search import Search
-
-TURN: Final = 16
-"""Facts, or records without one, that are read before others have a turn."""
+from dataspace.observe.turns import gives_way
 
 
 class Place(NamedTuple):
@@ -69,10 +65,7 @@ class Holding:
     async def __anext__(self) -> Held:
         while True:
             self._turn += 1
-            if self._turn % TURN:
-                await trio.lowlevel.checkpoint_if_cancelled()
-            else:
-                await trio.lowlevel.checkpoint()
+            await gives_way(self._turn)
             try:
                 step = next(self._steps, None)
             except Mistaken:

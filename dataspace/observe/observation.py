@@ -10,7 +10,7 @@ moment, by cancellation too, and another one goes on from there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import trio
 
@@ -22,10 +22,8 @@ from dataspace.observe.endings import Endings
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.observe.places import Places
 from dataspace.observe.search import Search
+from dataspace.observe.turns import TURN, gives_way
 from dataspace.observe.waiting import Parked, Waiting
-
-TURN: Final = 16
-"""Items, or records without one, that an observer reads before others have a turn."""
 
 Item: TypeAlias = Event | CaughtUp | Unreadable
 Wanted = TypeVar("Wanted", bound=Item, covariant=True)
@@ -82,12 +80,8 @@ class Observation(Generic[Wanted]):
         if self._places.catalog.head.position < self._seen:
             await self._waiting.reached(self._seen)
         while True:
-            # Whoever reads a long past leaves the others a turn now and then, and can be cancelled at any item.
             self._turn += 1
-            if self._turn % TURN:
-                await trio.lowlevel.checkpoint_if_cancelled()
-            else:
-                await trio.lowlevel.checkpoint()
+            await gives_way(self._turn)
             try:
                 item = next(self._steps, None)
             except Exception as error:

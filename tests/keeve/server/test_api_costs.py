@@ -11,7 +11,7 @@ import trio
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
-from dataspace.observe import holding, observation
+from dataspace.observe import observation, turns
 from keeve import Session, Tools, looking
 from keeve.looking import parts
 from keeve.server.api import proofs, sessions
@@ -90,7 +90,7 @@ async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkey
     monkeypatch.setattr(sessions, "AT_ONCE", 2)
     monkeypatch.setattr(proofs, "FEW", 2)
     monkeypatch.setattr(observation, "TURN", 2)
-    monkeypatch.setattr(holding, "TURN", 2)
+    monkeypatch.setattr(turns, "TURN", 2)
     async with world() as w:
         await talked(w, "ann", "s")
         await (await w.host.get("s")).snapshot()
@@ -188,6 +188,7 @@ async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_
 
 async def test_the_picture_of_many_forks_is_made_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observation, "TURN", 2)
+    monkeypatch.setattr(turns, "TURN", 2)
     async with world() as w, browser(w, "ann") as ann:
         s = await w.host.asking("ann").spawn(Session, "s")
         for n in range(24):
