@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from dataspace.observe.events import Away, CaughtUp, Event, Held, Unreadable
 from dataspace.observe.holding import Place
@@ -22,26 +22,15 @@ from dataspace.observe.observation import Item, Observation
 from keeve.faces import event_face
 from keeve.looking import Room, held_face, part_of, weight
 from keeve.server.api.places import cursor_of, place_of
-from keeve.server.api.table import Asked
+from keeve.server.api.table import Asked, Document
 from keeve.server.streams import EventStream, Lines, Put, Sent
 from vat.host.within import dataspace_of
 
 
-async def query_dataspace(asked: Asked) -> Response:
+async def query_dataspace(asked: Asked) -> Document:
     """A page of events, or a stream of them."""
     query = asked.query
-    whose = whose_of(asked)
-    after = cursor_of(asked, place_of(query.after))
-    until = None if query.until is None else place_of(query.until)
-    if asked.accepts("text/event-stream") or asked.accepts("application/x-ndjson"):
-        kind = EventStream if asked.accepts("text/event-stream") else Lines
-        items = asked.serving.host.observe(query.pattern, after=after, until=until, marks=True, **whose)
-        return kind(asked.serving, Telling(asked, items, marks=kind is EventStream).run)
-    return JSONResponse(await _page(asked, after, until, whose))
-
-
-async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, Any]:
-    query = asked.query
+    whose, after, until = _where(asked)
     sees = Seeing(asked)
     observation = asked.serving.host.observe(
         query.pattern, after=after, until="head" if until is None else until, marks=query.marks, **whose
@@ -74,7 +63,22 @@ async def _page(asked: Asked, after: Any, until: Any, whose: Any) -> dict[str, A
     }
 
 
-async def list_facts(asked: Asked) -> Response:
+async def stream_dataspace(asked: Asked) -> Response:
+    """Those that are there, and on with what comes."""
+    whose, after, until = _where(asked)
+    kind = EventStream if asked.accepts("text/event-stream") else Lines
+    items = asked.serving.host.observe(asked.query.pattern, after=after, until=until, marks=True, **whose)
+    return kind(asked.serving, Telling(asked, items, marks=kind is EventStream).run)
+
+
+def _where(asked: Asked) -> tuple[Any, Any, Any]:
+    """Whose events a query is after, behind which place, and up to which."""
+    query, whose = asked.query, whose_of(asked)
+    after = cursor_of(asked, place_of(query.after))
+    return whose, after, None if query.until is None else place_of(query.until)
+
+
+async def list_facts(asked: Asked) -> Document:
     """What was asserted and not taken back: a part of it, and where it goes on."""
     query = asked.query
     space = dataspace_of(asked.serving.host)
@@ -82,7 +86,7 @@ async def list_facts(asked: Asked) -> Response:
     found, behind = await part_of(holding, query.limit, Seeing(asked))
     following = None if behind is None else str(behind)
     facts = [held_face(held) for held in found]
-    return JSONResponse({"facts": facts, "more": following is not None, "at": holding.at, "next": following})
+    return {"facts": facts, "more": following is not None, "at": holding.at, "next": following}
 
 
 def whose_of(asked: Asked) -> Any:

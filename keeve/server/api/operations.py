@@ -8,13 +8,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from starlette.responses import JSONResponse, Response
-
 from actors.session import Session
 from keeve.server.api import shapes, taken
-from keeve.server.api.dataspace import list_facts, query_dataspace
+from keeve.server.api.dataspace import list_facts, query_dataspace, stream_dataspace
 from keeve.server.api.places import head_of
-from keeve.server.api.proofs import list_chain, log_keys, newest_checkpoint, receipt_of, verify_store
+from keeve.server.api.proofs import (
+    checkpoint_text,
+    list_chain,
+    log_keys,
+    newest_checkpoint,
+    receipt_of,
+    receipt_text,
+    verify_store,
+)
 from keeve.server.api.sessions import (
     create_session,
     delete_session,
@@ -26,8 +32,8 @@ from keeve.server.api.sessions import (
     show_state,
     snapshot_session,
 )
-from keeve.server.api.table import Asked, Operation
-from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, take_turn
+from keeve.server.api.table import Asked, Document, Operation
+from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, stream_turn, take_turn
 from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
 from keeve.server.beginning import kinds_of
 from keeve.server.version import VERSION
@@ -38,21 +44,19 @@ EVENTS: Final = ("application/x-ndjson", "text/event-stream")
 TEXT: Final = ("text/plain",)
 
 
-async def about(asked: Asked) -> Response:
+async def about(asked: Asked) -> Document:
     """What this is, and who asks."""
     serving = asked.serving
     principal, head = serving.principal(asked.request), head_of(serving.host)
-    return JSONResponse(
-        {
-            "version": VERSION,
-            "log": head.log_id.hex(),
-            "head": str(head),
-            "principal": principal.name,
-            "verbs": sorted(principal.verbs),
-            "models": list(serving.named),
-            "types": list(kinds_of(serving)),
-        }
-    )
+    return {
+        "version": VERSION,
+        "log": head.log_id.hex(),
+        "head": str(head),
+        "principal": principal.name,
+        "verbs": sorted(principal.verbs),
+        "models": list(serving.named),
+        "types": list(kinds_of(serving)),
+    }
 
 
 _ONE: Final = "/sessions/{id}"
@@ -68,6 +72,7 @@ TABLE: Final = (
         *("POST", "/sessions", create_session, "Make a session", "sessions", shapes.SessionFace),
         takes=taken.NewSession,
         status=201,
+        located="/sessions/{}",
         keyed=True,
         verb=AT_THE_DESK["spawn"],
     ),
@@ -93,6 +98,7 @@ TABLE: Final = (
         *("POST", f"{_ONE}/turn", take_turn, "Say something, and get the answer", "turns", shapes.TurnDone),
         takes=taken.Said,
         streams=("text/event-stream",),
+        tells=stream_turn,
         keyed=True,
         verb=_asked("turn"),
     ),
@@ -124,6 +130,7 @@ TABLE: Final = (
         *("POST", f"{_ONE}/fork", fork_session, "Make a session from this one", "sessions", shapes.SessionFace),
         takes=taken.Fork,
         status=201,
+        located="/sessions/{}",
         keyed=True,
         verb=_asked("fork"),
     ),
@@ -160,11 +167,13 @@ TABLE: Final = (
         shapes.ReceiptFace,
         query=taken.ReceiptQuery,
         streams=TEXT,
+        tells=receipt_text,
     ),
     Operation(
         *("GET", "/dataspace", query_dataspace, "Read what was stated, past and live", "dataspace", shapes.EventList),
         query=taken.DataspaceQuery,
         streams=EVENTS,
+        tells=stream_dataspace,
     ),
     Operation("GET", "/facts", list_facts, "Read what holds", "dataspace", shapes.HeldList, query=taken.FactsQuery),
     Operation(
@@ -172,6 +181,7 @@ TABLE: Final = (
         shapes.CheckpointFace,
         query=taken.CheckpointQuery,
         streams=TEXT,
+        tells=checkpoint_text,
     ),
     Operation("GET", "/keys", log_keys, "Get the keys that the log was signed with", "proofs", shapes.KeyList),
     Operation("POST", "/verify", verify_store, "Verify the store", "proofs", shapes.VerifyFace, verb="admin"),

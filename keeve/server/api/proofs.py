@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 import trio
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from dataspace.drafts import read_used
 from dataspace.observe.events import Event, NotProven, Proof
@@ -21,7 +21,7 @@ from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
 from keeve.looking import AT_ONCE, Room, weight
 from keeve.server.api.sessions import reached
-from keeve.server.api.table import Asked
+from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint
 from vat.host.host import Host
@@ -32,25 +32,48 @@ SEQ: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 """The only way in which a seq is written."""
 
 
-async def newest_checkpoint(asked: Asked) -> Response:
+async def newest_checkpoint(asked: Asked) -> Document:
     """Signed now, over all that is durable."""
     host, since = asked.serving.host, asked.query.since
     note = host.checkpoint()
     extension = None if since is None else host.checkpoint(since=since)
-    if asked.accepts("text/plain"):
-        return PlainTextResponse(note if extension is None else extension)
     checkpoint = Checkpoint.parse(Note.parse(note).text)
     said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
-    return JSONResponse({**said, "note": note, "extension": extension})
+    return {**said, "note": note, "extension": extension}
 
 
-async def log_keys(asked: Asked) -> Response:
+async def checkpoint_text(asked: Asked) -> Response:
+    """It alone; with `since`, what a witness takes."""
+    return PlainTextResponse(asked.serving.host.checkpoint(since=asked.query.since))
+
+
+async def log_keys(asked: Asked) -> Document:
     """For those who check."""
-    return JSONResponse({"keys": asked.serving.host.log_keys()})
+    return {"keys": asked.serving.host.log_keys()}
 
 
-async def receipt_of(asked: Asked) -> Response:
+async def receipt_of(asked: Asked) -> Document:
     """By the newest checkpoint."""
+    receipt, words = await _proven(asked)
+    header = receipt.header
+    return {
+        "receipt": str(receipt),
+        "words": None if words is None else str(words),
+        "position": header.position,
+        "session": header.uid.hex(),
+        "seq": header.seq,
+        "time": utc_time(header.time),
+        "hash": header.hash.hex(),
+    }
+
+
+async def receipt_text(asked: Asked) -> Response:
+    """It alone, as `keeve check` takes it; with `words`, with these."""
+    receipt, words = await _proven(asked)
+    return PlainTextResponse(str(receipt if words is None else words))
+
+
+async def _proven(asked: Asked) -> tuple[Receipt, Words | None]:
     host, _, row = await reached(asked, "read")
     text = asked.path("seq")
     if not SEQ.fullmatch(text):
@@ -60,20 +83,7 @@ async def receipt_of(asked: Asked) -> Response:
     if not 1 <= seq <= row.seq:
         raise NoSuchPoint(row.id, seq, 1, row.seq)
     receipt = host.receipt(row.id, seq)
-    words = words_of(host, receipt) if asked.query.words else None
-    if asked.accepts("text/plain"):
-        return PlainTextResponse(str(receipt if words is None else words))
-    header = receipt.header
-    document = {
-        "receipt": str(receipt),
-        "words": None if words is None else str(words),
-        "position": header.position,
-        "session": header.uid.hex(),
-        "seq": header.seq,
-        "time": utc_time(header.time),
-        "hash": header.hash.hex(),
-    }
-    return JSONResponse(document)
+    return receipt, words_of(host, receipt) if asked.query.words else None
 
 
 def words_of(host: Host, receipt: Receipt) -> Words:
@@ -85,7 +95,7 @@ def words_of(host: Host, receipt: Receipt) -> Words:
     return Words.of(host.reader().proof(event), receipt)
 
 
-async def list_chain(asked: Asked) -> Response:
+async def list_chain(asked: Asked) -> Document:
     """Whoever hashes these bytes sees that each names the one before it."""
     host, _, row = await reached(asked, "read")
     query = asked.query
@@ -110,7 +120,7 @@ async def list_chain(asked: Asked) -> Response:
             if not room:
                 break
         await trio.lowlevel.checkpoint()
-    return JSONResponse({"records": records, "next": end if end < row.seq else None})
+    return {"records": records, "next": end if end < row.seq else None}
 
 
 def words_face(proof: Proof) -> dict[str, Any] | None:
@@ -124,8 +134,7 @@ def words_face(proof: Proof) -> dict[str, Any] | None:
     return {**{name: b64encode(data).decode() for name, data in digests.items()}, "cells": cells}
 
 
-async def verify_store(asked: Asked) -> Response:
+async def verify_store(asked: Asked) -> Document:
     """A look at all of it, while the server goes on."""
     report = await asked.serving.host.verify()
-    document: dict[str, Any] = {"format": 1, "sound": report.sound, **attrs.asdict(report)}
-    return JSONResponse(document)
+    return {"format": 1, "sound": report.sound, **attrs.asdict(report)}

@@ -11,15 +11,13 @@ from itertools import islice
 from typing import Any, Final
 
 import trio
-from starlette.responses import JSONResponse, Response
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, items_of, joined, public_fields, turns_of, utc_time, value_of
 from keeve.looking import AT_ONCE, PAGE, Room, approval_face, effect_face, rows_of, waiting_calls, weight
 from keeve.server.api.faces import row_face
-from keeve.server.api.paths import in_path
-from keeve.server.api.table import PREFIX, Asked
+from keeve.server.api.table import Asked, Document
 from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_turn
@@ -34,16 +32,16 @@ GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 """What a turn states that is under way, and that no turn before it is."""
 
 
-async def list_sessions(asked: Asked) -> Response:
+async def list_sessions(asked: Asked) -> Document:
     """Those that who asks can reach, among so many that are looked at."""
     serving, query = asked.serving, asked.query
     principal, gate = serving.principal(asked.request), serving.gate
     listed, reaches = serving.host.sessions, partial(gate.reaches, principal)
     found, following = await rows_of(listed, reaches, query.prefix, query.after, query.limit, query.deleted)
-    return JSONResponse({"sessions": [row_face(serving.host, row) for row in found], "next": following})
+    return {"sessions": [row_face(serving.host, row) for row in found], "next": following}
 
 
-async def create_session(asked: Asked) -> Response:
+async def create_session(asked: Asked) -> Document:
     """With the host's tools, unless it is told which."""
     serving, body = asked.serving, asked.body
     kinds = kinds_of(serving)
@@ -62,14 +60,13 @@ async def create_session(asked: Asked) -> Response:
     return await made(asked, ref)
 
 
-async def made(asked: Asked, ref: HostRef[Any]) -> Response:
-    """The answer to who has made a session."""
+async def made(asked: Asked, ref: HostRef[Any]) -> Document:
+    """What who has made a session is given of it."""
     id = (await ref.describe())["id"]
-    headers = {"location": f"{PREFIX}/sessions/{in_path(id)}"}
-    return JSONResponse(row_face(asked.serving.host, asked.serving.host.row(id)), 201, headers)
+    return row_face(asked.serving.host, asked.serving.host.row(id))
 
 
-async def show_session(asked: Asked) -> Response:
+async def show_session(asked: Asked) -> Document:
     """Its head, how far it is, what waits for what."""
     host, ref, row = await reached(asked, "read")
     forks: list[dict[str, Any]] = []
@@ -78,17 +75,16 @@ async def show_session(asked: Asked) -> Response:
         if len(forks) == PAGE:
             break
     status = face(await maybe(ref, "status"))
-    shown = {
+    return {
         **row_face(host, host.row(row.id)),
         "status": status,
         "forks": forks,
         "effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)],
         "approvals": [approval_face(call) for call in waiting_calls(host, row.id)],
     }
-    return JSONResponse(shown)
 
 
-async def show_state(asked: Asked) -> Response:
+async def show_state(asked: Asked) -> Document:
     """Read from what is stored, as of then: nothing is run."""
     host, _, row = await reached(asked, "read")
     past = host.look(row.id, lambda past: past, asked.query.at)
@@ -102,15 +98,15 @@ async def show_state(asked: Asked) -> Response:
             if len(items) % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
         fields[name] = joined(stored, items)
-    return JSONResponse({**said, "time": utc_time(heap.time), "fields": fields})
+    return {**said, "time": utc_time(heap.time), "fields": fields}
 
 
-async def list_turns(asked: Asked) -> Response:
+async def list_turns(asked: Asked) -> Document:
     """Put together from what it has stated, its ancestors' turns among them."""
     host, _, row = await reached(asked, "read")
     events, more = await events_of(host, row, asked.query.after + 1, asked.query.limit)
     page = turns_of(events)
-    return JSONResponse({"turns": [turn.face for turn in page], "next": page[-1].number if page and more else None})
+    return {"turns": [turn.face for turn in page], "next": page[-1].number if page and more else None}
 
 
 async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tuple[list[Event], bool]:
@@ -144,7 +140,7 @@ async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tupl
     return events, more
 
 
-async def list_messages(asked: Asked) -> Response:
+async def list_messages(asked: Asked) -> Document:
     """The whole conversation, by pages."""
     host, ref, row = await reached(asked, "read")
     after, limit = asked.query.after, asked.query.limit
@@ -167,24 +163,24 @@ async def list_messages(asked: Asked) -> Response:
             break
         if len(page) % AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
-    return JSONResponse({"messages": page, "next": after + len(page) if count > after + len(page) else None})
+    return {"messages": page, "next": after + len(page) if count > after + len(page) else None}
 
 
-async def delete_session(asked: Asked) -> Response:
+async def delete_session(asked: Asked) -> Document:
     """For ever."""
     host, _, row = await reached(asked, "manage")
     await host.delete(row.id, force=asked.query.force)
-    return JSONResponse({"session": row.id, "deleted": True})
+    return {"session": row.id, "deleted": True}
 
 
-async def snapshot_session(asked: Asked) -> Response:
+async def snapshot_session(asked: Asked) -> Document:
     """A small value that names it as it is now."""
     _, ref, _ = await reached(asked, "manage")
     named = await ref.snapshot(request=asked.key)
-    return JSONResponse({"session": named.session, "seq": named.seq, "root": named.root, "hash": named.hash})
+    return {"session": named.session, "seq": named.seq, "root": named.root, "hash": named.hash}
 
 
-async def fork_session(asked: Asked) -> Response:
+async def fork_session(asked: Asked) -> Document:
     """A new session, which shares the past up to there."""
     host, ref, row = await reached(asked, "manage")
     body = asked.body

@@ -14,11 +14,11 @@ from typing import Any, Final, TypeVar
 import attrs
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from keeve.server.api.paths import of_path
+from keeve.server.api.paths import in_path, of_path
 from keeve.server.errors import Refusal
 from keeve.server.repeating import key_of
 from keeve.server.serving import Serving
@@ -65,7 +65,11 @@ class Asked:
         return media_type in accepted
 
 
-Does = Callable[[Asked], Awaitable[Response]]
+Document = dict[str, Any]
+"""What an operation gives: JSON, of the fields that its `gives` has."""
+
+Does = Callable[[Asked], Awaitable[Document]]
+Tells = Callable[[Asked], Awaitable[Response]]
 
 
 @attrs.frozen
@@ -73,7 +77,8 @@ class Operation:
     """An operation: what it is asked by, what it takes, what it gives.
 
     takes: what its body may be. query: what its query may be. gives: what a success has, a Struct; `status` is its
-    status. streams: the other kinds that it may be asked for by Accept. verb: what who asks has to be allowed.
+    status. streams: the other kinds that it may be asked for by Accept, in which `tells` answers. located: where what
+    it has made is, with {} for its id. verb: what who asks has to be allowed.
     """
 
     method: str
@@ -86,6 +91,8 @@ class Operation:
     query: type[msgspec.Struct] | None = None
     status: int = 200
     streams: tuple[str, ...] = ()
+    tells: Tells | None = None
+    located: str = ""
     keyed: bool = False
     """Whether it takes an Idempotency-Key."""
     verb: str = "read"
@@ -94,6 +101,14 @@ class Operation:
     def name(self) -> str:
         """Its name, which is that of its function."""
         return self.does.__name__
+
+    async def answer(self, asked: Asked) -> Response:
+        """Have it done; the answer over HTTP."""
+        if self.tells is not None and any(map(asked.accepts, self.streams)):
+            return await self.tells(asked)
+        given = await self.does(asked)
+        made = {"location": PREFIX + self.located.format(in_path(given["id"]))} if self.located else None
+        return JSONResponse(given, self.status, made)
 
 
 class EncodedRoute(Route):
@@ -129,7 +144,7 @@ def _route(path: str, methods: Mapping[str, Operation], serving: Serving) -> Enc
             serving.principal(request).must(operation.verb)
         query = None if operation.query is None else query_of(request, operation.query)
         body = None if operation.takes is None else await body_of(request, operation.takes)
-        return await operation.does(Asked(serving, request, query, body))
+        return await operation.answer(Asked(serving, request, query, body))
 
     endpoint.__name__ = "api:" + path
     return EncodedRoute(PREFIX + path, endpoint, methods=list(methods))

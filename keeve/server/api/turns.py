@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 import trio
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
@@ -26,7 +26,7 @@ from keeve.looking import StatesNoTurns, must_state_turns
 from keeve.server.api.following import Following
 from keeve.server.api.places import cursor_of, head_of
 from keeve.server.api.sessions import reached, values
-from keeve.server.api.table import Asked
+from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
 from keeve.server.streams import EventStream
 from keeve.server.tracing import Tracing
@@ -130,28 +130,31 @@ async def outcome(awaited: Awaitable[Any]) -> Any:
         raise Failed(type(error).__name__, str(error)) from error
 
 
-async def take_turn(asked: Asked) -> Response:
+async def take_turn(asked: Asked) -> Document:
     """The answer when it is there, or with text/event-stream as it comes."""
+    return await (await Saying.of(asked)).answer()
+
+
+async def stream_turn(asked: Asked) -> Response:
+    """As it comes."""
     saying = await Saying.of(asked)
-    if asked.accepts("text/event-stream"):
-        accepted = await saying.repeated() if asked.key else None
-        beginning = saying.head if accepted is None else accepted.position - 1
-        following = Following(saying, cursor_of(asked, beginning), saying.answer, accepted)
-        return EventStream(asked.serving, following.run)
-    return JSONResponse(await saying.answer())
+    accepted = await saying.repeated() if asked.key else None
+    beginning = saying.head if accepted is None else accepted.position - 1
+    following = Following(saying, cursor_of(asked, beginning), saying.answer, accepted)
+    return EventStream(asked.serving, following.run)
 
 
-async def queue_turn(asked: Asked) -> Response:
+async def queue_turn(asked: Asked) -> Document:
     """The input is accepted, durably; its turn comes when those before it are over."""
     return await _accepted(asked, "turn")
 
 
-async def steer_turn(asked: Asked) -> Response:
+async def steer_turn(asked: Asked) -> Document:
     """The input joins the turn that runs at its next step; if none runs, it is a turn of its own."""
     return await _accepted(asked, "steer")
 
 
-async def _accepted(asked: Asked, method: str) -> Response:
+async def _accepted(asked: Asked, method: str) -> Document:
     saying = await Saying.of(asked)
     await must_state_turns(saying.ref, saying.row.id)
     labels = ("turn",) if method == "turn" else ("steer", "turn")
@@ -187,17 +190,16 @@ async def _accepted(asked: Asked, method: str) -> Response:
     accepted = await saying.stated(*labels)
     if accepted is None:  # of a type that tells a status as conversations have it, and states nothing
         raise StatesNoTurns(saying.row.id)
-    document = {
+    return {
         "session": saying.row.id,
         "turn": accepted.captures["n"],
         "joins": accepted.value.label == "steer",
         "seq": accepted.seq,
         "cursor": str(accepted.cursor),
     }
-    return JSONResponse(document, 202)
 
 
-async def interrupt_turn(asked: Asked) -> Response:
+async def interrupt_turn(asked: Asked) -> Document:
     """It ends, and no other."""
     _, ref, row = await reached(asked, "turn")
-    return JSONResponse({"session": row.id, "turn": await ref.interrupt(turn=asked.body.turn)})
+    return {"session": row.id, "turn": await ref.interrupt(turn=asked.body.turn)}

@@ -8,38 +8,37 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import UNSET
-from starlette.responses import JSONResponse, Response
 
 from keeve import looking
 from keeve.looking import approval_face, effect_face, waiting_calls
 from keeve.server.api.sessions import reached, values
-from keeve.server.api.table import Asked
+from keeve.server.api.table import Asked, Document
 from vat.errors import Failed
 from vat.host.resolving import BadOutcome, NoSuchEffect
 
 
-async def list_approvals(asked: Asked) -> Response:
+async def list_approvals(asked: Asked) -> Document:
     """The calls that wait for a person."""
     host, _, row = await reached(asked, "read")
-    return JSONResponse({"approvals": [approval_face(call) for call in waiting_calls(host, row.id)]})
+    return {"approvals": [approval_face(call) for call in waiting_calls(host, row.id)]}
 
 
-async def say_word(asked: Asked) -> Response:
+async def say_word(asked: Asked) -> Document:
     """Yes, or no and why."""
     host, _, row = await reached(asked, "manage")
     call, body = asked.path("call"), asked.body
     await looking.say_word(host, row.id, call, None if body.approve else body.reason, asked.key)
     said = "approved" if body.approve else "refused"
-    return JSONResponse({"session": row.id, "id": call, "said": said, "reason": body.reason})
+    return {"session": row.id, "id": call, "said": said, "reason": body.reason}
 
 
-async def list_effects(asked: Asked) -> Response:
+async def list_effects(asked: Asked) -> Document:
     """The effects of a session that have no outcome."""
     host, _, row = await reached(asked, "read")
-    return JSONResponse({"effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)]})
+    return {"effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)]}
 
 
-async def resolve_effect(asked: Asked) -> Response:
+async def resolve_effect(asked: Asked) -> Document:
     """What came of it, or that it is to run once more."""
     host, _, row = await reached(asked, "manage")
     id, body = asked.path("effect"), asked.body
@@ -55,4 +54,4 @@ async def resolve_effect(asked: Asked) -> Response:
     if len(given) != 1:
         raise BadOutcome("give one of them")
     await host.resolve(id, **given)
-    return JSONResponse({"id": id, "session": row.id, "settled": next(iter(given))})
+    return {"id": id, "session": row.id, "settled": next(iter(given))}

@@ -10,7 +10,6 @@ which has to be said here, and the form carries a token that only a page for thi
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
@@ -51,9 +50,6 @@ class ByForm(Asked):
     @property
     def key(self) -> str | None:
         return self.form_key
-
-    def accepts(self, media_type: str) -> bool:
-        return False  # what a browser accepts is the document, which is made of what JSON has
 
 
 @attrs.frozen
@@ -98,7 +94,7 @@ class Visit:
             {**self.request.path_params, **names},
             self.form.get("key") or None,
         )
-        return json.loads(bytes((await operation.does(asked)).body))
+        return await operation.does(asked)
 
     def shows(self, template: str, status: int = 200, /, **context: Any) -> Response:
         """A document: what every one has, and `context`."""
