@@ -4,19 +4,20 @@ Each answer of the model is one effect. What effects tell is put down in the hos
 main one, which knows whose answer is waited for: the next turn may have begun to answer before the one before it is
 shown.
 
-The one rule: what is streamed is thrown away. What counts is the answer that the session gives in the end.
+The one rule: what is streamed is thrown away. What counts is the answer that the session gives in the end; so what came
+faster than it is shown is left out until then.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+from threading import Lock
 from typing import TypeAlias
 
 from keeve.cli.advice import advised
 from keeve.cli.output import Output
 from keeve.cli.text import Cleaner, plain
-from vat.host.watching import Piece
+from vat.host.pieces import Piece, Pieces
 
 Span: TypeAlias = tuple[float, float]
 """The positions of the log between which a turn ran: where the one before it was over, and where it was itself."""
@@ -29,9 +30,12 @@ class Stream:
         self._output = output
         self._session = session
         self._ring = ring
-        self._told: deque[Piece] = deque()
+        self._told = Pieces()
+        self._one_thread = Lock()
         self._answer: tuple[str, int] | None = None
         """The effect that is shown, and its attempt."""
+        self._next: Piece | None = None
+        """The first that was told and not shown, if it was looked at."""
         self._cleaner = Cleaner()
         self._shown = ""
         """What was shown of it."""
@@ -41,7 +45,8 @@ class Stream:
     def hear(self, piece: Piece) -> None:
         """One thing that an effect told; called in the host's thread."""
         if piece.session == self._session and (piece.text or piece.failed):
-            self._told.append(piece)
+            with self._one_thread:
+                self._told.put(piece)
             self._ring()
 
     def show(self, span: Callable[[], Span]) -> None:
@@ -49,20 +54,22 @@ class Stream:
 
         What was told in the turns before is void, what was told after it is left for the next one.
         """
-        while self._told:
-            piece = self._told[0]
+        while (piece := self._looked_at()) is not None:
             answer = piece.effect, piece.attempt
             if answer != self._answer:
                 before, over = span()
                 if piece.after >= over:
                     return
                 if piece.after < before:
-                    self._told.popleft()
+                    self._next = None
                     continue
                 # An answer begins; if it is another attempt at the same one, what the first one told is void.
                 self.rest()
                 self._answer, self._shown, self._cleaner = answer, "", Cleaner()
-            self._told.popleft()
+            self._next = None
+            if piece.missed:
+                self.rest()
+                self._output.note("(some of what was said came too fast to be shown)")
             if piece.failed:
                 self.rest()
                 self._output.note(f"({advised(piece.failed)}; it is asked again)")
@@ -71,6 +78,13 @@ class Stream:
                 self._shown += text
                 self._open = not text.endswith("\n")
                 self._output.piece(text)
+
+    def _looked_at(self) -> Piece | None:
+        """The next one that was told; it is the same one until it is done with."""
+        if self._next is None:
+            with self._one_thread:
+                self._next = self._told.take() if self._told else None
+        return self._next
 
     def rest(self) -> None:
         """Something else comes on the screen: it begins on a line of its own."""

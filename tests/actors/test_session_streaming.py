@@ -17,7 +17,7 @@ from dataspace.log.memory import MemoryLog
 from keeve import blocking
 from keeve.testing.hosts import memory_host
 from vat.devices.devices import Effect, effect
-from vat.host import watching
+from vat.host import pieces as pieces_of_effects
 from vat.host.watching import Piece, Watch
 
 
@@ -125,7 +125,7 @@ async def test_a_slow_one_one_that_raises_and_a_late_one_mind_nobody() -> None:
 
 
 async def test_one_that_never_takes_anything_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "WAITING", 3)
+    monkeypatch.setattr(pieces_of_effects, "WAITING", 3)
     model = Speaks(*"abcdefgh")
     model.say(9)
     async with memory_host(devices={"model": model}) as host:

@@ -10,7 +10,8 @@ import pytest
 
 from keeve.cli.answers import Span, Stream
 from keeve.cli.output import Output
-from vat.host.watching import Piece
+from vat.host import pieces
+from vat.host.pieces import Piece
 
 
 class Screen:
@@ -75,6 +76,18 @@ def test_an_answer_that_was_not_streamed_as_it_is_is_shown_whole(screen: Screen,
     screen.stream.show(ran(3))
     screen.stream.end("one and")
     assert screen.seen.endswith(f"{told}\none and\n" if told else "one and\n")
+
+
+def test_what_comes_faster_than_it_is_shown_is_left_out_until_the_end(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "WAITING", 2)
+    screen.told("a", "one", after=5)
+    screen.stream.show(ran(3))
+    screen.told("a", "two ", "three ", "four", after=5)
+    screen.stream.show(ran(3))
+    screen.stream.end("one two three four")
+    assert screen.seen == "one\n(some of what was said came too fast to be shown)\nthree four\none two three four\n"
 
 
 def test_what_other_sessions_say_is_not_shown(screen: Screen) -> None:

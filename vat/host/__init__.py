@@ -25,6 +25,7 @@ __all__ = [
     "host",
     "observers",
     "outside",
+    "pieces",
     "reports",
     "resolving",
     "salvaging",

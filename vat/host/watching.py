@@ -11,28 +11,23 @@ Where nothing more can come, since the session has ended or the store writes no 
 they have what had come.
 
 The one rule: a watcher costs an effect one call that never waits. What it has not taken yet waits for it, the newest
-`WAITING` pieces at most; the next one that it takes says how many it has missed.
+`WAITING` pieces at most (`vat.host.pieces`); the next one that it takes says how many it has missed.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 from weakref import ref
 
-import attrs
 import trio
 
 from dataspace.observe.dataspace import Dataspace
 from vat.host.hearing import Hearing
-from vat.host.pieces import Piece
+from vat.host.pieces import Piece, Pieces
 
-__all__ = ["WAITING", "Piece", "Watch", "hear_all"]
-
-WAITING: Final = 10_000
-"""Pieces that wait for one watcher."""
+__all__ = ["Piece", "Watch", "hear_all"]
 
 LOOK: Final = 1.0
 """Seconds between two looks at whether the host still runs, while nothing is told."""
@@ -55,8 +50,7 @@ class Watch:
         self._space = space
         self._running = running
         self._session = session
-        self._pieces: deque[Piece] = deque()
-        self._missed = 0
+        self._pieces = Pieces()
         self._came = trio.Event()
         self._closed = False
         self._hearing = hearing
@@ -94,7 +88,7 @@ class Watch:
             self._came = came = trio.Event()
             with trio.move_on_after(LOOK), self._space.endings.told(uid, came.set):
                 await came.wait()
-        return self._taken()
+        return self._pieces.take()
 
     def _uid(self) -> bytes | None:
         """The session, if it is there by now."""
@@ -105,20 +99,11 @@ class Watch:
 
     def left(self) -> Piece | None:
         """The next piece of those that have come, once the host has ended; None when there are no more."""
-        return self._taken() if self._pieces else None
-
-    def _taken(self) -> Piece:
-        piece = self._pieces.popleft()
-        if self._missed:
-            piece, self._missed = attrs.evolve(piece, missed=self._missed), 0
-        return piece
+        return self._pieces.take() if self._pieces else None
 
     def hear(self, piece: Piece) -> None:
         """An effect tells something."""
-        if len(self._pieces) == WAITING:
-            self._pieces.popleft()
-            self._missed += 1
-        self._pieces.append(piece)
+        self._pieces.put(piece)
         self._came.set()
 
 

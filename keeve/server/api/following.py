@@ -1,7 +1,7 @@
 """Following a turn: its facts and the pieces of the model's answers, in their order, and then what it came to.
 
-A piece says behind which position it was told. So it stands before the facts that came later, and those of a turn
-before this one are left out.
+A piece stands before the facts that came after it was told, and those of other turns are left out
+(`keeve.server.pieces`).
 
 The one rule: pieces are a preview. What counts are the facts, each with the cursor behind it, from which another stream
 goes on.
@@ -9,7 +9,6 @@ goes on.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
@@ -22,10 +21,10 @@ from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, event_face
 from keeve.server.errors import Refusal
+from keeve.server.pieces import TurnPieces, turns_over
 from keeve.server.streams import Put, Sent
 from vat.host.host import Host
 from vat.host.outside import HostRef
-from vat.host.watching import Piece
 
 TOLD: Final = frozenset(
     (
@@ -34,9 +33,6 @@ TOLD: Final = frozenset(
     )
 )
 """The facts of a turn that are told."""
-
-WAITING: Final = 10_000
-"""Pieces that wait for one client."""
 
 
 class Input(Protocol):
@@ -68,13 +64,7 @@ class Following:
         self._answer = answer
         self._accepted = accepted
         self._number = 0
-        self._before: set[int] = set()
-        """Turns that are to be over before this one begins."""
-        self._began: float = inf
-        """The position behind which its pieces are told."""
-        self._pieces: deque[Piece] = deque()
-        self._missed = 0
-        self._came = trio.Event()
+        self._pieces = TurnPieces(0)
         self._telling = trio.Lock()
         self._waits = trio.CancelScope()
         self._over = False
@@ -83,9 +73,10 @@ class Following:
         """Tell all of it. Raises what the turn raises, when everything else was told."""
         answers: list[Any] = []
         failures: list[Exception] = []
+        self._pieces = pieces = TurnPieces(await turns_over(self._said.ref))
         if self._accepted is not None:
-            await self._ours(self._accepted)
-        unheard = self._said.host.on_progress(self._hear, self._said.ref)
+            self._ours(self._accepted)
+        unheard = self._said.host.on_progress(pieces.hear, self._said.ref)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._live, put)
@@ -96,7 +87,7 @@ class Following:
                     failures.append(error)
                 self._over = True
                 self._waits.cancel()
-                self._came.set()
+                pieces.came.set()
             await self._rest(put)
         finally:
             unheard()
@@ -130,24 +121,15 @@ class Following:
         if label in TOLD and (ours or number == self._number):
             await put(Sent(event_face(event), label, str(event.cursor)))
         if ours:
-            await self._ours(event)
-        elif label in ENDS and number in self._before:
-            self._before.discard(number)
-            self._begins(event)
+            self._ours(event)
+        elif label in ENDS:
+            self._pieces.ended(number, event.position)
         self._after = event.cursor
 
-    async def _ours(self, event: Event) -> None:
+    def _ours(self, event: Event) -> None:
         """This is its `turn`: what is told of that number is told here."""
         self._number = event.captures["n"]
-        first = (await self._said.ref.status())["running"]
-        self._before = set() if first is None else set(range(first, self._number))
-        if first is None or first <= self._number:
-            self._begins(event)
-
-    def _begins(self, event: Event) -> None:
-        if not self._before:
-            self._began = event.position
-            self._came.set()
+        self._pieces.accepted(self._number, event.position)
 
     def _is_ours(self, event: Event) -> bool:
         said = event.value.keywords
@@ -155,28 +137,15 @@ class Following:
 
     # Pieces.
 
-    def _hear(self, piece: Piece) -> None:
-        if not (piece.text or piece.failed):
-            return
-        if len(self._pieces) == WAITING:
-            self._pieces.popleft()
-            self._missed += 1
-        self._pieces.append(piece)
-        self._came.set()
-
     async def _previews(self, put: Put) -> None:
         while not self._over:
-            await self._came.wait()
-            self._came = trio.Event()
-            if self._began < inf:
-                await self._tell(put, inf)
+            await self._pieces.came.wait()
+            self._pieces.came = trio.Event()
+            await self._tell(put)
 
-    async def _tell(self, put: Put, upto: float) -> None:
+    async def _tell(self, put: Put, position: float = inf) -> None:
         """Tell the pieces that were told before a position."""
         async with self._telling:
-            while self._pieces and self._pieces[0].after < upto:
-                piece = self._pieces.popleft()
-                if piece.after >= self._began:
-                    missed, self._missed = self._missed, 0
-                    said = {"text": piece.text, "attempt": piece.attempt, "failed": piece.failed, "missed": missed}
-                    await put(Sent({**said, "effect": piece.effect}, "piece"))
+            for piece in self._pieces.before(position):
+                said = {"text": piece.text, "attempt": piece.attempt, "failed": piece.failed, "missed": piece.missed}
+                await put(Sent({**said, "effect": piece.effect}, "piece"))

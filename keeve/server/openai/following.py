@@ -16,8 +16,7 @@ The one rule: the story is whole without the pieces. Where it is not sure from t
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import trio
@@ -28,10 +27,7 @@ from dataspace.observe.events import CaughtUp, Event, Unreadable
 from keeve.server.heard import Heard
 from vat.host.host import Host
 from vat.host.outside import HostRef
-from vat.host.watching import Piece
-
-WAITING: Final = 10_000
-"""Pieces that wait for one who is slow. Who misses some is told the rest of that answer when it is whole."""
+from vat.host.pieces import Piece, Pieces
 
 ENDS: Final = ("turn-done", "turn-failed", "turn-interrupted")
 
@@ -48,6 +44,54 @@ class Teller(Protocol):
     async def ended(self, turn: Mapping[str, Any]) -> None: ...
 
 
+class Draft:
+    """The answer that is being given, as far as all of its pieces are heard; what is missed is told when it is whole.
+
+    The pieces of an attempt may be told once it is sure that they are heard from the first one on, and of this turn.
+    """
+
+    def __init__(self) -> None:
+        self._pieces = Pieces()
+        self._begun = False
+        """Whether the turn gives answers by now: before that, what is said is of another one."""
+        self._whole = False
+        """Whether all pieces of the attempt were heard."""
+        self._attempt = 1
+        self.came = trio.Event()
+        """Set when there may be more to tell; whoever waits for it makes a new one."""
+
+    def hear(self, piece: Piece) -> None:
+        """The model has said something."""
+        self._pieces.put(piece)
+        self.came.set()
+
+    def begins(self) -> None:
+        """The next answer is about to be given: nothing of it was said before now."""
+        self._begun, self._whole, self._attempt = True, True, 1
+
+    def take_up(self, said: list[Piece]) -> None:
+        """It is being given already, and this is all that was said of it up to now."""
+        self._pieces = Pieces(said)  # those that were heard here are the last of them
+        self._begun, self._whole, self._attempt = True, True, said[0].attempt if said else 1
+        self.came.set()
+
+    def upto(self, position: int) -> Iterator[Piece | None]:
+        """What can be told of it that was said when the log ended there, or before; None where another attempt begins.
+
+        Each is taken when it is asked for.
+        """
+        while (piece := self._pieces.first) is not None and piece.after <= position:
+            piece = self._pieces.take()
+            if not self._begun:
+                continue
+            self._whole = (self._whole or piece.attempt != self._attempt) and not piece.missed
+            if piece.attempt != self._attempt:
+                self._attempt = piece.attempt
+                yield None
+            if self._whole:
+                yield piece
+
+
 class Following:
     """One turn of a session, from when this was made until `close`; so it is made before the turn is asked for.
 
@@ -61,18 +105,13 @@ class Following:
         self._session = session
         self._model = model
         self._events = host.observe("(_ . _)", after="head", session=session, marks=True)
-        self._pieces: deque[Piece] = deque()
-        self._heard = trio.Event()
-        self._missed = False
+        self._draft = Draft()
         self._end = host.on_progress(self._told, session)
         self._turn = 0
         self._step = 0
         self._number = 0
         self._own: set[str] = set()
         """Calls of the last answer that are carried out here, and have no outcome yet."""
-        self._whole = False
-        """Whether all pieces of the answer that is being given were heard."""
-        self._attempt = 1
         self._first: int | None = None
         """The seq of the record in which the turn began."""
         self._behind = False
@@ -85,11 +124,7 @@ class Following:
     def _told(self, piece: Piece) -> None:
         """A running effect of the session tells something."""
         if piece.device == self._model and piece.method == "complete":
-            if len(self._pieces) == WAITING:
-                self._pieces.popleft()
-                self._missed = True
-            self._pieces.append(piece)
-            self._heard.set()
+            self._draft.hear(piece)
 
     async def run(self, n: int, teller: Teller) -> None:
         """Tell the story of turn `n` from its beginning."""
@@ -119,10 +154,7 @@ class Following:
             if (effect.device, effect.method) == (self._model, "complete"):
                 before = self._heard_before.of(self._session, effect.id)
                 if before is not None:
-                    self._pieces = deque(before)  # those that came since are the last of them
-                    self._attempt = before[0].attempt if before else 1
-                    self._whole, self._missed = True, False
-                    self._heard.set()
+                    self._draft.take_up(before)
 
     async def _tell_so_far(self, turn: Mapping[str, Any], teller: Teller) -> None:
         self._number = turn["span"].get("out", 0)
@@ -141,21 +173,17 @@ class Following:
 
     async def _hear(self, teller: Teller, one_at_a_time: trio.Lock) -> None:
         while True:
-            await self._heard.wait()
-            self._heard = trio.Event()
+            await self._draft.came.wait()
+            self._draft.came = trio.Event()
             async with one_at_a_time:
                 await self._flush(self._events.cursor.position, teller)
 
     async def _flush(self, position: int, teller: Teller) -> None:
-        """Tell the pieces that were told when the log ended there, or before."""
-        while self._pieces and self._pieces[0].after <= position:
-            piece = self._pieces.popleft()
-            if self._missed:
-                self._missed = self._whole = False
-            if piece.attempt != self._attempt:
-                self._attempt, self._whole = piece.attempt, True
+        """Tell what was said when the log ended there, or before."""
+        for piece in self._draft.upto(position):
+            if piece is None:
                 await teller.again()
-            if self._whole:
+            else:
                 await self._piece(piece, teller)
 
     async def _piece(self, piece: Piece, teller: Teller) -> None:
@@ -180,7 +208,7 @@ class Following:
         if self._first is None and label in ENDS:
             self._first = (await self._ref.response(self._turn))["span"].get("first")
         if item.seq == self._first and not self._step:
-            self._whole = True
+            self._draft.begins()
         if not fact.fields or fact.fields[0] != self._turn or item.kind != "assert":
             return False
         if label == "model-output":
@@ -199,7 +227,7 @@ class Following:
         turn = await self._ref.response(self._turn, since=self._number)
         answer = next(each for each in turn["output"] if each["message"]["role"] == "assistant")
         await self._message(answer["number"], message, answer["own"], teller)
-        self._whole, self._attempt = True, 1
+        self._draft.begins()
 
 
 def _text(value: Any) -> str:

@@ -10,8 +10,8 @@ by the turn, so whoever asks again with the same key gets the same one.
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Awaitable
+from math import inf
 from typing import Any, Final
 
 import attrs
@@ -21,18 +21,18 @@ from starlette.responses import JSONResponse, Response
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve import errors as known
-from keeve.server.api import maybe, outcome
+from keeve.server.api import outcome
 from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
-from keeve.server.openai.following import ENDS, WAITING
+from keeve.server.openai.following import ENDS
 from keeve.server.openai.items import Json, refused
 from keeve.server.openai.objects import completion_of
 from keeve.server.openai.talking import Talk, Talking, header
+from keeve.server.pieces import TurnPieces, turns_over
 from keeve.server.serving import Serving
 from keeve.server.streams import Put
-from vat.host.watching import Piece
 
 OWN: Final = (*CHAT_PASSED, "tools", "tool_choice", "parallel_tool_calls")
 """What such a session has itself."""
@@ -141,67 +141,48 @@ async def _not_again(turn: Awaitable[Any]) -> Any:
 
 
 class Previews:
-    """The pieces of answers that are of one turn: those that are told after all turns before it are over.
+    """The pieces of answers that are of one turn. `over`: how many turns were over before it was asked for.
 
     What is not heard from its first piece on is not told: it comes with the whole answer.
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, over: int) -> None:
         self._asking = asking
-        self._pieces: deque[Piece] = deque()
-        self._more = trio.Event()
+        self._pieces = TurnPieces(over)
+        self.hear = self._pieces.hear
         self._over = False
         self._waiting = trio.CancelScope()
-        self._begun = 0
-        """The position of the log from which on all pieces are of this turn."""
-        self._lost = ""
-        """An answer of which pieces were lost."""
         self.told = -1
         """The position of the log at the last piece that was told."""
-
-    def hear(self, piece: Piece) -> None:
-        """A running effect of the session tells something."""
-        if not piece.text or piece.effect == self._lost:
-            return
-        if len(self._pieces) == WAITING:
-            self._lost = piece.effect
-            return
-        self._pieces.append(piece)
-        self._more.set()
 
     def end(self) -> None:
         """The turn is over."""
         self._over = True
-        self._more.set()
+        self._pieces.came.set()
         self._waiting.cancel()
 
-    async def begun(self, over: int) -> Event | None:
-        """The fact that it was accepted, once it runs; None if it ends before that is known, as a repetition does.
-
-        `over`: how many turns were over before it was asked for.
-        """
-        asking, wanted = self._asking, self._asking.accepted()
+    async def begun(self) -> Event | None:
+        """The fact that it was accepted, once it runs; None if it ends before that is known, as a repetition does."""
+        asking, pieces, wanted = self._asking, self._pieces, self._asking.accepted()
         accepted: Event | None = None
-        before: set[int] = set()
-        ended: set[int] = set()
         with self._waiting:
             async for event in asking.talk.host.observe("(_ . _)", after=asking.head, session=asking.talk.uid):
                 if event.value.label in ENDS:
-                    ended.add(event.value.fields[0])
+                    pieces.ended(event.value.fields[0], event.position)
                 elif accepted is None and wanted.match(event.value) is not None:
-                    accepted, before = event, set(range(over + 1, event.value.fields[0]))
-                if accepted is not None and before <= ended:
-                    self._begun = event.position
+                    accepted = event
+                    pieces.accepted(event.value.fields[0], event.position)
+                if pieces.began < inf:
                     return accepted
         return None
 
     async def tell(self, chunks: Chunks) -> None:
         """Tell them as they come, until the turn is over."""
-        last = ("", 0)
+        last, lost = ("", 0), ""
         while True:
-            while self._pieces:
-                piece = self._pieces.popleft()
-                if piece.after < self._begun:
+            for piece in self._pieces.before():
+                lost = piece.effect if piece.missed else lost
+                if not piece.text or piece.effect == lost:
                     continue
                 if (piece.effect, piece.attempt) != last:
                     chunks.next_answer() if piece.effect != last[0] else await chunks.again()
@@ -210,13 +191,13 @@ class Previews:
                 await chunks.text(0, piece.text)
             if self._over:
                 return
-            await self._more.wait()
-            self._more = trio.Event()
+            await self._pieces.came.wait()
+            self._pieces.came = trio.Event()
 
 
 async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
     """The same in chunks: pieces of all answers of the turn as they come."""
-    talk, previews, outputs = asking.talk, Previews(asking), []
+    talk, outputs = asking.talk, []
 
     async def take_turn() -> None:
         outputs.append(await asking.output())
@@ -228,13 +209,12 @@ async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
         return chunks
 
     chunks: Chunks | None = None
+    previews = Previews(asking, await turns_over(talk.ref))
     unheard = talk.host.on_progress(previews.hear, talk.ref)
     try:
-        status = await maybe(talk.ref, "status")  # a type that states no turns has none: then no pieces are told
-        over = status["over"] if isinstance(status, dict) and type(status.get("over")) is int else 0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take_turn)
-            if (accepted := await previews.begun(over)) is not None:
+            if (accepted := await previews.begun()) is not None:
                 chunks = await began(accepted.value.fields[0], accepted.time / 1_000_000)
                 await previews.tell(chunks)
     finally:

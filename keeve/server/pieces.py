@@ -1,0 +1,76 @@
+"""The pieces of one turn: of all that a session's effects tell, what is told while that turn runs.
+
+A piece says behind which position of the log it was told, and one turn runs at a time, in the order of their numbers.
+So those of a turn are told behind the fact that the last turn before it was over; or, where all of them were over when
+somebody began to hear, from the first one on.
+
+The one rule: what is not sure to be of the turn is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+import trio
+
+from vat.errors import NoSuchMethod
+from vat.host.outside import HostRef
+from vat.host.pieces import Piece, Pieces
+
+
+class TurnPieces:
+    """What is heard of a turn. `over`: how many turns were over when it began to be heard, or shortly before that."""
+
+    def __init__(self, over: int) -> None:
+        self._over = over
+        self._ended: set[int] = set()
+        self._before: set[int] | None = None
+        """The turns that are to be over before this one begins, once it is accepted."""
+        self._pieces = Pieces()
+        self.began = inf
+        """The position behind which its pieces are told; infinite until that is known."""
+        self.came = trio.Event()
+        """Set when there may be more to tell; whoever waits for it makes a new one."""
+
+    def hear(self, piece: Piece) -> None:
+        """An effect of the session tells something. That an attempt has failed counts as well as text."""
+        if piece.text or piece.failed:
+            self._pieces.put(piece)
+            self.came.set()
+
+    def accepted(self, number: int, position: int) -> None:
+        """It was accepted, by the record at that position. A turn that was over already has no more pieces."""
+        if number > self._over:
+            self._before = set(range(self._over + 1, number)) - self._ended
+            self._look(position)
+
+    def ended(self, number: int, position: int) -> None:
+        """A turn was over, by the record at that position."""
+        self._ended.add(number)
+        if self._before:
+            self._before.discard(number)
+            self._look(position)
+
+    def _look(self, position: int) -> None:
+        if not self._before:
+            self.began = position
+            self.came.set()
+
+    def before(self, position: float = inf) -> Iterator[Piece]:
+        """Its pieces that were told before the record at that position, each taken when it is asked for."""
+        while self.began < inf and (piece := self._pieces.first) is not None and piece.after < position:
+            piece = self._pieces.take()
+            if piece.after >= self.began:
+                yield piece
+
+
+async def turns_over(ref: HostRef[Any]) -> int:
+    """How many turns of a session are over; 0 for one of a type that does not tell."""
+    try:
+        status = await ref.status
+    except NoSuchMethod:
+        return 0
+    over = status.get("over") if isinstance(status, dict) else None
+    return over if type(over) is int else 0
