@@ -22,6 +22,9 @@ UNKNOWN: Final = (
 NOT_RUN: Final = "This call was not carried out: the turn ended before it."
 """What a model is told of a call that was never started."""
 
+FAILED: Final = "This call failed: "
+"""How what a model is told of a call that broke begins."""
+
 
 def failed(error: BaseException) -> str:
     """What a model is told of a call that broke with `error`.
@@ -32,7 +35,7 @@ def failed(error: BaseException) -> str:
     if isinstance(error, OutcomeUnknown):
         return UNKNOWN
     failure = failure_of(error)
-    return f"This call failed: {failure['error']}: {failure['message']}"
+    return f"{FAILED}{failure['error']}: {failure['message']}"
 
 
 def named(error: BaseException) -> dict[str, Any]:

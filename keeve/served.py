@@ -16,6 +16,8 @@ from dataspace.log.ownership import owner_of
 SOCKET: Final = "socket"
 """The Unix socket of a server, in the folder of its store."""
 
+TOKEN: Final = "token"
+"""The file of the owner's token, in the folder of the store that is served."""
 
 LONGEST: Final = 107
 """Bytes of the path of a Unix socket, at the most."""

@@ -4,8 +4,8 @@
 `asking` has what a request may ask for, `numbering` which message is which, `keeping` what is kept of the requests.
 """
 
-from actors.responding.asking import BadRequest, NotCalled, names_in
+from actors.responding.asking import ROLES, BadRequest, NotCalled, names_in
 from actors.responding.keeping import TurnRuns
 from actors.responding.responding import CLIENT, Responding
 
-__all__ = ["CLIENT", "BadRequest", "NotCalled", "Responding", "TurnRuns", "names_in"]
+__all__ = ["CLIENT", "ROLES", "BadRequest", "NotCalled", "Responding", "TurnRuns", "names_in"]

@@ -6,7 +6,6 @@ The one rule: a command is a command by standing in the list here, and nowhere e
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from cyclopts import App
@@ -22,6 +21,7 @@ from keeve.cli.removing import delete, erase, gc
 from keeve.cli.serve import config, serve
 from keeve.cli.tokens import tokens
 from keeve.cli.verbs import create, facts, interrupt, queue, snapshot, state, steer, turn
+from keeve.version import installed
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "chat": chat,
@@ -61,20 +61,13 @@ COMMANDS: Final[dict[str, Callable[..., int]]] = {
 """By name. `token` has commands of its own, in `keeve.cli.tokens`; `completion` is told of all of them, below."""
 
 
-def _version() -> str:
-    try:
-        return version("keeve")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
 app = App(
     name="keeve",
     help="""Conversations that survive: talk to them, look at them, look after their store.
 
 Every command takes `--store PATH` or `--server URL`, `--json` and `--debug`, before it or behind it. Its `--help` has
 an example.""",
-    version=_version,
+    version=installed,
     help_format="markdown",
     result_action="return_value",
     suppress_keyboard_interrupt=False,

@@ -21,6 +21,7 @@ from cyclopts import Parameter
 from dataspace.errors import KeeveError
 from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
 from keeve.cli.own import named_tools, named_types
+from keeve.served import TOKEN
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 
@@ -139,16 +140,16 @@ def serve(
     def started(address: str, token: str | None) -> None:
         common_output = common.output
         if common_output.as_json:
-            common_output.document({"address": address, "token_file": str(settings.store / "token")})
+            common_output.document({"address": address, "token_file": str(settings.store / TOKEN)})
             return
         if token is None:
             common_output.say(address)
-            common_output.note(f"serving {settings.store}; the token is in {settings.store / 'token'}. Ctrl-C ends")
+            common_output.note(f"serving {settings.store}; the token is in {settings.store / TOKEN}. Ctrl-C ends")
         else:
             common_output.say(link(address, token))
             common_output.note(
                 f"serving {settings.store}; this link has the token, which is shown once and kept in "
-                f"{settings.store / 'token'}. Ctrl-C ends"
+                f"{settings.store / TOKEN}. Ctrl-C ends"
             )
 
     own, offered = named_types(settings.actors), None if settings.tools is None else named_tools(settings.tools)

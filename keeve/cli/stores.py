@@ -27,9 +27,6 @@ Item: TypeAlias = "Event | Unreadable"
 LOOK_AGAIN: Final = 0.1
 """Seconds between two looks at what a store's owner has published."""
 
-SESSION: Final = "keeve.session"
-"""The actor type of a session unless another one is named."""
-
 
 class Looks(Protocol):
     """A store to be looked at."""

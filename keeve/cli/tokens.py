@@ -23,8 +23,10 @@ from keeve.api import OURS
 from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.log import time_of
 from keeve.cli.own import named_types
+from keeve.cli.where import VARIABLE
 from keeve.faces import utc_time
 from keeve.private_files import read_private
+from keeve.served import TOKEN
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import (
     LONGEST,
@@ -42,10 +44,6 @@ from keeve.wire.tokens import (
 )
 from keeve.wire.verbs import AT_THE_DESK, EVERY_REF, MANAGE, READ, TURN
 from vat.objects.types import Types
-
-FILE: Final = "token"
-"""The owner's token, in the folder of a store."""
-VARIABLE: Final = "KEEVE_TOKEN"
 
 VERBS: Final = frozenset({MANAGE, READ, TURN})
 """What may be done over HTTP."""
@@ -212,8 +210,8 @@ def show(*, common: Options = OPTIONS) -> int:
     ```
     """
     token = Token.parse(_given())
-    refused = _refusal(common.where.folder, token) if (common.where.folder / FILE).exists() else None
-    known = (common.where.folder / FILE).exists()
+    refused = _refusal(common.where.folder, token) if (common.where.folder / TOKEN).exists() else None
+    known = (common.where.folder / TOKEN).exists()
     if common.json:
         said = [{"caveat": name, "says": face_of(name, value)} for name, value in token.caveats]
         taken = (refused is None) if known else None
@@ -269,7 +267,7 @@ def _refusal(store: Path, token: Token) -> str | None:
 
 
 def _secret(store: Path) -> str:
-    path = store / FILE
+    path = store / TOKEN
     return read_private(path, "keeve serve makes it", lambda what: NoOwnerToken(path, what)).decode("latin-1").strip()
 
 

@@ -16,10 +16,10 @@ from cyclopts.validators import Number
 from dataspace.errors import KeeveError
 from keeve.cli.app import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOptions
 from keeve.cli.sessions import show_state
-from keeve.cli.stores import SESSION
 from keeve.cli.talking import accept, create_session, fields_of, list_facts, take_turn
 from keeve.cli.talking import interrupt as end_turn
 from keeve.cli.talking import snapshot as take_snapshot
+from keeve.looking import CONVERSATION
 
 
 class NothingToSay(KeeveError, ValueError):
@@ -38,7 +38,7 @@ def create(
     system: str | None = None,
     model: str | None = None,
     field: Annotated[list[str] | None, Parameter(negative="")] = None,
-    type: str = SESSION,
+    type: str = CONVERSATION,
     common: OwnerOptions = OWNER_OPTIONS,
 ) -> int:
     """Make a session, and say its id.

@@ -26,12 +26,10 @@ from keeve.cli.owning import owning
 from keeve.cli.reading import reading
 from keeve.cli.stores import Acts, Files, Looks, Owned, Served
 from keeve.private_files import read_private
-from keeve.served import SOCKET, is_served
+from keeve.served import SOCKET, TOKEN, is_served
 
 SERVER: Final = "KEEVE_SERVER"
-TOKEN: Final = "KEEVE_TOKEN"
-FILE: Final = "token"
-"""The token of a store's owner, in its folder."""
+VARIABLE: Final = "KEEVE_TOKEN"
 
 PATIENCE: Final = 10.0
 """Seconds that a command waits for a server to come back that has gone away."""
@@ -66,7 +64,9 @@ class NoServerToken(KeeveError, ValueError):
     usage: ClassVar[bool] = True
 
     def __init__(self, server: str, why: str) -> None:
-        super().__init__(f"there is no token for {server} ({why}): put it into {TOKEN}, or its file into --token-file")
+        super().__init__(
+            f"there is no token for {server} ({why}): put it into {VARIABLE}, or its file into --token-file"
+        )
 
 
 class NoClient(KeeveError):
@@ -136,13 +136,13 @@ class Where:
     def _token(self, server: str) -> str | None:
         if self.token_file is not None:
             return _token_in(self.token_file, server)
-        if given := self.environ.get(TOKEN, "").strip():
+        if given := self.environ.get(VARIABLE, "").strip():
             return given
         if "://" not in server or server.startswith("unix:"):
             return None  # that which lies beside its socket
         if urlsplit(server).hostname not in _HERE:
             raise NoServerToken(server, "none was given")
-        return _token_in(self.folder / FILE, server)
+        return _token_in(self.folder / TOKEN, server)
 
 
 @asynccontextmanager

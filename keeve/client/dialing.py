@@ -22,13 +22,10 @@ from anyio.abc import ByteStream
 
 from keeve.client.websockets import WebSocketChannel
 from keeve.private_files import read_private
-from keeve.served import SOCKET, is_served, why_not_served
+from keeve.served import SOCKET, TOKEN, is_served, why_not_served
 from keeve.wire.channels import ByteChannel, Channel, ChannelClosed
 from keeve.wire.client_errors import BadURL, NoToken, Unreachable
 from keeve.wire.tokens import TokenRefused
-
-TOKEN: Final = "token"
-"""The file of its owner's token, there."""
 
 GREETING: Final = 1 << 24
 """Bytes of a body, until the server has said how many it sends."""

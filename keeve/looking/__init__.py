@@ -9,11 +9,13 @@ from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.parts import AT_ONCE, PAGE, Room, part_of, rows_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
+from keeve.looking.sessions import CONVERSATION
 from keeve.looking.stating import StatesNoTurns, must_state_turns
 from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
 
 __all__ = [
     "AT_ONCE",
+    "CONVERSATION",
     "LOOKS",
     "PAGE",
     "NoSuchLook",

@@ -41,7 +41,10 @@ from vat.objects.types import type_of
 NEWEST: Final = 10
 """Facts of a type's own that are shown."""
 
-CONVERSATIONS: Final = frozenset(type_of(type).name for type in (Session, Responding))
+CONVERSATION: Final = type_of(Session).name
+"""The type of a session unless another one is named."""
+
+CONVERSATIONS: Final = frozenset((CONVERSATION, type_of(Responding).name))
 """The types whose fields people are shown as turns."""
 
 

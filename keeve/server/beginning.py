@@ -10,17 +10,15 @@ The one rule: every door asks here, so that the same session comes of the same w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from actors.session import Session
 from actors.talking import Model
 from actors.toolbox import Toolbox
+from keeve.looking import CONVERSATION
 from keeve.server.models import no_model
 from keeve.server.serving import Serving
 from vat.objects.types import type_of
-
-CONVERSATION: Final = "keeve.session"
-"""The type of a session unless another one is named."""
 
 
 def kinds_of(serving: Serving) -> dict[str, type]:

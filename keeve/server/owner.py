@@ -13,8 +13,6 @@ from typing import ClassVar, Final
 from dataspace.errors import KeeveError
 from keeve.private_files import make_private, read_private
 
-FILE: Final = "token"
-"""The name of the file in the folder of a store."""
 SHAPE: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,4096}", re.ASCII)
 """What a token looks like: what a header can carry, and too long to be found by trying."""
 

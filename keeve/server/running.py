@@ -23,6 +23,7 @@ from actors.tools import Tools
 from keeve.api import now, open_host
 from keeve.archive_places import archives_from
 from keeve.host_keys import host_key_from
+from keeve.served import TOKEN
 from keeve.server import openai, wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
@@ -30,7 +31,7 @@ from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import Listening, must_be_free, tls
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.models import named
-from keeve.server.owner import FILE, BadTokenFile, token_in
+from keeve.server.owner import BadTokenFile, token_in
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS, BadServerSetting, PrincipalFile, ServerSettings
 from keeve.server.tokens import Chains
@@ -92,8 +93,8 @@ async def serve(
     ):
         tokens, made = tokens_of(settings, secrets, others)
         if made is not None:  # until somebody is told that token: the next start makes one then, and tells it
-            untold.callback((settings.store / FILE).unlink, missing_ok=True)
-        secret, _ = token_in(settings.store / FILE)
+            untold.callback((settings.store / TOKEN).unlink, missing_ok=True)
+        secret, _ = token_in(settings.store / TOKEN)
         gate = Gate(host, now, [tokens, Chains(secret, Revocations(settings.store))])
         serving = Serving(
             *(host, settings, gate, now, nursery, log),
@@ -169,7 +170,7 @@ def tokens_of(
 ) -> tuple[Tokens, str | None]:
     """The tokens of the owner and of all principals; and the owner's, if it was made now."""
     tokens = Tokens()
-    token, made = token_in(settings.store / FILE, make=True)
+    token, made = token_in(settings.store / TOKEN, make=True)
     tokens.add(token, Principal(OWNER, frozenset(VERBS)))
     secrets.add(token)
     for each, other in others:

@@ -15,7 +15,7 @@ import msgspec
 from keeve.server import repeating
 from keeve.server.api.shapes import ErrorFace
 from keeve.server.api.table import PREFIX, Operation
-from keeve.server.version import VERSION
+from keeve.version import installed
 from vat.heap.messages import LONGEST_REQUEST
 
 ABOUT: Final = """Durable conversations over one hash-chained log. Every error has one shape, with a stable code,
@@ -62,7 +62,7 @@ def document(table: Iterable[Operation]) -> dict[str, Any]:
         paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Keeve", "version": VERSION, "description": ABOUT, "license": {"name": "Apache-2.0"}},
+        "info": {"title": "Keeve", "version": installed(), "description": ABOUT, "license": {"name": "Apache-2.0"}},
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "security": [{"bearer": []}],
         "paths": paths,

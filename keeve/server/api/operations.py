@@ -36,7 +36,7 @@ from keeve.server.api.table import Asked, Document, Operation
 from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, stream_turn, take_turn
 from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
 from keeve.server.beginning import kinds_of
-from keeve.server.version import VERSION
+from keeve.version import installed
 from keeve.wire.verbs import AT_THE_DESK, verb_in
 from vat.objects.types import type_of
 
@@ -49,7 +49,7 @@ async def about(asked: Asked) -> Document:
     serving = asked.serving
     principal, head = serving.principal(asked.request), head_of(serving.host)
     return {
-        "version": VERSION,
+        "version": installed(),
         "log": head.log_id.hex(),
         "head": str(head),
         "principal": principal.name,

@@ -199,7 +199,7 @@ async def end_of(host: Host, row: SessionRow, number: int) -> int:
     pattern = f"(_ {number} . _)"
     after = before_turn(host, row, number) if number > 1 else 0
     async for event in host.observe(pattern, after=after, session=row.uid, lineage=True, until="head"):
-        if event.value.label in ("turn-done", "turn-failed", "turn-interrupted"):
+        if event.value.label in ENDS:
             return event.seq
     what = f"turn {number} of session {row.id!r} is not over, or not there"
     raise Refusal(422, "no_such_turn", what, "GET its turns: they say which are over", "turn")

@@ -10,12 +10,13 @@ The one rule: a session that the client names is its own. One of that name that 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from actors.responding import ROLES
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import errors as known
 from keeve.server.errors import Refusal
@@ -32,8 +33,6 @@ from keeve.server.openai.talking import Shared, Talk, Talking, header, missing, 
 from keeve.server.openai.unstored import GONE, while_there
 from keeve.server.streams import Put
 from vat.errors import Deleted
-
-ROLES: Final = ("user", "system", "developer", "assistant", "tool")
 
 
 def routes(shared: Shared) -> list[BaseRoute]:

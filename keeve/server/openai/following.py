@@ -17,19 +17,18 @@ The one rule: the story is whole without the pieces. Where it is not sure from t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import trio
 
 from actors.chat import told
 from actors.messages import UNKNOWN, tool_message
 from dataspace.observe.events import CaughtUp, Event, Unreadable
+from keeve.faces import ENDS
 from keeve.server.heard import Heard
 from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.pieces import Piece, Pieces
-
-ENDS: Final = ("turn-done", "turn-failed", "turn-interrupted")
 
 
 class Teller(Protocol):

@@ -15,16 +15,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from actors.messages import NOT_RUN, UNKNOWN
+from actors.messages import FAILED, NOT_RUN, UNKNOWN
 from dataspace.values import Blob, Erased, Symbol
 from keeve.faces import face
 from keeve.server.errors import AGAIN, Refusal
 from keeve.server.openai.ids import item_id
 
 Json = dict[str, Any]
-
-FAILED: Final = "This call failed: "
-"""How a tool's message begins whose call broke."""
 
 ERASED: Final = "[erased]"
 

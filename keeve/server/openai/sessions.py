@@ -21,12 +21,12 @@ from starlette.responses import JSONResponse, Response
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve import errors as known
+from keeve.faces import ENDS
 from keeve.server.api import outcome
 from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
-from keeve.server.openai.following import ENDS
 from keeve.server.openai.items import Json, refused
 from keeve.server.openai.objects import completion_of
 from keeve.server.openai.talking import Talk, Talking, header

@@ -25,10 +25,11 @@ from starlette.requests import Request
 from actors.responding import Responding
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.dataspace import NoSuchSession
+from keeve.faces import ENDS
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal
 from keeve.server.heard import TYPE
-from keeve.server.openai.following import ENDS, Following
+from keeve.server.openai.following import Following
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
 from keeve.server.openai.keys import made_of

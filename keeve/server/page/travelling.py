@@ -14,7 +14,7 @@ from starlette.responses import Response
 from dataspace.catalog.recent import SessionRow
 from dataspace.patterns import parse
 from keeve.errors import Archived, Deleted, NoSuchSession, SessionDamaged
-from keeve.faces import utc_time
+from keeve.faces import ENDS, utc_time
 from keeve.server.api import row_face
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_last
@@ -112,7 +112,7 @@ async def _ends(visit: Visit, row: SessionRow) -> list[int]:
     """The seqs at which the newest turns of a session itself were over."""
     host = visit.serving.host
     found: list[int] = []
-    for label in ("turn-done", "turn-failed", "turn-interrupted"):
+    for label in ENDS:
         with suppress(*UNREAD):
             after = before_last(host, row, 4 * DOTS)
             async for event in host.observe(f"({label} . _)", session=row.uid, after=after, until="head"):
