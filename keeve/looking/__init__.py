@@ -1,10 +1,11 @@
 """What the commands tell of a store, in JSON, wherever the store is: `look` has one of `LOOKS` done in a `Reading`.
 
 Of files it is done where the command runs, of a server's store at the server (`reading_of`), by the same functions: so
-both say the same. Saying it in words is `keeve.cli`'s.
+both say the same. Saying it in words is `keeve.cli`'s. What became of an input is looked at by all of them as `Input`.
 """
 
 from keeve.looking.doing import SeveralWait, say_word, waiting_calls
+from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.parts import AT_ONCE, PAGE, Room, part_of, rows_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
@@ -18,6 +19,7 @@ __all__ = [
     "CONVERSATION",
     "LOOKS",
     "PAGE",
+    "Input",
     "NoSuchLook",
     "Reading",
     "Room",
@@ -32,12 +34,14 @@ __all__ = [
     "held_face",
     "look",
     "must_state_turns",
+    "outcome",
     "part_of",
     "reading_of",
     "record_said",
     "rows_of",
     "say_word",
     "since",
+    "taken_face",
     "told_checkpoint",
     "waiting_calls",
     "weight",

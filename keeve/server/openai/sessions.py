@@ -19,10 +19,10 @@ import trio
 from starlette.responses import JSONResponse, Response
 
 from dataspace.observe.events import Event
-from dataspace.patterns import ANY, Pattern, capture, pattern
+from dataspace.patterns import ANY, Pattern, pattern
 from keeve import errors as known
 from keeve.faces import ENDS
-from keeve.server.api import outcome
+from keeve.looking import Input, outcome
 from keeve.server.errors import refusal_of
 from keeve.server.openai.asking import CHAT_PASSED, flag
 from keeve.server.openai.chunks import Chunks
@@ -82,25 +82,27 @@ def input_of(messages: list[Json]) -> Any:
     return parts
 
 
-@attrs.frozen
-class Asking:
-    """An input on its way to a session, under a request id; `head` is the position of the log when it came."""
+@attrs.frozen(kw_only=True)
+class Asking(Input):
+    """An input that a request brings to a session."""
 
     talk: Talk
     said: Any
-    request: str
-    by: str
-    head: int
 
     @classmethod
     def of(cls, talking: Talking, talk: Talk, said: Any) -> Asking:
         """The input that a request brings."""
-        request = talking.key or f"openai-{secrets.token_hex(12)}"
-        return cls(talk, said, request, talking.by, talk.host.observe("(_ . _)", after="head").cursor.position)
-
-    def accepted(self) -> Pattern:
-        """The fact that it was accepted; `n` is its turn."""
-        return pattern("turn", capture("n"), ANY, ..., request=self.request, by=self.by)
+        return cls(
+            observe=talk.host.observe,
+            session=talk.uid,
+            id=talk.row.id,
+            request=talking.key or f"openai-{secrets.token_hex(12)}",
+            by=talking.by,
+            head=talk.host.observe("(_ . _)", after="head").cursor.position,
+            again=talking.key is not None,
+            talk=talk,
+            said=said,
+        )
 
     async def output(self) -> Any:
         """What its turn comes to."""
@@ -108,27 +110,18 @@ class Asking:
 
     async def turn(self, output: Any) -> Json:
         """The turn that is over, as `completion_of` takes it."""
-        began = await self._first(self.accepted(), self.head) or await self._first(self.accepted(), 0)
-        n = 0 if began is None else began.captures["n"]
-        ended = None if began is None else await self._first(pattern("turn-done", n, ANY, ...), began.position - 1)
-        said = {} if ended is None else ended.value.keywords
+        began, said = await self.ended()
         return {
-            "turn": n,
+            "turn": 0 if began is None else began.captures["n"],
             "status": "completed",
             "asked": {"about": {"model": "model"}, "at": 0 if began is None else began.time / 1_000_000},
             "span": {"usage": said.get("usage"), "limit": said.get("limit")},
             "output": [{"number": 0, "message": {"role": "assistant", "content": output}, "own": 0}],
         }
 
-    def events(self, wanted: Pattern, after: int | None = None) -> Any:
-        """What the session has stated since then, or since this was asked."""
-        after = self.head if after is None else after
-        return self.talk.host.observe(wanted, after=after, until="head", session=self.talk.uid)
-
-    async def _first(self, wanted: Pattern, after: int) -> Event | None:
-        async for event in self.events(wanted, after):
-            return event  # type: ignore[no-any-return]  # an observation for which nobody asks for marks has only these
-        return None
+    def events(self, wanted: Pattern) -> Any:
+        """What the session has stated since this was asked."""
+        return self.observe(wanted, after=self.head, until="head", session=self.session)
 
 
 async def _not_again(turn: Awaitable[Any]) -> Any:
@@ -163,7 +156,7 @@ class Previews:
 
     async def begun(self) -> Event | None:
         """The fact that it was accepted, once it runs; None if it ends before that is known, as a repetition does."""
-        asking, pieces, wanted = self._asking, self._pieces, self._asking.accepted()
+        asking, pieces, wanted = self._asking, self._pieces, self._asking.states("turn")
         accepted: Event | None = None
         with self._waiting:
             async for event in asking.talk.host.observe("(_ . _)", after=asking.head, session=asking.talk.uid):
