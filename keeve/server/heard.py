@@ -1,8 +1,8 @@
 """What models have said of the answers that they are giving: for who begins to listen in the middle of one.
 
-Of each conversation under `/v1` the pieces of the answer that is being given are kept, those of the newest attempt; no
-others, and nothing when it is whole, its turn is over, or the conversation is deleted or erased in. Nothing counts on
-it: an answer of which this does not have all is told when it is whole.
+Of each conversation (a `keeve.session`, or a type that is one) the pieces of the answer that is being given are kept,
+those of the newest attempt; no others, and nothing when it is whole, its turn is over, or the conversation is deleted
+or erased in. Nothing counts on it: an answer of which this does not have all is told when it is whole.
 
 The one rule: it holds what is being said at this moment, as much as there is room for, and never waits.
 """
@@ -10,11 +10,13 @@ The one rule: it holds what is being said at this moment, as much as there is ro
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import attrs
 
 from actors.responding import Responding
+from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from keeve.faces import ENDS
@@ -48,10 +50,14 @@ class Answer:
 
 
 class Heard:
-    """What running effects tell of answers, from `listen` on."""
+    """What running effects tell of answers, from `listen` on; `types` are those that are served, besides `Session`.
 
-    def __init__(self, host: Host) -> None:
+    Of another type than those that state how their turns end nothing is kept: nobody would know until when.
+    """
+
+    def __init__(self, host: Host, types: Iterable[Any] = ()) -> None:
         self._host = host
+        self._types = {type_of(each).name for each in (Session, Responding, *types) if issubclass(each, Session)}
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._all = False
         """Whether whatever has been told of an answer without an entry here was told of one that is over."""
@@ -91,7 +97,7 @@ class Heard:
 
     def _is_conversation(self, session: str) -> bool:
         try:
-            return self._host.row(session).type == TYPE
+            return self._host.row(session).type in self._types
         except KeeveError:
             return False
 
@@ -101,6 +107,14 @@ class Heard:
         if answer is not None and answer.effect == effect:
             return None if answer.pieces is None else list(answer.pieces)
         return [] if self._all or answer is not None else None
+
+    def so_far(self, session: str) -> Piece | None:
+        """All that was said up to now of the answer that a session is given, as one piece; None if none is kept."""
+        answer = self._answers.get(session)
+        if answer is None or not answer.pieces:
+            return None
+        text = "".join(piece.text for piece in answer.pieces)
+        return attrs.evolve(answer.pieces[-1], value={"delta": {"content": text}, "attempt": answer.attempt})
 
     def _drop(self, answer: Answer | None) -> None:
         """Keep nothing of an answer, now and later."""

@@ -61,7 +61,9 @@ class Serving:
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
     standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.gate.principal), takes_self=True))
     named: Mapping[str, str] = attrs.field(default=attrs.Factory(lambda self: named({}, self.models), takes_self=True))
-    heard: Heard = attrs.field(default=attrs.Factory(lambda self: Heard(self.host), takes_self=True))
+    heard: Heard = attrs.field(
+        default=attrs.Factory(lambda self: Heard(self.host, self.types.values()), takes_self=True)
+    )
     pacing: Pacing = attrs.field(
         default=attrs.Factory(lambda self: Pacing(self.settings.requests, self.settings.streams), takes_self=True)
     )

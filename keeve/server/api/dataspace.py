@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
 from starlette.responses import Response
 
 from dataspace.observe.events import Away, CaughtUp, Event, Held, Unreadable
@@ -21,8 +22,10 @@ from dataspace.observe.holding import Place
 from dataspace.observe.observation import Item, Observation
 from keeve.faces import event_face
 from keeve.looking import Room, held_face, part_of, weight
-from keeve.server.api.places import cursor_of, place_of
+from keeve.server.api.places import cursor_of
+from keeve.server.api.previews import Previews
 from keeve.server.api.table import Asked, Document
+from keeve.server.errors import Refusal
 from keeve.server.streams import EventStream, Lines, Put, Sent
 from vat.host.within import dataspace_of
 
@@ -66,14 +69,17 @@ async def query_dataspace(asked: Asked) -> Document:
 async def stream_dataspace(asked: Asked) -> Response:
     """Those that are there, and on with what comes."""
     whose, after, until = _where(asked)
-    kind = EventStream if asked.accepts("text/event-stream") else Lines
     items = asked.serving.host.observe(asked.query.pattern, after=after, until=until, marks=True, **whose)
-    return kind(asked.serving, Telling(asked, items, marks=kind is EventStream).run)
+    if not asked.accepts("text/event-stream"):
+        return Lines(asked.serving, Telling(asked, items, marks=False).run)
+    return EventStream(asked.serving, Telling(asked, items, marks=True, pieces=asked.query.pieces).run)
 
 
 def _where(asked: Asked) -> tuple[Any, Any, Any]:
     """Whose events a query is after, behind which place, and up to which."""
     query, whose = asked.query, whose_of(asked)
+    if query.pieces and query.session is None:
+        raise Refusal(422, "bad_query", "pieces are told of one session", "name it: session=ID", "pieces")
     after = cursor_of(asked, place_of(query.after))
     return whose, after, None if query.until is None else place_of(query.until)
 
@@ -120,15 +126,32 @@ class Seeing:
 
 
 class Telling:
-    """An observation, told as it comes."""
+    """An observation, told as it comes; `pieces`: with what models say of its session, between the facts."""
 
-    def __init__(self, asked: Asked, items: Observation[Item], *, marks: bool) -> None:
+    def __init__(self, asked: Asked, items: Observation[Item], *, marks: bool, pieces: bool = False) -> None:
         self._items = items
         self._sees = Seeing(asked)
         self._marks = marks
+        self._previews = Previews(asked.serving, asked.query.session) if pieces else None
+        self._telling = trio.Lock()
+        self._upto = -1
+        """The position up to which all was told."""
 
     async def run(self, put: Put) -> None:
-        """To its end, if it has one.
+        """To its end, if it has one."""
+        if self._previews is None:
+            await self._facts(put)
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._live, self._previews, put)
+                await self._facts(put)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._previews.close()
+
+    async def _facts(self, put: Put) -> None:
+        """The facts, each behind the pieces that were told before it.
 
         An observation is caught up again after each record of the log, whatever that has stated. Here that is told
         once, and again after something was.
@@ -136,17 +159,35 @@ class Telling:
         told = False
         caught_up = False
         async for item in self._items:
-            cursor = str(item.cursor)
-            if isinstance(item, CaughtUp):
-                if self._marks and (told or not caught_up):
-                    told, caught_up = False, True
-                    await put(Sent({"cursor": cursor}, "caught-up", cursor))
-            elif self._sees(item):
-                told = True
-                if isinstance(item, Event):
-                    await put(Sent(event_face(item), "", cursor))
-                else:
-                    await put(Sent(_unreadable(item, cursor), "unreadable", cursor))
+            cursor, position = str(item.cursor), item.cursor.position
+            async with self._telling:
+                if isinstance(item, CaughtUp):
+                    self._upto = position
+                    await self._pieces(put)
+                    if self._marks and (told or not caught_up):
+                        told, caught_up = False, True
+                        await put(Sent({"cursor": cursor}, "caught-up", cursor))
+                elif self._sees(item):
+                    self._upto = max(self._upto, position - 1)
+                    await self._pieces(put)
+                    told = True
+                    if isinstance(item, Event):
+                        await put(Sent(event_face(item), "", cursor))
+                    else:
+                        await put(Sent(_unreadable(item, cursor), "unreadable", cursor))
+
+    async def _live(self, previews: Previews, put: Put) -> None:
+        """Pieces as they come."""
+        while True:
+            previews.came = trio.Event()
+            async with self._telling:
+                await self._pieces(put)
+            await previews.came.wait()
+
+    async def _pieces(self, put: Put) -> None:
+        if self._previews is not None:
+            for piece in self._previews.upto(self._upto):
+                await put(piece)
 
 
 def _unreadable(item: Unreadable, cursor: str) -> dict[str, Any]:

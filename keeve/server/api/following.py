@@ -20,6 +20,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, event_face
+from keeve.server.api.previews import piece_face
 from keeve.server.errors import Refusal
 from keeve.server.pieces import TurnPieces, turns_over
 from keeve.server.streams import Put, Sent
@@ -147,5 +148,4 @@ class Following:
         """Tell the pieces that were told before a position."""
         async with self._telling:
             for piece in self._pieces.before(position):
-                said = {"text": piece.text, "attempt": piece.attempt, "failed": piece.failed, "missed": piece.missed}
-                await put(Sent({**said, "effect": piece.effect}, "piece"))
+                await put(Sent(piece_face(piece), "piece"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataspace.observe.cursor import Cursor
+from dataspace.observe.places import place_of
 from keeve.server.api.table import Asked
 from vat.host.host import Host
 
@@ -15,13 +16,6 @@ from vat.host.host import Host
 def head_of(host: Host) -> Cursor:
     """The cursor at the end of the log."""
     return host.observe("(_ . _)", after="head").cursor
-
-
-def place_of(text: str) -> Any:
-    """`start`, `head`, a position or a cursor. Raises `BadCursor`."""
-    if text in ("start", "head"):
-        return text
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else Cursor.parse(text)
 
 
 def cursor_of(asked: Asked, otherwise: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
+from keeve.looking import CONVERSATION
+
 Count = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -60,6 +62,9 @@ class DataspaceQuery(Taken):
         False
     )
     limit: Count = 100
+    pieces: Annotated[
+        bool, Meta(description="As events, with session: what models say of the answers that they are giving, too.")
+    ] = False
     marks: Annotated[bool, Meta(description="As JSON: name what cannot be read, and go on; else it is an error.")] = (
         False
     )
@@ -105,7 +110,7 @@ class NewSession(Taken):
     """A session to be made. Without an id it is given one."""
 
     id: str | None = None
-    type: Annotated[str, Meta(description="The registered name of its actor type.")] = "keeve.session"
+    type: Annotated[str, Meta(description="The registered name of its actor type.")] = CONVERSATION
     fields: Annotated[dict[str, Any], Meta(description="What it begins with: system, model, max_steps and so on.")] = {}
 
 

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.session import Session
 from keeve.server import heard
 from tests.keeve.server.test_openai_streams import TEXT, deltas, kinds
+from tests.keeve.server.test_own_agents import Agent
 from tests.openai_clients import Streams, client_of
 from tests.server_worlds import world
 
@@ -78,10 +78,11 @@ async def test_what_a_model_says_is_held_while_it_says_it_and_no_longer(end: str
         assert held.size == 0
 
 
-async def test_of_sessions_that_nobody_follows_here_nothing_is_held() -> None:
+async def test_of_sessions_that_do_not_state_how_their_turns_end_nothing_is_held() -> None:
     gate = trio.Event()
-    async with world(devices={"model": Streams(["precious ", gate])}) as w, trio.open_nursery() as nursery:
-        nursery.start_soon((await w.host.spawn(Session, "elsewhere")).turn, "a")
+    devices = {"model": Streams(["precious ", gate, "words"])}
+    async with world(devices=devices, actors=[Agent]) as w, trio.open_nursery() as nursery:
+        nursery.start_soon((await w.host.spawn(Agent, "elsewhere")).turn, "a")
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert w.serving.heard.size == 0
         gate.set()

@@ -1,0 +1,48 @@
+"""Previews in a stream of facts: what models say of answers that they are giving, between the facts where it was said.
+
+A piece says behind which position of the log it was told. It is told here once the stream has come that far, and before
+what came later. Who begins to look in the middle of an answer is told first all that was said of it.
+
+The one rule: pieces are a preview. They have no cursor, and what counts is the fact that has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import trio
+
+from keeve.server.serving import Serving
+from keeve.server.streams import Sent
+from vat.host.pieces import Piece, Pieces
+
+
+class Previews:
+    """What is told of a session, from when this was made until `close`."""
+
+    def __init__(self, serving: Serving, session: str) -> None:
+        self._pieces = Pieces()
+        self._so_far = serving.heard.so_far(session)
+        if self._so_far is not None:
+            self._pieces.put(self._so_far)
+        self.close = serving.host.on_progress(self._hear, session)
+        self.came = trio.Event()
+        """Set when there may be more to tell; whoever waits for it makes a new one."""
+
+    def _hear(self, piece: Piece) -> None:
+        if piece.text or piece.failed:
+            self._pieces.put(piece)
+            self.came.set()
+
+    def upto(self, position: int) -> Iterator[Sent]:
+        """What was told when the log ended there, or before; each is taken when it is asked for."""
+        while (piece := self._pieces.first) is not None and piece.after <= position:
+            piece = self._pieces.take()
+            yield Sent({**piece_face(piece), "so_far": piece is self._so_far}, "piece")
+
+
+def piece_face(piece: Piece) -> dict[str, Any]:
+    """A piece in JSON."""
+    said = {"text": piece.text, "attempt": piece.attempt, "failed": piece.failed, "missed": piece.missed}
+    return {**said, "effect": piece.effect}

@@ -1,0 +1,51 @@
+"""Previews in a stream of facts: what a model is saying, for who begins to look in the middle of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+import trio.testing
+
+from keeve import Session
+from tests.keeve.server.test_api_dataspace import ANN, Stream, reading
+from tests.keeve.server.test_api_turns import events_of
+from tests.openai_clients import Streams
+from tests.server_worlds import world
+
+
+async def test_who_looks_in_the_middle_of_an_answer_is_told_what_has_come_and_then_the_rest_of_it() -> None:
+    middle = trio.Event()
+    async with world(devices={"model": Streams(["on", "e ", middle, "two"], ["three"])}) as w:
+        s = await w.host.asking("ann").spawn(Session, "s")
+        w.serving.nursery.start_soon(s.turn, "hello")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        told: list[Any] = []
+
+        async def read(stream: Stream) -> None:
+            async for body in stream.out:
+                for event, id, data in events_of(body.decode()):
+                    if event == "piece":
+                        told.append((data["text"], data["so_far"]))
+                        assert id == ""
+                        middle.set()
+                    elif event == "" and data["label"].startswith(("turn", "model")):
+                        told.append(data["label"])
+                        if told.count("turn-done") == 2:
+                            return
+                        if data["label"] == "turn-done":
+                            w.serving.nursery.start_soon(s.turn, "again")
+
+        await reading(w, ANN, "session=s&pieces=true&pattern=(_+%3Fn+.+_)", read)
+        assert told[:5] == ["turn", ("one ", True), ("two", False), "model-output", "turn-done"]
+        assert told[5:] == ["turn", ("three", False), "model-output", "turn-done"]
+
+
+async def test_pieces_are_told_of_one_session_that_is_reached() -> None:
+    async with world() as w:
+        await w.host.asking("bob").spawn(Session, "s")
+        headers = {"accept": "text/event-stream"}
+        answer = await w.ann.get("/api/v1/dataspace?pieces=true", headers=headers)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (422, "pieces")
+        answer = await w.ann.get("/api/v1/dataspace?pieces=true&session=s", headers=headers)
+        assert answer.status_code == 404
