@@ -29,6 +29,15 @@ class BadCursor(KeeveError, ValueError):
         super().__init__(f'{text!r} is no cursor: use "start", "head", a position, or the cursor that an event carried')
 
 
+def number_in(text: str) -> int | None:
+    """The number that a text is, in decimal digits; None if it is none, or is 10**18 or more, as no place in a log is.
+
+    >>> number_in("12"), number_in("-1"), number_in("1e3"), number_in("9" * 19)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
 class Cursor(NamedTuple):
     """A place in a log: after the record at `position`, whose hash is `hash`; 0 and zeros at the start.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from dataspace.catalog.recall import Mistaken
-from dataspace.observe.cursor import BadCursor
+from dataspace.observe.cursor import BadCursor, number_in
 from dataspace.observe.events import Held
 from dataspace.observe.search import Search
 from dataspace.observe.turns import gives_way
@@ -35,10 +35,11 @@ class Place(NamedTuple):
         >>> Place.parse("12.3")
         Place(position=12, operation=3)
         """
-        parts = text.split(".")
-        if len(parts) > 2 or not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in parts):
+        parts = [number_in(part) for part in text.split(".")]
+        numbers = [part for part in parts if part is not None]
+        if len(parts) > 2 or len(numbers) < len(parts):
             raise BadCursor(text)
-        return cls(*map(int, parts))
+        return cls(*numbers)
 
 
 BEGIN: Final = Place()

@@ -9,13 +9,23 @@ from typing import Literal, TypeAlias, TypedDict
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.store import Store
-from dataspace.observe.cursor import BadCursor, Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog
+from dataspace.observe.cursor import BadCursor, Cursor, CursorAhead, CursorChanged, CursorOfAnotherLog, number_in
 from dataspace.records import ZERO_HASH
 
 After: TypeAlias = 'Literal["start", "head"] | int | Cursor'
 """Where to begin: after the record at a position, or after nothing, or after all that is durable now."""
 Until: TypeAlias = 'Literal["head"] | int | Cursor | None'
 """Where to end: with the record at a position, with what is durable now, or never."""
+
+
+def place_of(text: str) -> Literal["start", "head"] | int | Cursor:
+    """The place that a text names: `start`, `head`, a position, or a cursor. Raises `BadCursor`."""
+    if text == "start":
+        return "start"
+    if text == "head":
+        return "head"
+    position = number_in(text)
+    return Cursor.parse(text) if position is None else position
 
 
 class Whose(TypedDict, total=False):

@@ -13,8 +13,8 @@ from math import inf
 from typing import Any, ClassVar, Final, NamedTuple
 
 from dataspace.errors import KeeveError
-from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Event, Unreadable
+from dataspace.observe.places import place_of
 from dataspace.patterns import parse
 from keeve.cli.output import Output
 from keeve.cli.stores import Looks
@@ -53,13 +53,6 @@ def time_of(text: str) -> int | None:
         return round(datetime.fromisoformat(text).timestamp() * 1_000_000)
     except (ValueError, OverflowError, OSError) as error:
         raise BadTime(text) from error
-
-
-def place_of(text: str) -> Any:
-    """What `--after` says, if it is no time: `start`, `head`, a position, or a cursor. Raises `BadCursor`."""
-    if text in ("start", "head"):
-        return text
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else Cursor.parse(text)
 
 
 class Span(NamedTuple):

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from dataspace.observe.events import Away, CaughtUp, Event, Held, Unreadable
 from dataspace.observe.holding import Place
 from dataspace.observe.observation import Item, Observation
+from dataspace.observe.places import place_of
 from keeve.faces import event_face
 from keeve.looking import Room, held_face, part_of, weight
 from keeve.server.api.places import cursor_of

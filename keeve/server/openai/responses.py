@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from dataspace.observe.cursor import number_in
 from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, how_of, metadata_of
 from keeve.server.openai.contents import item_named
 from keeve.server.openai.events import Events, page_of, paged
@@ -160,10 +161,11 @@ class Responses:
         if query.get("stream") not in ("true", "True", "1"):
             return JSONResponse(response_of(turn, talk.uid), headers=headers)
         given = query.get("starting_after") or request.headers.get("last-event-id") or "-1"
-        if not given.removeprefix("-").isdecimal() or len(given) > 18:
+        after = number_in(given.removeprefix("-"))
+        if after is None:
             raise refused("it has to be the number of an event", "starting_after")
         following = talking.following(talk, str(turn["asked"].get("model", "model")))
-        return self._stream(talk, n, following, int(given), headers, AsyncExitStack())
+        return self._stream(talk, n, following, -1 if given[0] == "-" else after, headers, AsyncExitStack())
 
     async def cancel(self, request: Request) -> Response:
         """End a response that is not complete."""

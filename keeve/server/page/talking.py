@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from dataspace.observe.cursor import number_in
 from keeve.errors import SessionDamaged
 from keeve.faces import ENDS
 from keeve.server.api import in_path
@@ -171,4 +172,5 @@ async def fork(visit: Visit) -> Response:
 def number_of(visit: Visit, name: str) -> Any:
     """The number in a field of the form; what is none stays a text, which the operation refuses by the field's name."""
     text = visit.form.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
+    number = number_in(text)
+    return text if number is None else number

@@ -12,6 +12,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.observe.cursor import number_in
 from dataspace.patterns import parse
 from keeve.errors import Archived, Deleted, NoSuchSession, SessionDamaged
 from keeve.faces import ENDS, utc_time
@@ -130,7 +131,7 @@ async def go_to(visit: Visit) -> Response:
 
 async def show_past(visit: Visit) -> Response:
     """A session as it was."""
-    at = int(text) if (text := str(visit.request.path_params["seq"])).isdecimal() and len(text) < 19 else 0
+    at = number_in(text := str(visit.request.path_params["seq"]))
     if not at:
         raise Refusal(404, "no_such_point", f"{text!r:.40} is no seq", "a seq is a number from 1")
     serving = visit.serving

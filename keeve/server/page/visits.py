@@ -23,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from dataspace.errors import KeeveError
+from dataspace.observe.cursor import number_in
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
 from keeve.server.errors import Refusal, refusal_of
 from keeve.server.gate import COOKIE, Principal, token_of
@@ -72,7 +73,8 @@ class Visit:
 
     def number(self, name: str, otherwise: int = 0) -> int:
         """The number that the query says under a name; `otherwise` for what is none."""
-        return number_in(self.asked(name), otherwise)
+        found = number_in(self.asked(name))
+        return otherwise if found is None else found
 
     def may(self, verb: str) -> bool:
         """Whether who asks may do that at all."""
@@ -234,12 +236,3 @@ def _taken_as(kind: Any, given: Given) -> Any:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise Refusal(422, "bad_form", str(error), "go back, and change it") from None
-
-
-def number_in(text: str, otherwise: int = 0) -> int:
-    """The number that a text is.
-
-    >>> number_in("12"), number_in("-1"), number_in("1e3", 7)
-    (12, 0, 7)
-    """
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else otherwise

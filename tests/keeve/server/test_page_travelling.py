@@ -111,7 +111,7 @@ async def test_a_session_is_seen_as_it_was() -> None:
         assert "one" in text_of((await ann.get("/sessions/t/at/2")).text)
 
 
-@pytest.mark.parametrize("seq", ["0", "99", "x", "-1", "9" * 30, HOSTILE.replace("/", "")])
+@pytest.mark.parametrize("seq", ["0", "99", "x", "-1", "9" * 30, "٣", HOSTILE.replace("/", "")])
 async def test_a_seq_that_is_none_is_told(seq: str) -> None:
     async with world() as w, browser(w, "ann") as ann:
         await forked(w)
