@@ -41,6 +41,8 @@ PIECE: Final = 1 << 16
 """Bytes of a piece."""
 FULL: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 """What the system says when it has no room for another connection."""
+PAUSE: Final = 0.1
+"""Seconds until it is asked again."""
 
 log = logging.getLogger("keeve.server")
 
@@ -177,18 +179,11 @@ class Listening:
         while True:
             await self._place(getattr(listener, "transport_listener", listener).socket)
             try:
-                stream = await listener.accept()
-            except OSError as error:
-                self._room.release()
-                if error.errno not in FULL:
-                    raise
-                log.warning("no connection can be taken (%s)", error.strerror)
-                await trio.sleep(0.1)
+                stream = await accepted(listener)
             except BaseException:
                 self._room.release()
                 raise
-            else:
-                connections.start_soon(self._serve, stream)
+            connections.start_soon(self._serve, stream)
 
     async def _place(self, listening: trio.socket.SocketType) -> None:
         """Take a place for who wants one there. If there is none, who has waited longest for a request loses theirs."""
@@ -233,6 +228,18 @@ class Listening:
             self._ease()
             if not self._connections and self._context.terminated.is_set():
                 self._over.set()
+
+
+async def accepted(listener: Any) -> Any:
+    """The next connection that a listener takes. While the system has no room for it, those that are there go on."""
+    while True:
+        try:
+            return await listener.accept()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            log.warning("no connection can be taken (%s)", error.strerror)
+            await trio.sleep(PAUSE)
 
 
 async def must_be_free(settings: ServerSettings) -> None:

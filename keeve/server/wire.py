@@ -26,6 +26,7 @@ from keeve.served import LONGEST, SOCKET
 from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal, token_of
+from keeve.server.listening import accepted
 from keeve.server.serving import Serving
 from keeve.server.settings import VERBS
 from keeve.wire.channels import ByteChannel, ChannelClosed
@@ -39,9 +40,6 @@ from vat.errors import Refused
 PATH: Final = "/wire"
 OPEN: Final[tuple[str, ...]] = ()
 """Nothing here is for who is not known."""
-
-PAUSE: Final = 0.1
-"""Seconds until another connection is taken when there was no room for one."""
 
 _EVERYTHING: Final = frozenset(VERBS)
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
@@ -210,14 +208,7 @@ async def _accept(serving: Serving, listener: trio.SocketListener, connections: 
     room = trio.Semaphore(serving.settings.connections)
     while True:
         await room.acquire()
-        try:
-            stream = await listener.accept()
-        except OSError as error:  # it has no room for another one: those that are there go on
-            room.release()
-            serving.log.warning("no connection can be taken", why=str(error.strerror))
-            await trio.sleep(PAUSE)
-        else:
-            connections.start_soon(_serve_stream, serving, stream, room)
+        connections.start_soon(_serve_stream, serving, await accepted(listener), room)
 
 
 async def _cancel_at(event: trio.Event, scope: trio.CancelScope) -> None:

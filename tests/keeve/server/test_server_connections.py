@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +15,7 @@ import trio
 from keeve import Session
 from keeve.server import ServerSettings
 from keeve.server.app import application
-from keeve.server.listening import Listening
+from keeve.server.listening import Listening, accepted
 from tests.server_certificates import certificate
 from tests.server_worlds import TOKENS, World, world
 
@@ -236,3 +237,18 @@ async def test_bytes_that_come_before_an_upgrade_has_its_answer_end_it_quietly()
             came = await rest(stream)
         assert came.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 101 "))
         assert '"level": "error"' not in there.log.getvalue()
+
+
+async def test_while_there_is_no_room_for_a_connection_it_is_waited_for(autojump_clock: object) -> None:
+    found: list[Any] = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENOMEM, "No memory"), "stream"]
+
+    class Listener:
+        async def accept(self) -> Any:
+            if isinstance(found[0], OSError):
+                raise found.pop(0)
+            return found.pop(0)
+
+    assert await accepted(Listener()) == "stream"
+    found.append(OSError(errno.EBADF, "Bad file descriptor"))
+    with pytest.raises(OSError, match="Bad file"):
+        await accepted(Listener())
