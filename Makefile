@@ -18,6 +18,7 @@ PORT ?= 8420
 WORKERS ?= 4
 SECONDS ?= 60
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: run chat test crash outside page fuzz bench format docs clean
@@ -28,10 +29,13 @@ run: .venv/installed
 chat: .venv/installed
 	@$(BIN)/keeve chat --store $(STORE)
 
+# Programs of Python are compiled once, and not by each process that runs them: not even where one is told to keep
+# nothing. What the tests are made of is compiled beside mypy, which takes one processor.
+test crash outside page bench: export PYTHONDONTWRITEBYTECODE =
 test: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(PYTEST) --collect-only --quiet >/dev/null & $(BIN)/mypy; code=$$?; wait; exit $$code
 	$(PYTEST) -n $(WORKERS) --maxprocesses 4
 
 crash: .venv/installed-dev
@@ -73,15 +77,17 @@ clean:
 
 .venv/installed: pyproject.toml | .venv/made
 	@echo "Installing Keeve into .venv ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]' </dev/null >&2
+	@$(PIP) --editable '.[server]' </dev/null >&2
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/made
 	@echo "Installing Keeve and its development tools into .venv ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null >&2
+	@$(PIP) 'uv>=0.9,<1' </dev/null >&2
+	@$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --editable '.[dev]' </dev/null >&2 \
+	  || $(PIP) --editable '.[dev]' </dev/null >&2
 	@touch .venv/installed $@
 
 .venv/installed-fuzz: .venv/installed-dev
 	@echo "Installing the fuzzer into .venv ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]' </dev/null >&2
+	@$(PIP) --editable '.[dev,fuzz]' </dev/null >&2
 	@touch $@
