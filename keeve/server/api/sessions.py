@@ -6,6 +6,7 @@ The one rule: a list, a page and a row are read from what is stored. Only what a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -27,6 +28,7 @@ from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
+from vat.objects.types import NewerVersion, UnknownActorType
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 """What a turn states that is under way, and that no turn before it is."""
@@ -74,7 +76,9 @@ async def show_session(asked: Asked) -> Document:
         forks.append({"session": event.captures["into"], "at": event.captures["at"]})
         if len(forks) == PAGE:
             break
-    status = face(await maybe(ref, "status"))
+    status = None
+    with suppress(UnknownActorType, NewerVersion):  # what is stored is there for all that
+        status = face(await maybe(ref, "status"))
     return {
         **row_face(host, host.row(row.id)),
         "status": status,

@@ -86,7 +86,7 @@ class ForkFace(Struct):
 
 
 class Shown(SessionFace):
-    """A session, and what it waits for. `status` is null for a type that has none."""
+    """A session, and what it waits for. `status` is null for a type that has none, or is not served now."""
 
     status: Any
     forks: list[ForkFace]

@@ -5,24 +5,46 @@ The one rule: of a session on the list nothing is loaded. Its row and one fact a
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import trio
 from starlette.responses import Response
 
+from actors.talking import Model
+from actors.toolbox import Toolbox
 from dataspace.errors import KeeveError
 from keeve.faces import face
+from keeve.looking import CONVERSATION
 from keeve.server.api import in_path
+from keeve.server.beginning import kinds_of
+from keeve.server.errors import Refusal, refusal_of
 from keeve.server.page.said import in_line
 from keeve.server.page.visits import Visit
+from keeve.server.serving import Serving
+from vat.objects.types import Field, Shape, type_of
 
 SCANNED: Final = 5_000
 """Sessions that are looked at for one page of the list."""
 SHOWN: Final = 50
 
+WORDS: Final[Mapping[Shape, str]] = {
+    Shape.LIST: "a list",
+    Shape.MAP: "an object",
+    Shape.SET: "a list of its members",
+    Shape.DEVICE: "the name of a device",
+}
+"""What a field is given, where that says something."""
+
 
 async def show_sessions(visit: Visit) -> Response:
     """A page of the list."""
+    return await _listed(visit)
+
+
+async def _listed(visit: Visit, wrong: Refusal | None = None) -> Response:
+    """A page of the list; `wrong` with the session that was to be made by the form."""
     wanted, after, skip = visit.asked("q").strip(), visit.asked("after"), visit.number("skip")
     rows: list[dict[str, Any]] = []
     following: str | None = after
@@ -38,6 +60,7 @@ async def show_sessions(visit: Visit) -> Response:
         row["words"] = first_words(visit, row["id"])
     return visit.shows(
         "sessions.html",
+        200 if wrong is None else wrong.status,
         q=wanted,
         after=after,
         rows=shown,
@@ -47,6 +70,10 @@ async def show_sessions(visit: Visit) -> Response:
         following=following,
         scanned=SCANNED,
         models=tuple(visit.serving.named),
+        types=own_types(visit.serving),
+        conversation=CONVERSATION,
+        wrong=wrong,
+        form=visit.form,
     )
 
 
@@ -66,7 +93,54 @@ def first_words(visit: Visit, id: str) -> str:
 
 
 async def make_session(visit: Visit) -> Response:
-    """A new one, by the form below the list."""
-    said = {name: visit.form[name].strip() for name in ("system", "model") if visit.form.get(name, "").strip()}
-    made = await visit.given("create_session", body={"id": visit.form.get("id", "").strip() or None, "fields": said})
+    """A new one, by a form below the list; what is wrong with it is told there, and what was filled in stays."""
+    form = visit.form
+    try:
+        fields = {name: form[name].strip() for name in ("system", "model") if form.get(name, "").strip()}
+        fields |= fields_in(form.get("fields", ""))
+        body = {"id": form.get("id", "").strip() or None, "fields": fields}
+        made = await visit.given("create_session", body={**body, "type": form.get("type", CONVERSATION)})
+    except (Refusal, KeeveError) as error:
+        return await _listed(visit, refusal_of(error))
     return visit.goes(f"/sessions/{in_path(made['id'])}")
+
+
+def fields_in(text: str) -> dict[str, Any]:
+    """The fields that are written as JSON. Raises a `Refusal`.
+
+    >>> fields_in('{"max_steps": 3}'), fields_in(" ")
+    ({'max_steps': 3}, {})
+    """
+    remedy = 'write an object of JSON, as {"model": "model", "limit": 3}'
+    if not text.strip():
+        return {}
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"the fields are no JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise Refusal(422, "not_json", what, remedy, "fields") from None
+    except (ValueError, RecursionError):
+        raise Refusal(422, "not_json", "the fields are no JSON that can be read", remedy, "fields") from None
+    if not isinstance(fields, dict):
+        raise Refusal(422, "not_json", "the fields are JSON, and no object", remedy, "fields")
+    return fields
+
+
+def own_types(serving: Serving) -> list[dict[str, Any]]:
+    """The types of the server's own that sessions can have, each with the fields that it can begin with, in words."""
+    own = {name: type_of(kind) for name, kind in kinds_of(serving).items() if name != CONVERSATION}
+    return [
+        {"name": name, "fields": [_field(field) for field in described.fields.values() if field.public]}
+        for name, described in sorted(own.items())
+    ]
+
+
+def _field(field: Field) -> dict[str, Any]:
+    kind = field.kind if isinstance(field.kind, type) else None
+    if kind is not None and issubclass(kind, Model):
+        what = "the name of a model"
+    elif kind is not None and issubclass(kind, Toolbox):
+        what = "tools: the server's, unless it is given others"
+    else:
+        what = WORDS.get(field.shape, "")
+    return {"name": field.name, "what": what, "required": field.required}

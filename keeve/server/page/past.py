@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from keeve.faces import face, field_face, item_face, public_fields
+from keeve.server.page.said import in_words
 from snapshots.lists import ListTree
 from snapshots.tree import Tree
 from vat.heap.heap import ROOT_ACTOR, Heap
@@ -28,7 +29,10 @@ LETTERS: Final = 20_000
 
 @attrs.frozen
 class Past:
-    """A session as it was. `messages` stand behind the first `first` of `count`; `fields` are the others, as text."""
+    """A session as it was. `messages` stand behind the first `first` of `count`; `fields` are the others, as text.
+
+    listed: whether it has messages that are a list at all.
+    """
 
     type: str
     seq: int
@@ -37,6 +41,7 @@ class Past:
     messages: list[Any]
     first: int
     count: int
+    listed: bool
     fields: dict[str, str]
 
 
@@ -48,8 +53,9 @@ def past_of(before: int = 0) -> Callable[[Restored], Past]:
         stored = dict(public_fields(heap))
         found: Iterable[Any] = ()
         first = count = 0
-        if isinstance(stored.get("messages"), ListTree):
-            messages = stored.pop("messages")
+        messages = stored.get("messages")
+        if listed := isinstance(messages, ListTree):
+            del stored["messages"]
             count = len(messages)
             last = min(before - 1, count) if before else count
             first = max(0, last - MESSAGES)
@@ -59,13 +65,29 @@ def past_of(before: int = 0) -> Callable[[Restored], Past]:
             restored.seq,
             restored.hash.hex(),
             heap.time,
-            [face(heap.read(item)) for item in found],
+            [_message(face(heap.read(item))) for item in found],
             first,
             count,
+            listed,
             {name: _text(heap, each) for name, each in stored.items()},
         )
 
     return read
+
+
+def _message(message: Any) -> dict[str, Any]:
+    """A message as it is shown; one that is none as what it is."""
+    if not isinstance(message, dict):
+        return {"kind": "note", "title": "", "text": in_words(message), "calls": []}
+    role = str(message.get("role", ""))
+    calls = message.get("tool_calls")
+    found = []
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        named = function if isinstance(function, dict) else {"arguments": call}
+        found.append({"name": in_words(named.get("name")), "arguments": in_words(named.get("arguments"))})
+    kind = {"user": "user", "assistant": "model", "tool": "tool"}.get(role, "note")
+    return {"kind": kind, "title": role, "text": in_words(message.get("content")), "calls": found}
 
 
 def _text(heap: Heap, stored: Any) -> str:

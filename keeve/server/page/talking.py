@@ -13,17 +13,14 @@ from dataspace.observe.cursor import number_in
 from keeve.errors import SessionDamaged
 from keeve.faces import ENDS
 from keeve.server.api import in_path
-from keeve.server.finding import before_last, before_turn
+from keeve.server.finding import before_turn
+from keeve.server.page.agents import ask, show_agent
 from keeve.server.page.conversation import Entry, turns_shown
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 
 TURNS: Final = 40
 """Turns on one page."""
-FACTS: Final = 200
-"""Facts of a session that is no conversation."""
-RECORDS: Final = 2_000
-"""The newest records of it, in which they are looked for."""
 EVENTS: Final = 20_000
 """Events that are read for one page: turns that are not over have all that comes after them looked at."""
 ENDED: Final = frozenset(ENDS)
@@ -37,7 +34,7 @@ async def show_session(visit: Visit) -> Response:
         return await _show_damaged(visit, damage)
     status = shown["status"]
     if not (isinstance(status, dict) and isinstance(status.get("accepted"), int)):
-        return await _show_facts(visit, shown)
+        return await show_agent(visit, shown)
     last = status["accepted"]
     before = visit.number("before")
     if 1 < before <= last:
@@ -117,20 +114,6 @@ async def turn_events(
     return events, after, unreadable
 
 
-async def _show_facts(visit: Visit, shown: dict[str, Any]) -> Response:
-    """What a session of another type has stated of late, the newest last."""
-    host = visit.serving.host
-    row = host.row(visit.id)
-    events: list[dict[str, Any]] = []
-    after, more = str(before_last(host, row, RECORDS)), True
-    while more:
-        asked = {"session": visit.id, "pattern": "(_ . _)", "after": after, "until": "head", "limit": 1000}
-        page = await visit.given("query_dataspace", asked)
-        events = (events + page["events"])[-FACTS:]
-        after, more = page["cursor"], page["more"]
-    return visit.shows("facts.html", session=shown, events=events, most=FACTS, to_do=TO_DO)
-
-
 # What is done with it.
 
 
@@ -140,7 +123,12 @@ def address(visit: Visit) -> str:
 
 
 async def say(visit: Visit) -> Response:
-    """Say something: as a turn of its own, or to the one that runs. It is accepted, durably, when this is answered."""
+    """Say something: as a turn of its own, or to the one that runs. It is accepted, durably, when this is answered.
+
+    Of a type that states no turns nobody could tell whether it was accepted: its answer is waited for.
+    """
+    if visit.form.get("how") == "ask":
+        return await ask(visit)
     operation = "steer_turn" if visit.form.get("how") == "steer" else "queue_turn"
     await visit.given(operation, body={"input": visit.form.get("input", "")})
     return visit.goes(f"{address(visit)}#end")

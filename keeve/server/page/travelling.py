@@ -21,7 +21,6 @@ from keeve.server.errors import Refusal
 from keeve.server.finding import before_last
 from keeve.server.page.forks import MOST, Picture, newest_in, picture, trees_of, walked
 from keeve.server.page.past import past_of
-from keeve.server.page.said import in_words
 from keeve.server.page.talking import address
 from keeve.server.page.visits import Visit
 
@@ -143,25 +142,10 @@ async def show_past(visit: Visit) -> Response:
         signs=visit.signs,
         time=utc_time(past.time),
         id=visit.id,
-        messages=[_message(message) for message in past.messages],
         head=row.seq,
         drawn=await _picture(visit, visit.id, at),
         snapshots=await _snapshots(visit, row),
     )
-
-
-def _message(message: Any) -> dict[str, Any]:
-    if not isinstance(message, dict):
-        return {"kind": "note", "title": "", "text": in_words(message), "calls": []}
-    role = str(message.get("role", ""))
-    calls = message.get("tool_calls")
-    found = []
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        named = function if isinstance(function, dict) else {"arguments": call}
-        found.append({"name": in_words(named.get("name")), "arguments": in_words(named.get("arguments"))})
-    kind = {"user": "user", "assistant": "model", "tool": "tool"}.get(role, "note")
-    return {"kind": kind, "title": role, "text": in_words(message.get("content")), "calls": found}
 
 
 async def _snapshots(visit: Visit, row: SessionRow) -> list[dict[str, Any]]:

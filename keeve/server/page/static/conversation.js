@@ -1,38 +1,15 @@
 // A conversation, live: what is said in it appears as it is stated, whoever says it; an answer of a model as it comes.
-// Facts come by the dataspace and are shown in their order, each once. What a turn streams besides is a preview.
-// The one rule: templates of the page are filled with text. Nothing that was said is ever taken for a document.
+// Facts come by the dataspace and are shown in their order, each once. What a model says between them is a preview.
+// The one rule: nothing stands here but what was stated.
 
-import { ENDED, eventsOf, follow, Refused } from "./streams.js";
-import { inEnd, inPath, inWords, isLong, moment } from "./said.js";
+import { fill, part } from "./parts.js";
+import { inEnd, inPath, inWords, moment } from "./said.js";
+import { follow } from "./streams.js";
+import {
+  askWord, ends, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+} from "./talking.js";
 
-const turns = document.getElementById("turns");
-const session = turns.dataset.session;
-const status = document.getElementById("status");
-const form = document.getElementById("say");
-const api = `/api/v1/sessions/${inPath(session)}`;
 const STATES = { "tool-unknown": "unknown", "approval-given": "approved", "approval-refused": "refused" };
-
-function part(name) {
-  return document.getElementById(`part-${name}`).content.firstElementChild.cloneNode(true);
-}
-
-function fill(element, slots) {
-  for (const [name, text] of Object.entries(slots)) {
-    const slot = element.querySelector(`[data-slot='${name}']`);
-    if (!slot) continue;
-    slot.textContent = text;
-    if (slot.dataset.name && isLong(text)) {
-      slot.classList.add("long");
-      slot.tabIndex = 0;
-      slot.role = "region";
-      slot.ariaLabel = slot.dataset.name;
-    }
-  }
-  return element;
-}
-
-const nearEnd = () => innerHeight + scrollY > document.body.scrollHeight - 160;
-const toEnd = (was) => was && scrollTo({ top: document.body.scrollHeight });
 
 // Facts.
 
@@ -85,6 +62,7 @@ const facts = {
     entry(n, "user", event.seq, { title: said.by || "somebody", text: inWords(said.input) });
   },
   "model-output"(n, event, said) {
+    previews("");
     const message = said.message ?? {};
     const text = inWords(message.content) || inWords(message.refusal);
     if (text || !message.tool_calls?.length) entry(n, "model", event.seq, { text });
@@ -110,41 +88,27 @@ const facts = {
 };
 
 function told({ event: kind, data }) {
+  if (kind === "piece") piece(data);
   if (kind !== "message" || data.kind !== "assert") return;
   const n = data.fields[0];
   if (typeof n !== "number") return;
   const was = nearEnd();
-  document.getElementById("head").textContent = data.seq;
-  document.getElementById("past").href = `/sessions/${inPath(session)}/at/${data.seq}`;
+  isAt(data.seq);
   facts[data.label]?.(n, data, data.keywords);
   if (data.label in STATES) {
     const call = calls.get(`${n} ${data.fields[2]}`);
     setState(call, STATES[data.label], data.label === "approval-refused" ? inWords(data.keywords.reason) : undefined);
-    answered(data.fields[2]);
+    wordSaid(data.fields[2]);
   }
   const end = inEnd(data.label, data.keywords);
   if (end !== null) {
+    if (n === Math.min(...open)) previews("");
     ended(n, end);
     offerFork(n);
   }
   toEnd(was);
   document.dispatchEvent(new CustomEvent("stated"));
 }
-
-// What waits for a person.
-
-function askWord(id, said) {
-  const words = document.getElementById("words");
-  if (!document.getElementById("part-word") || find(id)) return;
-  const asked = fill(part("word"), { title: said.name ?? "", text: inWords(said.arguments) });
-  asked.action = `/sessions/${inPath(session)}/approvals/${inPath(id)}`;
-  asked.dataset.call = id;
-  asked.elements.key.value = newKey();
-  words.append(asked);
-}
-
-const find = (id) => [...document.querySelectorAll("form[data-call]")].find((each) => each.dataset.call === id);
-const answered = (id) => find(id)?.remove();
 
 // The turn that runs.
 
@@ -168,99 +132,16 @@ function offerFork(n) {
   foot.append(made);
 }
 
-// What is not done. Who is not logged in any more is led to where that is done; a session that is gone takes nothing.
+// Saying something: it is accepted; what becomes of it are facts, and shown as such.
 
-function refused(what, error) {
-  status.textContent = `${what}: ${error.message}.${error.remedy && error.status !== 401 ? ` What to do: ${error.remedy}.` : ""}`;
-  document.getElementById("again").hidden = error.status !== 401;
-}
-
-function ends(error) {
-  refused("Nothing more is shown here", error);
-  if (!ENDED.includes(error.code)) return;
-  for (const button of document.querySelectorAll("main form button")) button.disabled = true;
-}
-
-// Saying something.
-
-const newKey = () => `page-${[...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("")}`;
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-const preview = document.getElementById("preview");
-const previewText = document.getElementById("preview-text");
-let said = { effect: "", attempt: 0 };
-
-function previews(text) {
-  previewText.textContent = text;
-  preview.hidden = text === "";
-}
-
-function piece(data) {
-  if (data.effect !== said.effect || data.attempt !== said.attempt) previews("");
-  said = data;
-  if (data.failed) status.textContent = `The model has failed (${data.failed}), and is asked again.`;
-  const was = nearEnd();
-  if (data.missed) previews("… ");
-  previews(previewText.textContent + data.text);
-  toEnd(was);
-}
-
-// One input, until it is answered: whatever interrupts it, it is asked again with the same key, and counts once.
-async function say(input, key, how) {
-  let last = "";
-  for (let wait = 500; ; wait = Math.min(wait * 2, 10000)) {
-    try {
-      const headers = { "content-type": "application/json", "idempotency-key": key };
-      if (how === "turn") headers.accept = "text/event-stream";
-      if (last) headers["last-event-id"] = last;
-      const answer = await fetch(`${api}/${how}`, { method: "POST", headers, body: JSON.stringify({ input }) });
-      if (how !== "turn" && answer.ok) return;
-      for await (const event of eventsOf(answer)) {
-        wait = 500;
-        if (event.id) last = event.id;
-        if (event.event === "piece") piece(event.data);
-        else if (event.event === "model-output") previews("");
-        else if (event.event === "done") return;
-        else if (event.event === "error") return; // what became of the turn is a fact, and is shown as one
-      }
-    } catch (error) {
-      if (error instanceof Refused && error.status !== 503) throw error;
-    } finally {
-      previews("");
-    }
-    status.textContent = "The server is away. It is asked again …";
-    await pause(wait);
-  }
-}
-
-form?.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const box = form.elements.input;
-  const text = box.value;
-  const how = event.submitter?.value === "steer" ? "steer" : "turn";
-  const key = form.elements.key.value;
-  form.elements.key.value = newKey();
-  box.value = "";
-  status.textContent = "Sent.";
-  try {
-    await say(text, key, how);
-  } catch (error) {
-    refused("Not taken", error);
-    if (!box.value) box.value = text;
-  }
-});
-
-document.getElementById("input")?.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-  event.preventDefault();
-  form.requestSubmit(form.querySelector("button[value='turn']"));
-});
+talks((text, how, key) => sent(how === "steer" ? "steer" : "queue", text, key));
 
 if (session) {
   for (const call of turns.querySelectorAll("[data-call-id]")) calls.set(call.dataset.callId, call);
   for (const each of turns.querySelectorAll("[data-open]")) open.add(Number(each.dataset.turn));
   runs();
   const pattern = encodeURIComponent("(_ _ . _)");
-  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pattern=${pattern}`, {
+  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${pattern}`, {
     cursor: turns.dataset.cursor,
     told,
     state: (is, error) => {

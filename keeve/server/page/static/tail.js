@@ -1,8 +1,8 @@
 // The live tail of the log: what matches appears as it is stated, and stays in order over whatever interrupts it.
 // The one rule: what is held back is not lost. It appears when the tail goes on.
 
+import { lineOf } from "./parts.js";
 import { follow } from "./streams.js";
-import { beginning, inPath, isLong, moment } from "./said.js";
 
 const MOST = 1000; // lines that stay
 const tail = document.getElementById("tail");
@@ -11,26 +11,9 @@ const hold = document.getElementById("hold");
 const held = [];
 let came = 0;
 
-function line(event) {
-  const made = document.getElementById("part-line").content.firstElementChild.cloneNode(true);
-  const slot = (name) => made.querySelector(`[data-slot='${name}']`);
-  slot("sign").textContent = event.kind === "assert" ? "+" : event.kind === "unreadable" ? "?" : "−";
-  const text = event.text ?? `cannot be read: ${event.what}`;
-  slot("text").textContent = beginning(text);
-  if (isLong(text)) {
-    slot("whole").textContent = text;
-    made.querySelector("details").hidden = false;
-  }
-  slot("session").querySelector("bdi").textContent = event.session || "the store";
-  if (event.session) slot("session").href = `/sessions/${inPath(event.session)}`;
-  slot("seq").textContent = event.seq;
-  slot("time").textContent = event.time ? moment(event.time) : "";
-  return made;
-}
-
 function show(events) {
   const near = innerHeight + scrollY > document.body.scrollHeight - 80;
-  tail.append(...events.map(line));
+  tail.append(...events.map(lineOf));
   while (tail.children.length > MOST) tail.firstElementChild.remove();
   if (near) scrollTo({ top: document.body.scrollHeight });
 }

@@ -1,0 +1,117 @@
+// An agent of one's own, live: what it states appears as it does, and so do its messages, where it keeps some.
+// What it answers is what its `turn` gives. Of a message that it has kept, or not, nothing is told: so it is looked whether
+// the session has more than before, which loads nothing.
+// The one rule: one look at a time, each from where the one before has ended.
+
+import { lineOf, messageOf } from "./parts.js";
+import { inWords } from "./said.js";
+import { follow, Refused } from "./streams.js";
+import {
+  api, askWord, ends, isAt, nearEnd, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+} from "./talking.js";
+
+const MOST = 1000; // facts that stay
+const OFTEN = 1000;
+const SELDOM = 5000;
+const stated = document.getElementById("stated");
+const kept = turns.dataset.count !== undefined;
+let count = Number(turns.dataset.count ?? 0);
+let seq = Number(turns.dataset.seq);
+let waits = 0;
+
+function add(element) {
+  const was = nearEnd();
+  document.getElementById("nothing")?.remove();
+  turns.append(element);
+  toEnd(was);
+}
+
+function told({ event: kind, data }) {
+  if (kind === "piece") piece(data);
+  if (kind !== "message") return;
+  stated.append(lineOf(data));
+  while (stated.children.length > MOST) stated.firstElementChild.remove();
+  const call = data.fields[2];
+  if (data.label === "approval-wanted") askWord(call, data.keywords);
+  if (data.label === "approval-given" || data.label === "approval-refused") wordSaid(call);
+}
+
+async function given(address) {
+  const answer = await fetch(address);
+  const said = await answer.json();
+  if (!answer.ok) throw new Refused(answer.status, said.error);
+  return said;
+}
+
+// The messages that it has kept since the last look.
+let looking = Promise.resolve();
+function look() {
+  looking = looking.then(looked).catch(() => {}); // it is looked again
+  return looking;
+}
+
+async function looked() {
+  const { sessions } = await given(`/api/v1/sessions?limit=1&prefix=${encodeURIComponent(session)}`);
+  if (sessions[0]?.id !== session || sessions[0].seq === seq) return;
+  let last = null;
+  for (let next = count; kept && next !== null; ) {
+    const page = await given(`${api}/messages?after=${next}`);
+    for (const message of page.messages) {
+      count += 1;
+      last = message;
+      add(messageOf(message, count));
+    }
+    next = page.next;
+  }
+  if (last || !waits) previews("");
+  seq = sessions[0].seq;
+  isAt(seq);
+}
+
+async function looksOn() {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, waits ? OFTEN : SELDOM));
+    if (!document.hidden) await look();
+  }
+}
+
+// What its turn gave; where it has kept that as its last message, it stands there already.
+function answered(output) {
+  const text = inWords(output);
+  const last = [...turns.querySelectorAll(".entry")].at(-1)?.querySelector("[data-slot='text']");
+  if (kept && last?.textContent === text) return;
+  const made = messageOf({ role: "assistant", content: text }, "");
+  made.querySelector("[data-slot='title']").textContent = "its answer";
+  add(made);
+}
+
+talks(async (text, _, key) => {
+  if (!kept) add(messageOf({ role: "user", content: text }, ""));
+  waits += 1;
+  status.textContent = "It is at work.";
+  try {
+    const { output } = await sent("turn", text, key);
+    await look();
+    previews("");
+    answered(output);
+    if (waits === 1) status.textContent = "";
+  } finally {
+    waits -= 1;
+    look();
+  }
+});
+
+if (session) {
+  const pattern = encodeURIComponent("(_ . _)");
+  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${pattern}`, {
+    cursor: turns.dataset.cursor,
+    told,
+    state: (is, error) => {
+      if (is === "away") status.textContent = "The server is away. What comes meanwhile is shown when it is back.";
+      if (is === "ended") ends(error);
+      if (is === "live" && status.textContent.startsWith("The server is away")) status.textContent = "";
+    },
+  });
+  looksOn();
+  if (!location.hash && turns.querySelector(".entry")) scrollTo({ top: document.body.scrollHeight });
+}
