@@ -60,6 +60,6 @@ def served(small: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     """A server that signs."""
     folder = tmp_path_factory.mktemp("page")
     signing_key(folder / "key.pem", make=True)
-    words = ("--tools", "tests.page.tools:ALL", "--signer", folder / "key.pem")
+    words = ("--tools", "tests.page.tools:ALL", "--actors", "tests.page.agents", "--signer", folder / "key.pem")
     with server(folder / "store", *words, env=small.environment) as running:
         yield running

@@ -135,8 +135,8 @@ class Telling:
         self._marks = marks
         self._previews = Previews(asked.serving, asked.query.session) if pieces else None
         self._telling = trio.Lock()
-        self._upto = -1
-        """The position up to which all was told."""
+        self._next: int | None = None
+        """The position of what is about to be told."""
 
     async def run(self, put: Put) -> None:
         """To its end, if it has one."""
@@ -160,22 +160,22 @@ class Telling:
         told = False
         caught_up = False
         async for item in self._items:
-            cursor, position = str(item.cursor), item.cursor.position
+            cursor, self._next = str(item.cursor), item.cursor.position
             async with self._telling:
                 if isinstance(item, CaughtUp):
-                    self._upto = position
+                    self._next = None
                     await self._pieces(put)
                     if self._marks and (told or not caught_up):
                         told, caught_up = False, True
                         await put(Sent({"cursor": cursor}, "caught-up", cursor))
                 elif self._sees(item):
-                    self._upto = max(self._upto, position - 1)
                     await self._pieces(put)
                     told = True
                     if isinstance(item, Event):
                         await put(Sent(event_face(item), "", cursor))
                     else:
                         await put(Sent(_unreadable(item, cursor), "unreadable", cursor))
+                self._next = None
 
     async def _live(self, previews: Previews, put: Put) -> None:
         """Pieces as they come."""
@@ -186,8 +186,9 @@ class Telling:
             await previews.came.wait()
 
     async def _pieces(self, put: Put) -> None:
+        """Those that were told before what comes next, or by now."""
         if self._previews is not None:
-            for piece in self._previews.upto(self._upto):
+            for piece in self._previews.upto(self._items.cursor.position if self._next is None else self._next - 1):
                 await put(piece)
 
 

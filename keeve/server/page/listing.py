@@ -101,6 +101,8 @@ async def make_session(visit: Visit) -> Response:
         body = {"id": form.get("id", "").strip() or None, "fields": fields}
         made = await visit.given("create_session", body={**body, "type": form.get("type", CONVERSATION)})
     except (Refusal, KeeveError) as error:
+        if not visit.may("manage"):
+            raise
         return await _listed(visit, refusal_of(error))
     return visit.goes(f"/sessions/{in_path(made['id'])}")
 
