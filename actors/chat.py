@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import Blob, Erased, Symbol, Text, render, with_items
 from vat.failures import failure_of
 from vat.objects.types import Keep
@@ -23,6 +24,10 @@ LONGEST_NUMBER: Final = 8192
 
 DEEPEST_TOLD: Final = 40
 """Levels of lists and dicts in a message that are kept as such."""
+
+
+PART: Final = Remedy("part", "({{'type': 'text', ...}})")
+FOR_EXAMPLE: Final = Remedy("for-example", " (bytes without a Blob, NaN, ...)")
 
 
 class BadInput(KeeveError, TypeError):
@@ -35,7 +40,13 @@ class BadInput(KeeveError, TypeError):
         self.what = what
 
     def __str__(self) -> str:
-        return f"no input for a turn: {self.what}; give a string, or a list of content parts ({{'type': 'text', ...}})"
+        return f"no input for a turn: {self.what}; give a string, or a list of content parts {PART()}"
+
+
+ANSWER_SO: Final = Remedy(
+    "answer-so",
+    "Return {{'message': {{'role': 'assistant', 'content': ..., 'tool_calls': [...]}}, 'usage': {{...}} or None}}",
+)
 
 
 class BadAnswer(KeeveError):
@@ -46,10 +57,7 @@ class BadAnswer(KeeveError):
         self.what = what
 
     def __str__(self) -> str:
-        return (
-            f"the model device's answer cannot be used: {self.what}. "
-            "Return {'message': {'role': 'assistant', 'content': ..., 'tool_calls': [...]}, 'usage': {...} or None}"
-        )
+        return f"the model device's answer cannot be used: {self.what}. {ANSWER_SO()}"
 
 
 def marked(content: Any) -> Any:
@@ -138,7 +146,7 @@ def check_input(input: Any) -> None:
         if not _is_map(part) or not isinstance(part.get("type"), str):
             raise BadInput(f"part {place} has no 'type'")
         if tellable(part) is not part:  # it would be sent, and fail, with each request from now on
-            raise BadInput(f"part {place} holds what JSON does not have (bytes without a Blob, NaN, ...)")
+            raise BadInput(f"part {place} holds what JSON does not have{FOR_EXAMPLE()}")
 
 
 def message_in(answer: Any) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -21,10 +21,14 @@ from cryptography.hazmat.primitives.serialization import (
 
 from dataspace.errors import KeeveError
 from dataspace.proofs.signers import SigningKey
+from dataspace.remedies import Remedy
 from keeve.private_files import make_private, read_private
 
 Signer: TypeAlias = "SigningKey | str | os.PathLike[str]"
 """A key, or the path of its file."""
+
+
+MAKE_KEY: Final = Remedy("make-key", "signing_key(path, make=True) makes one")
 
 
 class BadKeyFile(KeeveError):
@@ -53,7 +57,7 @@ def signing_key(path: str | os.PathLike[str], *, make: bool = False) -> SigningK
         with suppress(FileExistsError):
             made = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
             make_private(where, made, bad)
-    data = read_private(where, "signing_key(path, make=True) makes one", bad)
+    data = read_private(where, MAKE_KEY(), bad)
     try:
         key = load_pem_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

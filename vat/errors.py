@@ -7,12 +7,13 @@ The one rule: an error says what is wrong, where, and what to do, in its message
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from dataspace.errors import Broken as Broken  # here too, beside the other reasons
 from dataspace.errors import Deleted as Deleted
 from dataspace.errors import KeeveError
 from dataspace.errors import gone as gone
+from dataspace.remedies import Remedy
 
 
 class Failed(KeeveError):
@@ -91,6 +92,13 @@ class OtherShape(KeeveError, TypeError):
         self.field = field
 
 
+RAISE_VERSION: Final = Remedy(
+    "raise-version",
+    ". Raise the version of the changed class, @actor(..., version={version}), and fill the field in upgrade()",
+)
+OR_DEFAULT: Final = Remedy("or-default", ", or give the field a default")
+
+
 class ChangedType(KeeveError, TypeError):
     """A class was changed and its version was not: the state has another shape for a field, or has none of it."""
 
@@ -98,11 +106,10 @@ class ChangedType(KeeveError, TypeError):
 
     def __init__(self, field: str, declares: str, version: int, holds: str | None) -> None:
         there = f"has {holds} there" if holds else "has no such field, and the class no default for it"
-        remedy = "" if holds else ", or give the field a default"
+        remedy = RAISE_VERSION(version=version + 1) + ("" if holds else OR_DEFAULT())
         super().__init__(
             f"{field}: version {version} of the class declares {declares}, and the session, which is at version "
-            f"{version} as well, {there}; nothing was read or written. Raise the version of the changed class, "
-            f"@actor(..., version={version + 1}), and fill the field in upgrade(){remedy}"
+            f"{version} as well, {there}; nothing was read or written{remedy}"
         )
         self.field = field
 
@@ -129,6 +136,13 @@ class Revoked(Broken):
     """The ref was revoked by who handed it on."""
 
 
+ASK_ANOTHER: Final = Remedy(
+    "ask-another",
+    'this host was opened with Settings(takes_up="nothing"), which carries out no such work; nothing has happened. Ask '
+    'in a host that does: takes_up="asked" is enough',
+)
+
+
 class NothingTakenUp(KeeveError):
     """A call that would wait for a device or a session, in a host that carries out nothing; it has not happened."""
 
@@ -136,9 +150,8 @@ class NothingTakenUp(KeeveError):
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"session {session!r} would have to wait for a device or another session to answer this, and this host was "
-            'opened with Settings(takes_up="nothing"), which carries out no such work; nothing has happened. Ask in a '
-            'host that does: takes_up="asked" is enough'
+            f"session {session!r} would have to wait for a device or another session to answer this, and "
+            f"{ASK_ANOTHER()}"
         )
 
 

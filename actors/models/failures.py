@@ -6,8 +6,10 @@ The one rule: `ModelUnreachable`, `ModelBusy` and `ModelCut` are worth another a
 from __future__ import annotations
 
 import ssl
+from typing import Final
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 
 
 class ModelError(KeeveError):
@@ -38,10 +40,13 @@ class ModelRefused(ModelError):
         return f"the model refused ({self.status}): {self.message or 'it gave no reason'}{_ADVICE.get(self.status, '')}"
 
 
+CREDENTIAL: Final = Remedy("credential", "is the right credential in the host's vault, and still valid?")
+MAY_USE: Final = Remedy("may-use", "may this credential use this model?")
+
 _ADVICE = {
     400: " [look at the messages, the tools and the options that were sent]",
-    401: " [is the right credential in the host's vault, and still valid?]",
-    403: " [may this credential use this model?]",
+    401: f" [{CREDENTIAL()}]",
+    403: f" [{MAY_USE()}]",
     404: " [is the base URL right (it usually ends in /v1), and the name of the model?]",
     413: " [the conversation is too long for this service]",
 }

@@ -23,7 +23,7 @@ Whatever ends it early says so in `_stopped`, gives up what it waits for, and le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from actors.chat import (
     Answer,
@@ -44,6 +44,7 @@ from actors.session.settings import Settings
 from actors.session.steering import Steering
 from actors.session.usage import Usage
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict
 from vat.errors import Forked
 from vat.failures import exception_of, failure_of
@@ -59,6 +60,9 @@ class TurnInterrupted(KeeveError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+MORE_TIME: Final = Remedy("more-time", "give turns more with max_seconds")
 
 
 class TurnOver(KeeveError):
@@ -257,7 +261,7 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
     def _timed(self, at: Any, n: int) -> None:
         """The turn's time is over."""
         if n == self._running_now() and self._stopped is None:
-            error = TurnOver(f"turn {n} of {self.session_id!r} has no more time: give turns more with max_seconds")
+            error = TurnOver(f"turn {n} of {self.session_id!r} has no more time: {MORE_TIME()}")
             self._stop(n, error, limit="time")
 
     def _untimed(self, error: Exception, n: int) -> None:

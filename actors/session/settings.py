@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from actors.chat import marked
 from actors.tools import Source, Tools
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, Text
 from vat.objects.actor import Actor, Device
 from vat.objects.collections import List
@@ -39,6 +40,12 @@ LONGEST_TURN: Final = 10**9
 """Seconds (31 years); what is more cannot be added to every clock."""
 
 
+SET_IT: Final = Remedy("set-field", "; spawn(Session, {field}=...) or configure({field}=...) sets it")
+TRUTH: Final = Remedy("truth", "it is True, or False")
+TOOLS: Final = Remedy("tools", "it is a Tools, or a list")
+SCHEMA: Final = Remedy("schema", "a schema is a dict, as Tools(...).schemas has them")
+
+
 class BadSetting(KeeveError, ValueError):
     """A field of a session (`field`) that cannot be meant; says why (`reason`)."""
 
@@ -50,7 +57,7 @@ class BadSetting(KeeveError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.field} {self.reason}; spawn(Session, {self.field}=...) or configure({self.field}=...) sets it"
+        return f"{self.field} {self.reason}{SET_IT(field=self.field)}"
 
 
 def check(field: str, value: Any) -> None:
@@ -59,7 +66,7 @@ def check(field: str, value: Any) -> None:
     if field == "mode" and not (isinstance(value, str) and value in MODES):
         reason = f"is {_shown(value)} and not one of {', '.join(MODES)}"
     elif field == "parallel" and type(value) is not bool:
-        reason = f"is {_shown(value)}: it is True, or False for one tool call after another"
+        reason = f"is {_shown(value)}: {TRUTH()} for one tool call after another"
     elif field == "max_steps" and (type(value) is not int or value < 1):
         reason = f"is {_shown(value)}: a turn takes at least one answer, and a whole number of them"
     elif field == "max_tokens" and (type(value) is not int or value < 0):
@@ -91,13 +98,13 @@ def _wrong_options(value: Any) -> str | None:
 
 def _wrong_tools(value: Any) -> str | None:
     if not isinstance(value, Sequence | ListView) or isinstance(value, str | bytes):
-        return f"is {_shown(value)}: it is a Tools, or a list of schemas in the form that the model takes"
+        return f"is {_shown(value)}: {TOOLS()} of schemas in the form that the model takes"
     for place, schema in enumerate(value):
         if callable(schema):
             name = getattr(schema, "__name__", "...")
             return f"has a function: make Tools({name}) of it, and give that to the host as well"
         if not isinstance(schema, Mapping):
-            return f"has {_shown(schema)} at {place}: a schema is a dict, as Tools(...).schemas has them"
+            return f"has {_shown(schema)} at {place}: {SCHEMA()}"
         function = schema.get("function")
         named = isinstance(function, Mapping) and isinstance(function.get("name"), str) and function["name"]
         if schema.get("type", "function") == "function" and not named:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.checkpoints.keys import LogKey, WrongKey, introduction, log_keys, origin_of
@@ -27,8 +27,12 @@ from dataspace.proofs.proofs import BadReceipt, Receipt
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import Algorithm, Verifier
 from dataspace.records import STORE_UID, ZERO_HASH, Header, Salts
+from dataspace.remedies import Remedy
 
 log = logging.getLogger("keeve")
+
+
+GIVE_SIGNER: Final = Remedy("give-signer", "open the host with signer=..., the file of an Ed25519 key or a SigningKey")
 
 
 class NotSigning(KeeveError):
@@ -37,10 +41,7 @@ class NotSigning(KeeveError):
     usage: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        super().__init__(
-            "nothing signs here, and no checkpoint is in the store: open the host with signer=..., the file of an "
-            "Ed25519 key or a SigningKey"
-        )
+        super().__init__(f"nothing signs here, and no checkpoint is in the store: {GIVE_SIGNER()}")
 
 
 class NotCovered(KeeveError):

@@ -9,7 +9,7 @@ The one rule: a key that is not in the log has signed nothing of it.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
@@ -23,10 +23,14 @@ from dataspace.proofs.notes import BadNote, BadSignature, Note, NotSigned
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import BadKey, Verifier
 from dataspace.records import STORE_UID, Kind, Record, Salts
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, FrozenList
 
 LABEL = "log-key"
 """What a `key` record states: `(log-key "name+id+key")`."""
+
+
+NAME_FORMER: Final = Remedy("name-former", "or name it as the former one, which signs that the new one takes its place")
 
 
 class WrongKey(KeeveError):
@@ -38,8 +42,7 @@ class WrongKey(KeeveError):
         self.expected = expected
         self.given = given
         super().__init__(
-            f"this log is signed with {expected}, and the key that was given is {given}: give that one; or name it as "
-            "the former one, which signs that the new one takes its place"
+            f"this log is signed with {expected}, and the key that was given is {given}: give that one; {NAME_FORMER()}"
         )
 
 

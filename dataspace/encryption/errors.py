@@ -8,9 +8,10 @@ The one rule: a key is never guessed. What does not fit is named, and nothing is
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 
 
 class HostKeyNeeded(KeeveError):
@@ -98,6 +99,9 @@ class KeyFileOfAnotherLog(KeyFileError):
         )
 
 
+READ_WITH_THESE: Final = Remedy("read-with-these", "; with readonly=True what its keys open can be read")
+
+
 class KeyFileOlder(KeyFileError):
     """The key file is older than the log: keys that were in use are not in it, and destroyed ones may be."""
 
@@ -107,7 +111,7 @@ class KeyFileOlder(KeyFileError):
         self.seen = seen
         super().__init__(
             f"{path} is an older copy, number {serial}, and the log was written with number {seen}: put back the "
-            "newest one; with readonly=True what its keys open can be read"
+            f"newest one{READ_WITH_THESE()}"
         )
 
 

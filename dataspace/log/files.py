@@ -16,9 +16,10 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -44,10 +45,13 @@ class DiskFull(WriteFailed):
     advice = "nothing of it is in the log; make space, then try again"
 
 
+OWN_FOLDER: Final = Remedy("own-folder", "use a folder of its own, or only read the store (readonly=True)")
+
+
 class NotWritable(WriteFailed):
     """This user may not write there, or nobody may."""
 
-    advice = "this process may not write there; use a folder of its own, or only read the store (readonly=True)"
+    advice = f"this process may not write there; {OWN_FOLDER()}"
 
 
 class NoFolder(KeeveError):

@@ -108,7 +108,7 @@ class StoreFolder:
     def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
         layout = self._layout
         if layout.state() is State.NEW:
-            raise NotAStore(self._path, "there is nothing in it to read")
+            raise NotAStore(self._path)
         self._take_keys()
         log_id = layout.log_id()
         published = read_head(layout.head)

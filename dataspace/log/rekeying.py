@@ -25,7 +25,7 @@ def rekeyed(folder: Path, key: bytes | None, new: Callable[[], bytes], files: Fi
     """
     layout = Layout(folder)
     if layout.state() is State.NEW:
-        raise NotAStore(str(layout.folder), "there is nothing in it yet")
+        raise NotAStore(str(layout.folder))
     if open_keys(layout, key, files, random) is None:
         raise NotEncrypted(str(layout.folder))
     owner = Ownership(layout.lock, files)

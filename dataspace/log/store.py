@@ -11,19 +11,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.withheld import Withheld
 from dataspace.records import STORE_UID, Body, Header, Kind, Record
+from dataspace.remedies import Remedy
 from dataspace.values import Erased
 
 MAX_RECORD = 1 << 30
 """Bytes that one record may have with its cells and pages."""
 MAX_PARTS = 1 << 20
 """Cells and pages that one record may have: more would not fit into the head of its frame."""
+
+
+CLOSE_THERE: Final = Remedy("close-there", "close it there, or open it here with readonly=True")
+ASK_THERE: Final = Remedy(
+    "ask-there",
+    "ask that, over HTTP or with keeve.client.connect({path}), or end it, or open it here with readonly=True",
+)
+NAME_STORE: Final = Remedy(
+    "name-store", "is not a store: there is nothing in it yet; name a store, or an empty or new folder"
+)
 
 
 class StoreOwned(KeeveError):
@@ -41,11 +52,11 @@ class StoreOwned(KeeveError):
         owner = "another host" if pid is None else f"process {pid}"
         if pid == os.getpid():
             owner += ", which is this one: another host in it has not been closed"
-        way = "close it there"
+        way = CLOSE_THERE()
         if served:
             owner += ", a server"
-            way = f"ask that, over HTTP or with keeve.client.connect({path!r}), or end it"
-        super().__init__(f"{path} is owned by {owner}: {way}, or open it here with readonly=True")
+            way = ASK_THERE(path=repr(path))
+        super().__init__(f"{path} is owned by {owner}: {way}")
 
 
 class StaleOwner(KeeveError):
@@ -117,14 +128,15 @@ class StoreClosed(KeeveError):
 
 
 class NotAStore(KeeveError):
-    """What is at the path is no store, and is left alone."""
+    """What is at the path is no store, and is left alone; without `what` it is nothing at all."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, path: str, what: str) -> None:
+    def __init__(self, path: str, what: str | None = None) -> None:
         self.path = path
         self.what = what
-        super().__init__(f"{path} is not a store: {what}; name a store, or an empty or new folder")
+        said = f"is not a store: {what}; name a store, or an empty or new folder"
+        super().__init__(f"{path} {NAME_STORE() if what is None else said}")
 
 
 class WrongHead(KeeveError):

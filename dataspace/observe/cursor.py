@@ -11,12 +11,16 @@ whether it matched or not.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from dataspace.errors import KeeveError
 from dataspace.records import ZERO_HASH
+from dataspace.remedies import Remedy
 
 _TEXT = re.compile(r"([0-9a-f]{32}):(\d{1,19})(?:\.(\d{1,19}))?:([0-9a-f]{64})", re.ASCII)
+
+
+NAME_PLACE: Final = Remedy("name-place", "a position, or the cursor that an event carried")
 
 
 class BadCursor(KeeveError, ValueError):
@@ -26,7 +30,7 @@ class BadCursor(KeeveError, ValueError):
 
     def __init__(self, text: object) -> None:
         self.text = text
-        super().__init__(f'{text!r} is no cursor: use "start", "head", a position, or the cursor that an event carried')
+        super().__init__(f'{text!r} is no cursor: use "start", "head", {NAME_PLACE()}')
 
 
 def number_in(text: str) -> int | None:

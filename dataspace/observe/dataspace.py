@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
-from typing import ClassVar, Literal, overload
+from typing import ClassVar, Final, Literal, overload
 
 import trio
 
@@ -34,8 +34,12 @@ from dataspace.observe.search import Search
 from dataspace.observe.waiting import Waiting
 from dataspace.patterns import BadPattern, Pattern, parse
 from dataspace.records import SALT, Kind, part_digest
+from dataspace.remedies import Remedy
 
 log = logging.getLogger("keeve")
+
+
+LOOK_AT_SESSIONS: Final = Remedy("look-at-sessions", "look at those of host.sessions()")
 
 
 class NoSuchSession(KeeveError, LookupError):
@@ -45,7 +49,7 @@ class NoSuchSession(KeeveError, LookupError):
 
     def __init__(self, session: str) -> None:
         self.session = session
-        super().__init__(f"there is no session {session!r} to read here: look at those of host.sessions()")
+        super().__init__(f"there is no session {session!r} to read here: {LOOK_AT_SESSIONS()}")
 
 
 def living(row: SessionRow | None, name: str) -> SessionRow:

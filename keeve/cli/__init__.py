@@ -21,12 +21,12 @@ from cyclopts import CycloptsError
 
 from dataspace.errors import KeeveError
 from keeve import starting
-from keeve.cli.advice import advised
 from keeve.cli.commands import app as program
 from keeve.cli.output import plain_console
 from keeve.cli.streams import plug, unplug
 from keeve.cli.text import plain
 from keeve.cli.words import in_order, said
+from keeve.remedies import worded
 from vat.devices.outcomes import alone
 
 __all__ = ["main", "run"]
@@ -76,7 +76,7 @@ def run(tokens: Sequence[str]) -> int:
         if DEBUG in tokens:
             print(plain("".join(format_exception(error))), file=sys.stderr)
         if isinstance(error, KeeveError):
-            return _refuse(advised(str(error)), USAGE if error.usage else FAILED)
+            return _refuse(worded(str(error), "commands"), USAGE if error.usage else FAILED)
         return _failed(error)
 
 

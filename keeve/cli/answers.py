@@ -14,9 +14,9 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TypeAlias
 
-from keeve.cli.advice import advised
 from keeve.cli.output import Output
 from keeve.cli.text import Cleaner, plain
+from keeve.remedies import worded
 from vat.host.pieces import Piece, Pieces
 
 Span: TypeAlias = tuple[float, float]
@@ -72,7 +72,7 @@ class Stream:
                 self._output.note("(some of what was said came too fast to be shown)")
             if piece.failed:
                 self.rest()
-                self._output.note(f"({advised(piece.failed)}; it is asked again)")
+                self._output.note(f"({worded(piece.failed, 'commands')}; it is asked again)")
             text = self._cleaner.of(piece.text)
             if text:
                 self._shown += text

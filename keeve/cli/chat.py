@@ -24,7 +24,6 @@ from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve import blocking
 from keeve.archive_places import archives_from
-from keeve.cli.advice import advised
 from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
 from keeve.cli.output import Output
@@ -36,6 +35,7 @@ from keeve.cli.talkable import must_talk
 from keeve.cli.text import counted
 from keeve.faces import ENDS, Turn, face, tell, turns_of
 from keeve.host_keys import host_key_from
+from keeve.remedies import worded
 from vat.devices.outcomes import OutcomeUnknown
 from vat.devices.vault import Vault
 from vat.errors import Failed
@@ -192,7 +192,7 @@ class Conversation:
             self._interrupt()
             self._output.note("(interrupted)")
         except KeeveError as error:
-            self._output.note(advised(str(error)), "red")
+            self._output.note(worded(str(error), "commands"), "red")
 
     # A turn.
 
@@ -346,7 +346,7 @@ class Conversation:
             try:
                 self._show_answer(turn.input, partial(self._end_of, turn))
             except Failed as error:
-                self._output.note(advised(str(error)), "red")
+                self._output.note(worded(str(error), "commands"), "red")
             del self._open[0]
 
     def _unknown(self) -> list[EffectStatus]:

@@ -37,7 +37,7 @@ def must_be_there(folder: Path) -> None:
     guard(folder)
     layout = Layout(folder)
     if layout.state() is not State.STORE:
-        raise NotAStore(str(layout.folder), "there is nothing in it yet")
+        raise NotAStore(str(layout.folder))
 
 
 @contextmanager

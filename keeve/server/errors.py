@@ -13,7 +13,7 @@ The one rule: who gets an answer learns what they asked wrongly, and nothing of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 
 from dataspace.errors import KeeveError
 from keeve import errors as known
-from keeve.server.wording import in_words
+from keeve.remedies import worded
 
 OPENAI: Final = "/v1/"
 """Paths whose clients show nothing of an error but its message."""
@@ -161,16 +161,30 @@ ANSWERS: Final[Mapping[type[Exception], Answer]] = {
 """How errors are answered; one that is not here as its nearest base is, and else by its `usage`: 422, or 500."""
 
 
+def answer_to(kind: type[KeeveError]) -> Answer | None:
+    """How errors of a class are answered, by the nearest base that is in the table."""
+    return next((ANSWERS[base] for base in kind.__mro__ if base in ANSWERS), None)
+
+
 def refusal_of(error: BaseException) -> Refusal | None:
     """How an error is answered; None for one that is not ours, which nobody is to be told of."""
     if isinstance(error, Refusal):
         return error
     if not isinstance(error, KeeveError):
         return None
-    known_as = next((base for base in type(error).__mro__ if base in ANSWERS), None)
-    answer = (Answer(422, AGAIN) if error.usage else Answer(500, KEEPER)) if known_as is None else ANSWERS[known_as]
-    message = in_words(str(error)) if answer.message is None else answer.message(error)
+    answer = answer_to(type(error)) or (Answer(422, AGAIN) if error.usage else Answer(500, KEEPER))
+    message = worded(str(error), "http") if answer.message is None else answer.message(error)
     return Refusal(answer.status, code_of(error), message, answer.remedy)
+
+
+def there_are(names: Iterable[str]) -> str:
+    """What there is, as the end of a sentence.
+
+    >>> there_are(["a", "b", "c"]), there_are(["a"]), there_are([])
+    ("there are 'a', 'b' and 'c'", "there is 'a'", 'there is none')
+    """
+    *most, last = [repr(name) for name in names] or ["none"]
+    return f"there are {', '.join(most)} and {last}" if most else f"there is {last}"
 
 
 def code_of(error: BaseException) -> str:

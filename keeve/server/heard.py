@@ -1,6 +1,6 @@
 """What models have said of the answers that they are giving: for who begins to listen in the middle of one.
 
-Of each conversation (a `keeve.session`, or a type that is one) the pieces of the answer that is being given are kept,
+Of each conversation (a `Session`, or a type that is one) the pieces of the answer that is being given are kept,
 those of the newest attempt; no others, and nothing when it is whole, its turn is over, or the conversation is deleted
 or erased in. Nothing counts on it: an answer of which this does not have all is told when it is whole.
 

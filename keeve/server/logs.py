@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TextIO
 
 import structlog
 
-from keeve.server.wording import in_words_of_servers
+from keeve.remedies import worded
 from vat.devices.vault import forms_of
 
 LEFT_OUT: Final = "[secret]"
@@ -126,7 +126,7 @@ class Listening(logging.Handler):
         tell = getattr(self._log, record.levelname.lower(), self._log.error)
         error = record.exc_info[1] if record.exc_info else None
         tell(
-            in_words_of_servers(record.getMessage()),
+            worded(record.getMessage(), "log"),
             logger=record.name,
             **({} if error is None else {"exc_info": error}),
         )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keeve.server.errors import Refusal
-from keeve.server.wording import there_are
+from keeve.server.errors import Refusal, there_are
 
 
 def named(environ: Mapping[str, str], devices: Iterable[str]) -> dict[str, str]:

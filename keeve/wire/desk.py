@@ -13,6 +13,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.observe.cursor import BadCursor, Cursor
 from dataspace.observe.holding import Place
 from dataspace.patterns import parse
+from dataspace.remedies import Remedy
 from dataspace.values import Value
 from keeve.looking import look, part_of, reading_of, rows_of, say_word
 from keeve.wire.guarding import Guard
@@ -27,6 +28,9 @@ from vat.host.within import dataspace_of
 
 PAGE: Final = 1000
 """Rows of a list, at most."""
+
+
+NAME_SESSION: Final = Remedy("name-session", "name one, session=…")
 
 
 class Desk:
@@ -147,7 +151,7 @@ def told(guard: Guard, method: str, session: object) -> None:
     if session is None:
         if not guard.unlimited:
             guard.must(AT_THE_DESK[method], method)
-            raise Refused(f"{method} of all sessions is for who may see all: name one, session=…")
+            raise Refused(f"{method} of all sessions is for who may see all: {NAME_SESSION()}")
         return
     if not isinstance(session, str):
         raise TypeError(f"session is an id, not a {type(session).__name__}")

@@ -18,7 +18,7 @@ from dataspace.log.files import NotWritable
 from dataspace.log.store import StoreOwned
 from keeve import cli, open_host, signing_key
 from keeve.cli import run
-from keeve.cli.advice import COMMANDS, advised
+from keeve.remedies import worded
 from keeve.testing import folder_for_stores
 from tests.cli_runner import Said, environment, keeve, keeve_process
 from tests.cli_worlds import leave_waiting
@@ -348,7 +348,7 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     waiting, nothing = tmp_path / "waiting", tmp_path / "nothing"
     await leave_waiting(waiting)
     messages: list[str] = []
-    monkeypatch.setattr(cli, "advised", lambda message: messages.append(message) or advised(message))
+    monkeypatch.setattr(cli, "worded", lambda message, door: messages.append(message) or worded(message, door))
     told = [
         keeve("show", "nobody", "--store", store),
         keeve("create", "s1", "--store", store),
@@ -374,9 +374,9 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     for said in told:
         refused(said, 2)
     for message in messages:
-        assert advised(message) != message
-        assert not re.search(r"host\.|open_host|spawn\(|readonly=|list of (sessions|effects)|h force", advised(message))
-    assert [said for said, _ in COMMANDS if not any(re.search(said, message) for message in messages)] == []
+        said = worded(message, "commands")
+        assert said != message
+        assert not re.search(r"host\.|open_host|spawn\(|readonly=|list of (sessions|effects)|h force", said)
 
 
 @pytest.mark.parametrize("command", [("ls",), ("log", "(spawn . _)")])

@@ -9,9 +9,10 @@ The one rule: no I/O but loading its own pages, no clock, no waiting. Powers are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
 from vat.crank.chain import Step, request_key
 from vat.crank.deliveries import Delivery
@@ -33,6 +34,9 @@ __all__ = ["EVERY_REF", "Powers", "RequestConflict", "Step", "Vat", "request_dig
 _OUTSIDE = (To.OUTSIDE,)
 
 
+NEW_REQUEST: Final = Remedy("new-request", "; use a new request id for something new")
+
+
 class RequestConflict(KeeveError):
     """A request id came again with other content; the first one's answer stands."""
 
@@ -41,7 +45,7 @@ class RequestConflict(KeeveError):
     def __init__(self, request: str, session: str) -> None:
         super().__init__(
             f"request {request!r} to session {session!r} was already made with other content: "
-            "a retry must repeat what was sent; use a new request id for something new"
+            f"a retry must repeat what was sent{NEW_REQUEST()}"
         )
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import attrs
 
 from dataspace.errors import KeeveError, is_interrupt
+from dataspace.remedies import Remedy
 from dataspace.values import Blob, Value
 
 LONGEST_TRACE: Final = 16_384
@@ -64,6 +65,13 @@ class OutcomeUnknown(EffectError):
         )
 
 
+GIVE_DEVICE: Final = Remedy(
+    "give-device",
+    "this host has no {effect}; its devices offer: {known}. Give the device to the host, and mark its method with "
+    "@effect",
+)
+
+
 class UnknownDevice(EffectError):
     """This host has no such device, or the device no such method; `known` are those that it has."""
 
@@ -73,10 +81,7 @@ class UnknownDevice(EffectError):
 
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
-        return (
-            f"this host has no {self.effect}; its devices offer: {known}. Give the device to the host, and mark its "
-            "method with @effect"
-        )
+        return GIVE_DEVICE(effect=self.effect, known=known)
 
 
 class EffectTimeout(EffectError):
@@ -93,6 +98,9 @@ class EffectTimeout(EffectError):
         )
 
 
+RETURN_LESS: Final = Remedy("return-less", "Have it return less, or declare @effect(largest=...)")
+
+
 class OutcomeTooLarge(EffectError):
     """A device returned more than its policy allows (`largest` bytes). It has happened; what it gave is not kept."""
 
@@ -103,7 +111,7 @@ class OutcomeTooLarge(EffectError):
     def __str__(self) -> str:
         return (
             f"{self.effect} returned more than the {self.largest} bytes that its policy allows, and that is not kept; "
-            "it did happen. Have it return less, or declare @effect(largest=...)"
+            f"it did happen. {RETURN_LESS()}"
         )
 
 

@@ -6,13 +6,19 @@ The one rule: cancelling who waits abandons the wait, never what was asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import outcome as outcomes
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from vat.heap.messages import Outcome, Reply
+
+OPEN_AGAIN: Final = Remedy(
+    "open-again",
+    "the host is closed: open it again with open_host(...); with the same request id a retry is safe",
+)
 
 
 class NotRunning(KeeveError):
@@ -21,9 +27,7 @@ class NotRunning(KeeveError):
     usage = True
 
     def __init__(self) -> None:
-        super().__init__(
-            "the host is closed: open it again with open_host(...); with the same request id a retry is safe"
-        )
+        super().__init__(OPEN_AGAIN())
 
 
 class Waiter:

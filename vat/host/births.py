@@ -20,6 +20,7 @@ from dataspace.drafts import Draft, read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.records import Kind, Record
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, Value
 from vat.crank.vat import Powers, RequestConflict, Step, Vat
 from vat.errors import gone
@@ -54,13 +55,16 @@ def may_be_called(id: object) -> bool:
     return isinstance(id, str) and _ID.fullmatch(id) is not None and id.isprintable()
 
 
+CHOOSE_ID: Final = Remedy("choose-id", "get it with host.get({id}), or choose another id")
+
+
 class IdInUse(KeeveError):
     """A session has that id already."""
 
     usage = True
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"there is a session {id!r} already: get it with host.get({id!r}), or choose another id")
+        super().__init__(f"there is a session {id!r} already: {CHOOSE_ID(id=repr(id))}")
         self.id = id
 
 

@@ -19,6 +19,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.store import Store, StoreDamaged, StoreReadOnly
 from dataspace.log.writer import Certifier, Writer
 from dataspace.records import Record
+from dataspace.remedies import Remedy
 from vat.crank.vat import Step
 from vat.failures import failure_of
 from vat.heap.messages import Outcome
@@ -30,11 +31,14 @@ LONE: Final = 2
 """Records that are committed in line when nothing else is to be done: a crank's, or the two of a fork."""
 
 
+OPENED_TO_READ: Final = Remedy("opened-to-read", "it was opened with readonly=True")
+
+
 def refusal(store: Store) -> StoreReadOnly:
     """What a host tells who would write into a store that is open for reading only."""
     if store.fault is not None:
         return StoreDamaged("this store", store.fault)
-    return StoreReadOnly("this host", "it was opened with readonly=True")
+    return StoreReadOnly("this host", OPENED_TO_READ())
 
 
 class Commits:

@@ -26,6 +26,7 @@ from dataspace.catalog.remains import needed
 from dataspace.errors import KeeveError
 from dataspace.log.notices import erase
 from dataspace.log.store import Store
+from dataspace.remedies import Remedy
 from dataspace.values import Erased
 from vat.errors import BadCall
 from vat.heap.messages import Asker, Observed
@@ -37,6 +38,12 @@ SLICE: Final = 256
 """Records that are looked up before other tasks get a chance."""
 
 
+LOOK_AT_TURNS: Final = Remedy(
+    "look-at-turns",
+    " with `keeve show`; what short strings hold that are no `Text` goes only with the session",
+)
+
+
 class NothingToErase(KeeveError, LookupError):
     """A session has no content there that can be erased."""
 
@@ -45,7 +52,7 @@ class NothingToErase(KeeveError, LookupError):
     def __init__(self, session: str, where: str) -> None:
         super().__init__(
             f"session {session!r} has no content at {where} that could be erased, or none any more: look at its turns "
-            "and their seqs with `keeve show`; what short strings hold that are no `Text` goes only with the session"
+            f"and their seqs{LOOK_AT_TURNS()}"
         )
         self.session = session
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from dataspace.errors import KeeveError, is_interrupt
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import RecordTooLarge
+from dataspace.remedies import Remedy
 from dataspace.values import Value, freeze
 from snapshots.tree import Tree
 from vat.crank.vat import Step, Vat
@@ -36,6 +37,12 @@ from vat.host.residents import Job, Work
 from vat.objects.views import view_of
 
 log = logging.getLogger("keeve")
+
+
+OPEN_WITH_DEVICE: Final = Remedy(
+    "open-with-device",
+    "Open the store with devices={{'{device}': ...}}, or settle it: keeve resolve {id}, or host.resolve",
+)
 
 
 class Errands:
@@ -154,13 +161,12 @@ class Errands:
             self.absent[wanted.key] = wanted
             log.warning(
                 "session %s: %s.%s waits: it was asked for before this host opened, which was given no device %r that "
-                "has it. Open the store with devices={%r: ...}, or settle it: keeve resolve %s, or host.resolve",
+                "has it. %s",
                 wanted.session,
                 wanted.device,
                 wanted.method,
                 wanted.device,
-                wanted.device,
-                wanted.id,
+                OPEN_WITH_DEVICE(device=wanted.device, id=wanted.id),
             )
 
     def _run(self, wanted: Wanted) -> None:

@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import freeze
 from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
@@ -29,6 +30,10 @@ ABSENT: Final[Any] = object()
 """For what was not given, where None is a value."""
 
 
+LOOK_AT_EFFECTS: Final = Remedy("look-at-effects", "look at the list of effects")
+ONE_OUTCOME: Final = Remedy("one-outcome", "resolve() takes exactly one of value=..., error=... and again=True")
+
+
 class NoSuchEffect(KeeveError, LookupError):
     """No effect of that id waits for an outcome."""
 
@@ -36,7 +41,7 @@ class NoSuchEffect(KeeveError, LookupError):
 
     def __init__(self, id: str) -> None:
         super().__init__(
-            f"no effect {id!r} waits for somebody to settle it: look at the list of effects; "
+            f"no effect {id!r} waits for somebody to settle it: {LOOK_AT_EFFECTS()}; "
             "it may be settled already, or be running"
         )
 
@@ -47,7 +52,7 @@ class BadOutcome(KeeveError, TypeError):
     usage: ClassVar[bool] = True
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"resolve() takes exactly one of value=..., error=... and again=True: {problem}")
+        super().__init__(f"{ONE_OUTCOME()}: {problem}")
 
 
 @attrs.frozen

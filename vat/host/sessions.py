@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession, living
 from dataspace.records import Header, Kind
+from dataspace.remedies import Remedy
 from dataspace.values import Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
 from vat.errors import BadCall
@@ -32,13 +33,16 @@ from vat.objects.fields import given as begins_with
 Seen = TypeVar("Seen")
 
 
+WAIT_OR_FORCE: Final = Remedy("wait-or-force", "wait for it, or use force")
+
+
 class Busy(KeeveError):
     """A session has work under way, and is not deleted, nor anything of it erased."""
 
     usage: ClassVar[bool] = True
 
     def __init__(self, id: str, what: str) -> None:
-        super().__init__(f"session {id!r} is busy ({what}): wait for it, or use force")
+        super().__init__(f"session {id!r} is busy ({what}): {WAIT_OR_FORCE()}")
         self.id = id
 
 

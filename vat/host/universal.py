@@ -10,10 +10,11 @@ The one rule: a ref that was narrowed reaches these no further than its narrowin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dataspace.errors import KeeveError
 from dataspace.proofs.proofs import Receipt
+from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, Value
 from vat.crank.vat import Step, Vat
 from vat.errors import BadCall
@@ -21,6 +22,8 @@ from vat.failures import failure_of
 from vat.heap.messages import Call, Outcome
 from vat.host.carrying import child_ref
 from vat.host.outside import Snapshot
+
+FORK_TAKES: Final = Remedy("fork-takes", "fork(at=None, into=None): ")
 
 
 class Universal:
@@ -100,7 +103,7 @@ def _fork_arguments(call: Call) -> tuple[int | None, str | None]:
         or not (into is None or type(into) is str)
     ):
         raise BadCall(
-            "fork(at=None, into=None): at is a seq, into the id of the new session; to fork after a turn, give the seq "
-            "of the event of its (turn-done n . _)"
+            f"{FORK_TAKES()}at is a seq, into the id of the new session; to fork after a turn, give the seq of the "
+            "event of its (turn-done n . _)"
         )
     return at, into

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from dataspace.values import Value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,11 @@ class BadActorType(KeeveError, TypeError):
         super().__init__(f"{named.__module__}.{named.__qualname__}: {problem}")
 
 
+GIVE_TYPE: Final = Remedy(
+    "give-type", "this host runs {known}. Pass its class to open_host(..., actors=[...]); nothing was touched"
+)
+
+
 class UnknownActorType(KeeveError, LookupError):
     """A heap or a caller names an actor type that this host was not given."""
 
@@ -38,10 +44,7 @@ class UnknownActorType(KeeveError, LookupError):
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         listed = ", ".join(sorted(known)) or "none"
-        super().__init__(
-            f"unknown actor type {name!r}: this host runs {listed}. "
-            f"Pass its class to open_host(..., actors=[...]); nothing was touched"
-        )
+        super().__init__(f"unknown actor type {name!r}: {GIVE_TYPE(known=listed)}")
         self.name = name
 
 

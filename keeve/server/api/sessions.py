@@ -20,9 +20,8 @@ from keeve.looking import AT_ONCE, PAGE, Room, approval_face, effect_face, rows_
 from keeve.server.api.faces import row_face
 from keeve.server.api.table import Asked, Document
 from keeve.server.beginning import beginning, kinds_of
-from keeve.server.errors import Refusal
+from keeve.server.errors import Refusal, there_are
 from keeve.server.finding import before_turn
-from keeve.server.wording import there_are
 from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR

@@ -18,11 +18,10 @@ import attrs
 from starlette.requests import Request
 
 from actors.responding import names_in
-from keeve.server.errors import Refusal
+from keeve.server.errors import Refusal, there_are
 from keeve.server.models import no_model
 from keeve.server.openai.items import Json, refused
 from keeve.server.serving import Serving
-from keeve.server.wording import there_are
 
 HARMLESS: Final = frozenset(
     {

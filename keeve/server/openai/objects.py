@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from dataspace.errors import KeeveError
 from keeve import errors as known
-from keeve.server.errors import ANSWERS, KEEPER, Answer, Refusal, code_named
+from keeve.remedies import worded
+from keeve.server.errors import KEEPER, Answer, Refusal, answer_to, code_named
 from keeve.server.openai.ids import completion_id, response_id
 from keeve.server.openai.items import Json, items_of, plain, text_in
-from keeve.server.wording import in_words
 
 Turn = Mapping[str, Any]
 
@@ -102,11 +102,11 @@ def failure_of(turn: Turn) -> Refusal:
     """What is answered in the place of a turn that failed, or was interrupted. It has failed: asking again is new."""
     error = turn["span"].get("error") or {"error": "TurnInterrupted", "message": "the turn was interrupted"}
     name = str(error.get("error"))
-    message = in_words(text_in(error.get("message"))) or "it has failed"
+    message = worded(text_in(error.get("message")), "http") or "it has failed"
     kind = getattr(known, name, None)
     if not (isinstance(kind, type) and issubclass(kind, KeeveError)):
         kind, message = known.Failed, f"{name}: {message}"
-    answer = next((ANSWERS[base] for base in kind.__mro__ if base in ANSWERS), Answer(502, KEEPER))
+    answer = answer_to(kind) or Answer(502, KEEPER)
     return Refusal(answer.status, code_named(name), message, answer.remedy, headers={"x-should-retry": "false"})
 
 

@@ -1,0 +1,78 @@
+"""Remedies: what the messages of errors say to do, each under a code, so that it can be said in other words elsewhere.
+
+A message is written for a program in Python, which has a host. Who reads it over HTTP, at a prompt or in the log of a
+server has none, and is told what they can do. Of an error that was recorded nothing is left but its text; so a remedy
+is found in a text by the very words that it is said with.
+
+    CHOOSE = Remedy("choose-id", "get it with host.get({id}), or choose another id")
+    message = f"there is a session {id!r} already: {CHOOSE(id=repr(id))}"
+    CHOOSE.put(message, "keeve show {id} shows it")
+
+The one rule: a sentence that is not the same everywhere stands in one place, as a remedy; and errors are made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from string import Formatter
+from typing import Final
+
+REMEDIES: Final[dict[str, Remedy]] = {}
+"""All of them, by their codes, as the modules that have them are imported."""
+
+
+class Remedy:
+    """What to do, or another part of a message that depends on who reads it. `{name}` in its words stands for data.
+
+    It begins and ends with words. One that stands in the middle of a sentence brings what joins it.
+
+    >>> CALL = Remedy("call", "call {name}(force=...) for {name}")
+    >>> CALL(name="delete")
+    'call delete(force=...) for delete'
+    >>> CALL.put("it runs: call delete(force=...) for delete; or wait", "give --force to {name}")
+    'it runs: give --force to delete; or wait'
+    >>> del REMEDIES["call"]
+    """
+
+    def __init__(self, code: str, words: str) -> None:
+        if code in REMEDIES:
+            raise ValueError(f"there is a remedy {code!r} already")
+        self.code = code
+        self.words = words
+        REMEDIES[code] = self
+
+    def __call__(self, **data: object) -> str:
+        """It, in the words for programs."""
+        return self.words.format_map(data)
+
+    def data(self, message: str) -> Mapping[str, str] | None:
+        """What it says of its data in a message; None if it is not in there."""
+        found = self._pattern.search(message)
+        return None if found is None else found.groupdict()
+
+    def put(self, message: str, words: str) -> str:
+        """A message with other words in its place, wherever it is in there."""
+        if self._start not in message:
+            return message
+        return self._pattern.sub(lambda found: words.format_map(found.groupdict()), message)
+
+    @cached_property
+    def _start(self) -> str:
+        return next(iter(Formatter().parse(self.words)))[0]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(_parts(self.words)), re.DOTALL)
+
+
+def _parts(words: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for said, name, _, _ in Formatter().parse(words):
+        yield re.escape(said)
+        if name in seen:
+            yield f"(?P={name})"
+        elif name is not None:
+            seen.add(name)
+            yield f"(?P<{name}>.*?)"

@@ -1,0 +1,178 @@
+"""What errors say to do, at each door: over HTTP, at the prompt of the command line, in the log of a server.
+
+Errors are written for programs in Python, which have a host (`dataspace.remedies`). Nobody else has one: they are told
+a command, a setting, or whom to ask.
+
+The one rule: a remedy stands for a remedy. What is wrong, and where, is said as the error says it; and each remedy has
+its words at every door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from dataspace.remedies import REMEDIES
+
+Door: TypeAlias = Literal["http", "commands", "log"]
+
+
+class Words(NamedTuple):
+    """What is said in place of a remedy, with the data that it has; None: that is for programs as it is, and fits.
+
+    http: who asks a server. commands: who types. log: who runs a server.
+    """
+
+    http: str | None
+    commands: str | None
+    log: str | None
+
+
+SAME_STORE: Final = "one process owns a store at a time"
+
+WORDS: Final[Mapping[str, Words]] = {
+    "answer-so": Words(
+        "Whoever keeps the model has to look at it",
+        "Look at what the model's service answers",
+        None,
+    ),
+    "ask-another": Words(
+        "the server carries out no such work; nothing has happened. Another server has to be asked",
+        "this command carries out no such work; nothing has happened. keeve turn does, and so does a server",
+        "the server carries out no such work; nothing has happened. Another server has to be asked",
+    ),
+    "ask-there": Words(
+        SAME_STORE,
+        "keeve turn, queue, steer, interrupt, fork, approve and the like ask that; for this command end it first",
+        f"end that first: {SAME_STORE}",
+    ),
+    "choose-id": Words(
+        "choose another id",
+        "keeve show shows it; or choose another id",
+        "choose another id",
+    ),
+    "close-there": Words(
+        SAME_STORE,
+        "close it there first; keeve ls, show, log, effects, verify and doctor read it meanwhile",
+        f"close it there first: {SAME_STORE}",
+    ),
+    "credential": Words(
+        None,
+        "is there the right key, still valid, in the variable that KEEVE_MODEL_KEY names (else in OPENAI_API_KEY)?",
+        None,
+    ),
+    "for-example": Words("", "", None),
+    "fork-takes": Words(
+        "a fork has a place and a name: ",
+        "a fork has a place and a name: ",
+        "a fork has a place and a name: ",
+    ),
+    "give-device": Words(
+        "there is no {effect} here; there are: {known}",
+        "this host has no {effect}; its devices offer: {known}. A model is named by KEEVE_MODEL, and a server may have "
+        "others",
+        "this host has no {effect}; its devices offer: {known}. Name it in the server's file of settings as "
+        "[models.NAME], if it is a model",
+    ),
+    "give-signer": Words(
+        "the server has to be started with a signer",
+        "keeve checkpoint --signer FILE signs one",
+        "start the server with a signer",
+    ),
+    "give-type": Words(
+        "of its own the server runs {known}. Its setting `actors` names the module that has it; nothing was touched",
+        "this host runs {known}. Name the module that has its class with --actors module (or KEEVE_ACTORS); nothing "
+        "was touched",
+        "this host runs {known}. Name the module that has it in the server's setting `actors`; nothing was touched",
+    ),
+    "look-at-effects": Words(
+        None, "keeve effects lists those that are open", "keeve effects lists those that are open"
+    ),
+    "look-at-sessions": Words(
+        "look at the list of those that there are",
+        "keeve ls lists those that are there",
+        "keeve ls lists those that are there",
+    ),
+    "look-at-turns": Words("", None, None),
+    "make-key": Words(None, "--make makes one", None),
+    "may-use": Words(
+        None,
+        "may the key in the variable that KEEVE_MODEL_KEY names use this model?",
+        None,
+    ),
+    "more-time": Words(
+        "give the session a larger max_seconds",
+        "give the session a larger max_seconds",
+        "give the session a larger max_seconds",
+    ),
+    "name-former": Words(
+        None,
+        "or name that one with --former: it signs that the new one takes its place",
+        None,
+    ),
+    "name-place": Words(None, "a position, a time, or the cursor that an event carried", None),
+    "name-session": Words(None, "name one with --session", None),
+    "name-store": Words(
+        None,
+        "has no store in it yet: keeve chat makes one, and --store names another folder",
+        None,
+    ),
+    "new-request": Words(
+        "; use a new Idempotency-Key for something new",
+        None,
+        "; use a new Idempotency-Key for something new",
+    ),
+    "one-outcome": Words(
+        "one outcome has to be given",
+        "keeve resolve takes exactly one of --value, --error and --again",
+        "one outcome has to be given",
+    ),
+    "open-again": Words(
+        "the server has stopped: ask again later; with the same Idempotency-Key a retry is safe",
+        "the host is closed: run the command again",
+        "the host is closed: with the same Idempotency-Key a retry is safe",
+    ),
+    "open-with-device": Words(
+        "Whoever keeps the server has to settle it",
+        "Settle it with keeve resolve {id}, or have a host with that device open the store",
+        "Start the server with [models.{device}] in its file of settings, if that is a model; or settle it: "
+        "keeve resolve {id}",
+    ),
+    "opened-to-read": Words("the server only reads it", "this command only reads it", "the server only reads it"),
+    "or-default": Words("", None, None),
+    "own-folder": Words(
+        "use a folder of its own",
+        "name a folder of your own with --store",
+        "give the server a folder of its own",
+    ),
+    "part": Words('({{"type": "text", "text": "…"}})', '({{"type": "text", "text": "…"}})', None),
+    "raise-version": Words("", None, None),
+    "read-with-these": Words("", "; keeve ls, show and log read what its keys open", ""),
+    "return-less": Words("Ask it for less", "Ask it for less", None),
+    "schema": Words("a schema is an object", "a schema is an object", None),
+    "set-field": Words(
+        "; give it another {field}",
+        "; give it another {field}",
+        "; give it another {field}",
+    ),
+    "tools": Words("it is a list", "it is a list", None),
+    "truth": Words("it is true, or false", "it is true, or false", None),
+    "wait-or-force": Words("wait for it", "wait for it, or use --force", None),
+}
+"""By the code of each remedy."""
+
+
+def worded(message: str, door: Door) -> str:
+    """A message of an error of ours in the words of a door.
+
+    >>> from vat.host.host import IdInUse
+    >>> worded(str(IdInUse("s1")), "http"), worded(str(IdInUse("s1")), "commands")
+    ("there is a session 's1' already: choose another id", \
+"there is a session 's1' already: keeve show shows it; or choose another id")
+    """
+    for code, remedy in REMEDIES.items():
+        words = WORDS.get(code)
+        said = None if words is None else getattr(words, door)
+        if said is not None:
+            message = remedy.put(message, said)
+    return message
