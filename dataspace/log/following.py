@@ -20,6 +20,7 @@ from dataspace.log.files import Files, ReadFailed
 from dataspace.log.keyring import Keyring, open_keys
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
+from dataspace.log.near import Near
 from dataspace.log.opening import durable_part, still
 from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
@@ -158,8 +159,8 @@ class StoreFolder:
     def chain(self, uid: bytes) -> ChainHead | None:
         return self._chains.get(uid)
 
-    def read(self, address: int) -> StoredRecord:
-        return self._reader.read(address)
+    def read(self, address: int, near: Near | None = None) -> StoredRecord:
+        return self._reader.read(address, near)
 
     def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
         """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""

@@ -19,6 +19,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.chains import Chains
 from dataspace.log.files import SyncFailed
 from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
+from dataspace.log.near import Near
 from dataspace.log.notices import created
 from dataspace.log.store import (
     BodyErased,
@@ -198,7 +199,7 @@ class MemoryStore:
     def chain(self, uid: bytes) -> ChainHead | None:
         return self._chains.get(uid)
 
-    def read(self, address: int) -> MemoryStored:
+    def read(self, address: int, near: Near | None = None) -> MemoryStored:
         if not 0 < address <= self.head.position:
             raise NoSuchRecord(address)
         return MemoryStored(self._log, address, self.withheld)

@@ -1,7 +1,7 @@
 """Reading records from segment files, while another thread writes to the last of them.
 
 Everything is read with `pread` on descriptors of this file's own. A record is read with one call when it and
-its cells lie within `WINDOW`; what is not in the window is read when it is asked for, and its CRC is checked
+its cells lie within `AHEAD`; what is not in the window is read when it is asked for, and its CRC is checked
 before it is given out.
 
 The one rule: nothing at or after the durable end is looked at. The end only ever moves on.
@@ -37,6 +37,7 @@ from dataspace.log.frames import (
 from dataspace.log.keyring import Keyring
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Mark
+from dataspace.log.near import AHEAD, Near
 from dataspace.log.packed import SegmentFile
 from dataspace.log.scan import begins_at, is_commit_at
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
@@ -45,8 +46,6 @@ from dataspace.log.withheld import Withheld
 from dataspace.records import Body, Header, split_body, split_cell
 from dataspace.values import ERASED, Erased
 
-WINDOW = 8192
-"""Bytes that are read at once for one record."""
 _CHUNK = 1 << 18
 """Bytes that are read at once, at the most, while records are read one after another."""
 _OPEN = 128
@@ -142,17 +141,17 @@ class SegmentReader:
         while self._files:
             self._files.popitem()[1].close()
 
-    def read(self, at: int) -> StoredRecord:
-        """The record at an address. Raises `NoSuchRecord`."""
+    def read(self, at: int, near: Near | None = None) -> StoredRecord:
+        """The record at an address, of the bytes that are `near` if it lies there. Raises `NoSuchRecord`."""
         segment, offset = place(at)
         end = self.end()
         if offset % 8 or not 0 < at < address(end.segment, end.offset):
             raise NoSuchRecord(at)
-        window = self.pread(segment, offset, WINDOW)
-        found = self.frame(segment, offset, window, 0)
+        window, start = (self.pread(segment, offset, AHEAD), 0) if near is None else near.at(self.pread, segment, offset)
+        found = self.frame(segment, offset, window, start)
         if found is None or found.was != Type.RECORD:
             raise NoSuchRecord(at)
-        return StoredRecord(self, segment, found, window, 0)
+        return StoredRecord(self, segment, found, window, start)
 
     def scan(self, start: int | Mark | None = None) -> Iterator[StoredRecord]:
         """The records from an address on, in order, to the end as it is when it is reached."""
@@ -162,7 +161,7 @@ class SegmentReader:
             segment, offset = 1, 0
         else:
             segment, offset = place(self.read(start).address)
-        size = WINDOW // 2
+        size = AHEAD // 2
         window, base, limit = b"", offset, offset
         while True:
             while offset >= limit:

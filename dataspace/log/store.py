@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
+from dataspace.log.near import Near
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.withheld import Withheld
 from dataspace.records import STORE_UID, Body, Header, Kind, Record
@@ -355,8 +356,11 @@ class Store(Protocol):
         """The newest record of a chain, if it is known without reading."""
         ...
 
-    def read(self, address: int) -> Stored:
-        """The durable record at `address`. Raises `NoSuchRecord`."""
+    def read(self, address: int, near: Near | None = None) -> Stored:
+        """The durable record at `address`. Raises `NoSuchRecord`.
+
+        What is read for it stays in `near`, and serves the records shortly before it. Costs a read of the file or none.
+        """
         ...
 
     def scan(self, start: int | Mark | None = None) -> Iterator[Stored]:

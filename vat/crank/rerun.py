@@ -277,6 +277,7 @@ def bring_back(crank: Acting, past: Past, numbers: Sequence[int], make: Callable
                 elif number not in left:
                     goal.live[number] = scratches[number].live.pop(number)
         finally:
+            past.let_go()
             for scratch in scratches.values():
                 goal.gone += scratch.gone
                 goal.gone += [fiber.coroutine for fiber in scratch.live.values()]

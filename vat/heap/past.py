@@ -48,6 +48,9 @@ class Past(Protocol):
     def before(self, seq: int, heap: Heap | None, at: int) -> Heap:
         """The heap before the record of a seq; `heap`, which is the one after the record `at`, may become it."""
 
+    def let_go(self) -> None:
+        """Keep nothing of what was read."""
+
 
 class StoredPast:
     """The past of a session in a store. Reads the records that are asked for, and those between a heap and the next."""
@@ -117,6 +120,10 @@ class StoredPast:
                 follow(heap, recorded.kind, recorded.operations, recorded.time)
             return heap
         return restore(lineage, self._index, self._cache, upto, without=without, memory=self._memory).heap
+
+    def let_go(self) -> None:
+        """Keep nothing of what was read: another question reads anew."""
+        self._made = None
 
     def _snapshot_since(self, at: int, upto: int, without: int | None) -> bool:
         newest = self._index.snapshots(self._lineage.uid, upto if without is None else min(upto, without - 1))

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
+from dataspace.log.near import Near
 from dataspace.log.store import NoSuchRecord, Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.dataspace import living
@@ -86,7 +88,7 @@ class Loader:
     def past(self, uid: bytes, memory: VatMemory) -> StoredPast:
         """Where a vat finds its earlier records."""
         return StoredPast(
-            lambda: self.lineage(uid),
+            lambda: Lineage(uid, self._catalog, partial(self._store.read, near=Near())),
             self._catalog,
             self.cache,
             memory,
