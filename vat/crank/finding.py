@@ -62,7 +62,7 @@ class Finding(Acting):
     def reach(self, actor: int, name: str) -> tuple[int, bool]:
         """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""
         read_only = False
-        if self.heap.system["facets"].count:
+        if self.heap.may_have("facets"):
             for facet in self.heap.narrowed(actor):
                 target, methods, only_read, revoked = facet
                 if revoked:

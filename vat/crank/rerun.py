@@ -42,6 +42,7 @@ from vat.heap.opcodes import Op
 from vat.heap.operations import APPLY, follow
 from vat.heap.past import Past, Recorded
 from vat.heap.refs import Promise, Ref
+from vat.heap.scratch import Scratch
 from vat.objects.actor import facade
 
 _SEEDED: Final = int(Op.SEEDED)
@@ -306,7 +307,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
             if heap is None or here is None or seq != here.seq:
                 if heap is not None and here is not None:
                     follow(heap, here.kind, here.operations[done:], here.time)
-                heap = past.before(seq, heap, 0 if here is None else here.seq)
+                heap = Scratch.of(past.before(seq, heap, 0 if here is None else here.seq))
                 here, done, seed, runs = recorded, 0, None, 0
                 asker = asker_of(recorded.message, heap)
                 seeds = deque([(place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == _SEEDED])

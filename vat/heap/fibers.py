@@ -91,7 +91,7 @@ def _ignored(heap: Heap, fiber: int, promise: int) -> bool:
 
 
 def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
-    if not heap.system["owned"].count:
+    if not heap.may_have("owned"):
         return
     for promise in promises:
         if heap.find("owned", promise) == fiber:

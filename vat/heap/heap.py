@@ -50,7 +50,8 @@ COUNTERS: Final = ("actor", "promise", "message", "effect", "subscription", "fib
 LIFE: Final = ("forking", "born", "swept")
 """What else is remembered. See the properties of these names."""
 
-_ABSENT: Final = object()
+ABSENT: Final = object()
+"""What stands in an undo for what was not there."""
 
 
 class Memory(Protocol):
@@ -135,8 +136,8 @@ class Heap:
 
     def state(self, actor: int) -> State:
         """The actor of that id. Raises `NoSuchActor`."""
-        found = self._states.get(actor, _ABSENT)
-        if found is _ABSENT:
+        found = self._states.get(actor, ABSENT)
+        if found is ABSENT:
             stored = self._table.get(actor, loader=self.page)
             found = None if stored is None else State(actor, stored[0], stored[1], dict(stored[2]))
             self._states[actor] = found
@@ -159,6 +160,10 @@ class Heap:
         """What a system map holds under a key, or None."""
         tree = self.system[name]
         return tree.get(key, None, self.page) if tree.count else None
+
+    def may_have(self, name: str) -> bool:
+        """Whether a system map may hold anything. O(1)."""
+        return bool(self.system[name].count)
 
     def entries(self, name: str) -> list[tuple[Any, Any]]:
         """All that a system map holds, in key order. Costs all of it."""
@@ -199,7 +204,7 @@ class Heap:
 
     def put(self, where: dict[Any, Any], key: Any, value: Any) -> None:
         """Set `where[key]`, so that a rollback undoes it."""
-        self._undo.append((where, key, where.get(key, _ABSENT)))
+        self._undo.append((where, key, where.get(key, ABSENT)))
         where[key] = value
 
     def take(self, where: dict[Any, Any], key: Any) -> None:
@@ -214,7 +219,7 @@ class Heap:
     def touch(self, state: State, field: str, value: Any) -> None:
         """Set a field of an actor."""
         fields = state.fields
-        self._undo.append((fields, field, fields.get(field, _ABSENT)))
+        self._undo.append((fields, field, fields.get(field, ABSENT)))
         fields[field] = value
         self._touched(state.id)
 
@@ -286,7 +291,7 @@ class Heap:
         undo = self._undo
         while len(undo) > mark:
             where, key, old = undo.pop()
-            if old is _ABSENT:
+            if old is ABSENT:
                 del where[key]
             else:
                 where[key] = old
