@@ -3,7 +3,7 @@
 Who follows references back through a log asks for one record after another, each mostly a little before the last. So
 what is read ends behind the record that is asked for, and reaches back the further the better that served.
 
-The one rule: it answers with bytes of the place that is asked for, read now or a moment ago, and knows nothing of frames.
+The one rule: it answers with bytes of the place that is asked for, read now or a moment ago, knowing no frames.
 """
 
 from __future__ import annotations

@@ -147,7 +147,9 @@ class SegmentReader:
         end = self.end()
         if offset % 8 or not 0 < at < address(end.segment, end.offset):
             raise NoSuchRecord(at)
-        window, start = (self.pread(segment, offset, AHEAD), 0) if near is None else near.at(self.pread, segment, offset)
+        window, start = (
+            (self.pread(segment, offset, AHEAD), 0) if near is None else near.at(self.pread, segment, offset)
+        )
         found = self.frame(segment, offset, window, start)
         if found is None or found.was != Type.RECORD:
             raise NoSuchRecord(at)
