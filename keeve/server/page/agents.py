@@ -16,12 +16,13 @@ from starlette.responses import Response
 
 from dataspace.errors import KeeveError
 from keeve.server.beginning import kinds_of
-from keeve.server.errors import Refusal, refusal_of
+from keeve.server.errors import Refusal
 from keeve.server.finding import before_last
 from keeve.server.page.past import past_of
 from keeve.server.page.said import in_words
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
+from keeve.server.page.wording import told
 from vat.objects.types import type_of
 
 FACTS: Final = 200
@@ -84,5 +85,5 @@ async def ask(visit: Visit) -> Response:
             given = await visit.given("take_turn", body={"input": said.input})
             said = attrs.evolve(said, answered=True, answer=in_words(given["output"]))
     except (Refusal, KeeveError) as error:
-        said = attrs.evolve(said, wrong=refusal_of(error))
+        said = attrs.evolve(said, wrong=told(error))
     return await show_agent(visit, await visit.given("show_session"), said)

@@ -19,9 +19,10 @@ from keeve.faces import face
 from keeve.looking import CONVERSATION
 from keeve.server.api import in_path
 from keeve.server.beginning import kinds_of
-from keeve.server.errors import Refusal, refusal_of
+from keeve.server.errors import Refusal
 from keeve.server.page.said import in_line
 from keeve.server.page.visits import Visit
+from keeve.server.page.wording import told
 from keeve.server.serving import Serving
 from vat.objects.types import Field, Shape, type_of
 
@@ -103,7 +104,7 @@ async def make_session(visit: Visit) -> Response:
     except (Refusal, KeeveError) as error:
         if not visit.may("manage"):
             raise
-        return await _listed(visit, refusal_of(error))
+        return await _listed(visit, told(error))
     return visit.goes(f"/sessions/{in_path(made['id'])}")
 
 

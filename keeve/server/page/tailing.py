@@ -10,8 +10,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from dataspace.errors import KeeveError
-from keeve.server.errors import Refusal, refusal_of
+from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit
+from keeve.server.page.wording import told
 
 SHOWN: Final = 100
 """Events on one page."""
@@ -38,7 +39,7 @@ async def show_log(visit: Visit) -> Response:
             if len(events) >= SHOWN or not start:
                 break
     except (Refusal, KeeveError) as error:
-        wrong = refusal_of(error)
+        wrong = told(error)
     shown, earlier = events, start + 1
     if len(events) > SHOWN:  # what one record states stays together, if there is room
         shown = [event for event in events if event["position"] > events[0]["position"]] or events

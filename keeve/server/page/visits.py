@@ -25,9 +25,10 @@ from starlette.routing import BaseRoute
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import number_in
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
-from keeve.server.errors import Refusal, refusal_of
+from keeve.server.errors import Refusal
 from keeve.server.gate import COOKIE, Principal, token_of
 from keeve.server.page.drawing import HEADERS, drawn
+from keeve.server.page.wording import told
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
 
@@ -154,7 +155,7 @@ def _route(place: Place, serving: Serving) -> BaseRoute:
                 return entrance(visit)
             return await does(visit)
         except Exception as raised:  # whatever is ours is told on a page; the rest is for the outermost bound
-            refusal = refusal_of(alone(raised))
+            refusal = told(alone(raised))
             if refusal is None:
                 raise
             return visit.shows("refused.html", refusal.status, refusal=refusal)

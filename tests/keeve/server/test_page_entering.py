@@ -8,7 +8,9 @@ from importlib.resources import files
 import httpx2
 import pytest
 
+from keeve.server.errors import ANSWERS, Refusal, code_named
 from keeve.server.gate import COOKIE
+from keeve.server.page.wording import told
 from tests.page_visits import ORIGIN, browser, form_of
 from tests.server_worlds import TOKENS, world
 
@@ -172,3 +174,11 @@ def test_no_module_makes_parts_of_the_document_from_text() -> None:
         if each.name.endswith(".js"):
             text = each.read_text()
             assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(", text)
+
+
+def test_what_is_to_be_done_is_said_in_words_of_the_page() -> None:
+    for kind, answer in ANSWERS.items():
+        refusal = told(Refusal(answer.status, code_named(kind.__name__), "it is wrong", answer.remedy))
+        assert refusal is not None
+        assert not re.search(r"GET |POST |Idempotency-Key|/api/|force=", refusal.remedy), refusal
+        assert refusal.remedy.strip(" ,;") == refusal.remedy

@@ -77,7 +77,9 @@ export function piece(data) {
 // What is not done. Who is not logged in any more is led to where that is done; a session that is gone takes nothing.
 
 export function refused(what, error) {
-  status.textContent = `${what}: ${error.message}.${error.remedy && error.status !== 401 ? ` What to do: ${error.remedy}.` : ""}`;
+  // What is to be done is said by the API, in its words: what names paths and headers is nothing for people.
+  const remedy = error.status === 401 || /GET |POST |Idempotency-Key|\/api\//.test(error.remedy ?? "") ? "" : error.remedy;
+  status.textContent = `${what}: ${error.message}.${remedy ? ` What to do: ${remedy}.` : ""}`;
   document.getElementById("again").hidden = error.status !== 401;
 }
 
