@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import trio
 
-from actors.models import ChatModel, EchoModel, model_from_environment
 from actors.tools import Tools
 from keeve.api import now, open_host
 from keeve.archive_places import archives_from
@@ -28,16 +27,16 @@ from keeve.server import openai, wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
-from keeve.server.listening import Listening, must_be_free, tls
+from keeve.server.listening import Listening
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.models import named
-from keeve.server.owner import BadTokenFile, token_in
+from keeve.server.owner import token_in
+from keeve.server.preparing import prepared
 from keeve.server.serving import Serving
-from keeve.server.settings import VERBS, BadServerSetting, PrincipalFile, ServerSettings
+from keeve.server.settings import VERBS, PrincipalFile, ServerSettings
 from keeve.server.tokens import Chains
 from keeve.server.tracing import Tracing, tracer
 from keeve.wire.revocations import Revocations
-from vat.devices.vault import Environment, Vault
 from vat.objects.types import type_of
 
 FAREWELL: Final = 2.0
@@ -64,23 +63,19 @@ async def serve(
     log = make_log(secrets, form=settings.log, level=settings.log_level)
     listens(log, settings.log_level)
     log.info("starting", pid=os.getpid(), store=str(settings.store))
+    found = await prepared(settings, environ)
+    if found.stands_in is not None:
+        log.info("the first model of the file is what sessions ask", model=found.stands_in, as_device="model")
+    secrets.by(found.vault.redact)
     tracing = Tracing(tracer())
-    if settings.tls_cert is not None:
-        tls(settings.tls_cert, settings.tls_key)  # looked at before anything is made, as what follows is
-    devices, vault = models_of(settings, environ)
-    first = next(iter(settings.models), None)
-    if first is not None and devices["model"] is devices[first] and first != "model":
-        log.info("the first model of the file is what sessions ask", model=first, as_device="model")
-    others = principals_of(settings)
-    await must_be_free(settings)
-    secrets.by(vault.redact)
-    devices = tracing.of(devices, model_names(settings, environ, devices))
+    devices = tracing.of(found.devices, found.models)
+    ended = [signal.SIGTERM]
     async with (
         open_host(
             settings.store,
             actors=actors,
             devices=devices if tools is None else {**devices, "tools": tools},
-            vault=vault,
+            vault=found.vault,
             signer=settings.signer,
             unknown="hold" if settings.unknown == "hold" else "break",
             key=host_key_from(environ),
@@ -91,7 +86,7 @@ async def serve(
         trio.open_nursery() as nursery,
         AsyncExitStack() as untold,
     ):
-        tokens, made = tokens_of(settings, secrets, others)
+        tokens, made = tokens_of(settings, secrets, found.principals)
         if made is not None:  # until somebody is told that token: the next start makes one then, and tells it
             untold.callback((settings.store / TOKEN).unlink, missing_ok=True)
         secret, _ = token_in(settings.store / TOKEN)
@@ -105,33 +100,36 @@ async def serve(
             types={type_of(each).name: each for each in actors},
             secret=secret,
         )
-        listening = Listening(application(serving), settings)
-        count_turns(serving)
-        nursery.start_soon(serving.standing.watch)
-        serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            ended = [signal.SIGTERM]
-
-            async def listen(*, task_status: trio.TaskStatus[int]) -> None:
-                async with trio.open_nursery() as ways:
-                    port = await ways.start(listening.run, serving.stopping)
-                    try:
-                        await ways.start(wire.serve_socket, serving)
-                    except wire.BadSocket as error:
-                        log.warning("no Unix socket", why=str(error))
-                    nursery.start_soon(_grace, serving, ways.cancel_scope)
-                    task_status.started(port)
-                nursery.cancel_scope.cancel()
-
             await openai.start(serving)
-            port = await nursery.start(listen)
+            port = await nursery.start(_reached, serving)
             address = address_of(settings, port)
             log.info("serving", pid=os.getpid(), address=address, store=str(settings.store))
             started(address, made)
             untold.pop_all()
-            await _until_told(signals, serving, ended, nursery)
+            await _until_told(signals, serving, ended)
     log.info("ended")
     return int(ended[0])
+
+
+async def _reached(serving: Serving, *, task_status: trio.TaskStatus[int]) -> None:
+    """Accept connections, in all ways, until the server stops and those that there are have ended; then all of it ends.
+
+    Says the port, once there is one.
+    """
+    listening = Listening(application(serving), serving.settings)
+    count_turns(serving)
+    serving.nursery.start_soon(serving.standing.watch)
+    serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)
+    async with trio.open_nursery() as ways:
+        port = await ways.start(listening.run, serving.stopping)
+        try:
+            await ways.start(wire.serve_socket, serving)
+        except wire.BadSocket as error:
+            serving.log.warning("no Unix socket", why=str(error))
+        serving.nursery.start_soon(_grace, serving, ways.cancel_scope)
+        task_status.started(port)
+    serving.nursery.cancel_scope.cancel()
 
 
 async def _grace(serving: Serving, ways: trio.CancelScope) -> None:
@@ -143,26 +141,15 @@ async def _grace(serving: Serving, ways: trio.CancelScope) -> None:
     ways.cancel()
 
 
-async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals], nursery: trio.Nursery) -> None:
-    """The first signal begins the end; the second one does not wait for the grace."""
+async def _until_told(signals: Any, serving: Serving, ended: list[signal.Signals]) -> None:
+    """The first signal begins the end, and is noted; the second one does not wait for the grace."""
     async for number in signals:
         if serving.stopping.is_set():
-            nursery.cancel_scope.cancel()
+            serving.nursery.cancel_scope.cancel()
         else:
             ended[0] = signal.Signals(number)
             serving.log.info("stopping", signal=ended[0].name, grace=serving.settings.grace)
             serving.stopping.set()
-
-
-def principals_of(settings: ServerSettings) -> list[tuple[PrincipalFile, str]]:
-    """All principals but the owner, and their tokens. Raises `BadServerSetting`."""
-    found = []
-    for each in settings.principals.values():
-        try:
-            found.append((each, token_in(each.token_file)[0]))
-        except BadTokenFile as error:
-            raise BadServerSetting(f"principals.{each.name}.token_file", each.where, str(error)) from error
-    return found
 
 
 def tokens_of(
@@ -177,35 +164,6 @@ def tokens_of(
         tokens.add(other, Principal(each.name, frozenset(each.verbs)))
         secrets.add(other)
     return tokens, token if made else None
-
-
-def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dict[str, Any], Vault]:
-    """The models as devices, and the vault with their keys: those of the settings, and the environment's as `model`.
-
-    Without any of them there is the host's own stand-in, an echo. Raises `BadServerSetting`, `BadModelSetting`.
-    """
-    chosen = model_from_environment(environ)
-    devices: dict[str, Any] = {} if isinstance(chosen.device, EchoModel) else {"model": chosen.device}
-    credentials = dict(chosen.credentials)
-    for model in settings.models.values():
-        if model.name in devices:
-            raise BadServerSetting(f"models.{model.name}", model.where, "the environment has a model of that name")
-        if model.key is not None:
-            if not environ.get(model.key):
-                reason = f"key names the variable {model.key}, which is not set"
-                raise BadServerSetting(f"models.{model.name}", model.where, reason)
-            credentials[f"model.{model.name}"] = Environment(model.key, environ)
-        devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
-    if devices and "model" not in devices:
-        devices["model"] = devices[next(iter(devices))]
-    return devices, Vault(credentials)
-
-
-def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:
-    """By the name of a device that is a model, the model's own name."""
-    named = {each.name: each.model for each in settings.models.values()}
-    first = next(iter(named.values()), "model")
-    return {name: named.get(name) or environ.get("KEEVE_MODEL") or first for name in devices}
 
 
 def address_of(settings: ServerSettings, port: int) -> str:
