@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import apsw
 
 from dataspace.catalog.connections import rows
-from dataspace.proofs.merkle import consistency, inclusion, leaf_hash, node_hash, root
+from dataspace.proofs.merkle import beside, consistency, grown, leaf_hash, node_hash, root, together
 
 STEP: Final = 5
 """Levels between two that have rows."""
@@ -28,6 +28,8 @@ WIDTH: Final = 1 << STEP
 HASH: Final = 32
 """Bytes of a node."""
 _REMEMBERED: Final = 8_192
+_KEPT: Final = 256
+"""Nodes of level 5, the most below which all is remembered."""
 
 SCHEMA: Final = "CREATE TABLE tree(level INT, n INT, nodes BLOB, PRIMARY KEY(level, n)) WITHOUT ROWID;\n"
 
@@ -59,30 +61,47 @@ class LogTree:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._made: dict[tuple[int, int], bytes] = {}
+        self._low: dict[int, list[list[bytes]]] = {}  # what is below a node of level 5, and that: all that is whole
         self._size = 0
-        self._shared: dict[int, list[bytes]] = {}
+        self._proofs: dict[int, list[tuple[bytes, ...]]] = {}  # for that size, of all records below such a node
 
     def forget(self) -> None:
         """Make everything again: the rows were not what they should be."""
         self._made.clear()
+        self._low.clear()
         self._size = 0
 
     def root(self, size: int) -> bytes:
         """The root over the first `size` records, which are there."""
         return root(size, self._node)
 
-    def inclusion(self, position: int, size: int) -> list[bytes]:
-        """What proves that the record at `position` is among the first `size`. Raises `IndexError`."""
-        if size != self._size:
+    def inclusion(self, position: int, size: int) -> tuple[bytes, ...]:
+        """What proves that the record at `position` is among the first `size`. Raises `IndexError`.
+
+        Records that are near each other are proven together, for as long as the same size is asked for.
+        """
+        if not 0 < position <= size:
+            raise IndexError(f"position {position} is not in a tree of {size}")
+        if size != self._size or len(self._proofs) >= _KEPT:
             self._size = size
-            self._shared.clear()
-        return inclusion(position - 1, size, self._node, self._shared)
+            self._proofs.clear()
+        number, inside = divmod(position - 1, WIDTH)
+        proofs = self._proofs.get(number)
+        if proofs is None:
+            count = min(WIDTH, size - WIDTH * number)
+            above = beside(STEP, number, size, self._node)
+            proofs = self._proofs[number] = together(self._below(number, count)[:STEP], count, above)
+        return proofs[inside]
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""
         return consistency(old, new, self._node)
 
     def _node(self, level: int, index: int) -> bytes:
+        if level < STEP:
+            number = index << level >> STEP
+            inside = index - (number << STEP >> level)
+            return self._below(number, inside + 1 << level)[level][inside]
         found = self._made.get((level, index))
         if found is None:
             found = self._make(level, index)
@@ -92,23 +111,28 @@ class LogTree:
         return found
 
     def _make(self, level: int, index: int) -> bytes:
-        if level and level % STEP == 0 and index + 1 << level <= self._ground.written:
+        if level % STEP == 0 and index + 1 << level <= self._ground.written:
             first = index // WIDTH * WIDTH
             row = _parts(self._ground.nodes(level, index // WIDTH))
             self._made.update({(level, first + at): node for at, node in enumerate(row)})
             if index - first < len(row):
                 return row[index - first]
-        if level:
-            left, right = self._made.get((level - 1, 2 * index)), self._made.get((level - 1, 2 * index + 1))
-            if left is None:
-                left = self._node(level - 1, 2 * index)
-            if right is None:
-                right = self._node(level - 1, 2 * index + 1)
-            return node_hash(left, right)
-        first = index // WIDTH * WIDTH
-        leaves = [leaf_hash(hash) for hash in self._ground.hashes(first, first + WIDTH)]
-        self._made.update({(0, first + at): leaf for at, leaf in enumerate(leaves)})
-        return leaves[index - first]
+        if level == STEP:
+            return self._below(index, WIDTH)[STEP][0]
+        return node_hash(self._node(level - 1, 2 * index), self._node(level - 1, 2 * index + 1))
+
+    def _below(self, number: int, count: int) -> list[list[bytes]]:
+        """What is below node `number` of level 5, and that: by level what is whole, with `count` leaves at least."""
+        levels = self._low.get(number)
+        if levels is None:
+            if len(self._low) >= _KEPT:
+                del self._low[next(iter(self._low))]
+            levels = self._low[number] = [[] for _ in range(STEP + 1)]
+        have = len(levels[0])
+        if have < count:
+            hashes = self._ground.hashes(WIDTH * number + have, WIDTH * (number + 1))
+            grown(levels, [leaf_hash(hash) for hash in hashes])
+        return levels
 
 
 def grow(db: apsw.Connection, size: int, hashes: Sequence[bytes]) -> None:

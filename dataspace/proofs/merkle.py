@@ -26,8 +26,6 @@ EMPTY: Final = sha256(b"").digest()
 """The root of a tree without leaves."""
 LONGEST: Final = 64
 """No proof has more hashes."""
-_SHARED: Final = 4
-"""The level above which proofs of leaves that are near each other are the same."""
 _SIZE: Final = 32
 _PAIR: Final = struct.Struct("64s")
 
@@ -47,34 +45,55 @@ def root(size: int, node: Node) -> bytes:
     return _over(0, size, node) if size else EMPTY
 
 
-def inclusion(index: int, size: int, node: Node, shared: dict[int, list[bytes]] | None = None) -> list[bytes]:
-    """What proves that leaf `index` is in the tree over the first `size` leaves; from the leaf's sibling up.
-
-    `shared` remembers, for other proofs of the same size, what all leaves have in common that stand under one node
-    of level 4, by the number of that.
-    """
+def inclusion(index: int, size: int, node: Node) -> list[bytes]:
+    """What proves that leaf `index` is in the tree over the first `size` leaves; from the leaf's sibling up."""
     if not 0 <= index < size:
         raise IndexError(f"leaf {index} is not in a tree of {size}")
-    shared = {} if shared is None else shared
-    proof = _beside(0, _SHARED, index, size, node)
-    above = shared.get(index >> _SHARED)
-    if above is None:
-        above = shared[index >> _SHARED] = _beside(_SHARED, LONGEST, index, size, node)
-    return proof + above
+    return beside(0, index, size, node)
 
 
-def _beside(level: int, upto: int, index: int, size: int, node: Node) -> list[bytes]:
-    """What stands beside the way from a leaf up, from one level to before another."""
+def beside(level: int, place: int, size: int, node: Node) -> list[bytes]:
+    """What stands beside the way to the root from the node number `place` of a level."""
     found = []
-    place, last = index >> level, (size - 1) >> level
-    while last and level < upto:
-        beside = place ^ 1
-        if beside < last:
-            found.append(node(level, beside))
-        elif beside == last:
-            found.append(_over(beside << level, size, node))
+    last = (size - 1) >> level
+    while last:
+        sibling = place ^ 1
+        if sibling < last:
+            found.append(node(level, sibling))
+        elif sibling == last:
+            found.append(_over(sibling << level, size, node))
         level, place, last = level + 1, place >> 1, last >> 1
     return found
+
+
+def together(levels: Sequence[Sequence[bytes]], count: int, above: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    """The proofs of the first `count` leaves under one node, for the tree that ends with them or goes on behind it.
+
+    `levels` are the whole nodes below that one, the leaves first, and `above` is what stands beside the way from it.
+    What proofs have in common is gone through once: a leaf costs about 0.3 µs.
+    """
+    shown: list[Sequence[bytes]] = []
+    edge = b""  # what is over the leaves behind the last whole node of the level
+    for level, nodes in enumerate(levels):
+        whole = nodes[: count >> level]
+        shown.append([*whole, edge] if edge else whole)
+        if len(whole) & 1:
+            edge = node_hash(whole[-1], edge) if edge else whole[-1]
+    proofs = [tuple(above)]
+    for nodes in reversed(shown):
+        end = len(nodes)  # the last one may have none beside it
+        proofs = [(nodes[at ^ 1], *proofs[at >> 1]) if at ^ 1 < end else proofs[at >> 1] for at in range(end)]
+    return proofs
+
+
+def grown(levels: Sequence[list[bytes]], leaves: Iterable[bytes]) -> None:
+    """Add leaves to a subtree whose whole nodes are `levels`, the leaves first; and what is whole with them."""
+    below = levels[0]
+    below += leaves
+    for level in levels[1:]:
+        new = below[2 * len(level) :]
+        level += [sha256(b"\x01" + left + right).digest() for left, right in zip(new[::2], new[1::2], strict=False)]
+        below = level
 
 
 def consistency(old: int, new: int, node: Node) -> list[bytes]:

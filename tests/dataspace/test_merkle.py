@@ -12,7 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace.proofs.merkle import EMPTY, Tree, consistency, extends, includes, inclusion, leaf_hash, root
+from dataspace.proofs.merkle import (
+    EMPTY,
+    Tree,
+    beside,
+    consistency,
+    extends,
+    grown,
+    includes,
+    inclusion,
+    leaf_hash,
+    root,
+    together,
+)
 
 VECTORS = Path(__file__).parents[3] / "shared" / "data" / "vectors"
 
@@ -80,6 +92,17 @@ def test_every_leaf_is_proven_in_every_tree():
             assert includes(over, size, LEAVES[index], index, proof)
             assert not includes(over, size, leaf(999), index, proof)
             assert len(proof) <= (size - 1).bit_length()
+
+
+def test_leaves_that_are_proven_together_are_proven_as_each_alone():
+    levels: list[list[bytes]] = [[] for _ in range(4)]
+    for size in range(1, 70):
+        if size % 8 == 1:
+            levels = [[] for _ in range(4)]
+        grown(levels, [LEAVES[size - 1]])
+        place = (size - 1) // 8
+        proofs = together(levels[:3], size - 8 * place, beside(3, place, size, TREE.node))
+        assert proofs == [tuple(inclusion(index, size, TREE.node)) for index in range(8 * place, size)]
 
 
 def test_every_tree_is_proven_to_go_on_from_every_earlier_one():
