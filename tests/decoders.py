@@ -176,7 +176,7 @@ def _decoders() -> Sequence[Decoder]:
         Decoder("key file", key_file, (KeeveError,), [a_key_file()]),
         Decoder("cursor", of_text(Cursor.parse), (BadCursor,), [str(Cursor.start(bytes(16))).encode()]),
         Decoder("pattern", of_text(parse_pattern), (BadPattern,), [b'(turn ?n "s1" {"a": _} #:by ?who . _)']),
-        Decoder("note", Note.parse, (BadNote,), [str(receipt.proof.note).encode()]),
+        Decoder("note", Note.parse, (BadNote,), [str(receipt.note).encode()]),
         Decoder("checkpoint", of_text(Checkpoint.parse), (BadNote,), [receipt.checkpoint.text.encode()]),
         Decoder("proof", LogProof.parse, (BadReceipt, BadNote), [str(receipt).encode()]),
         Decoder(

@@ -69,7 +69,7 @@ class Seen(NamedTuple):
         """What a receipt, or a checkpoint as it was given out, says. Raises `BadReceipt` or `BadNote`."""
         if isinstance(kept, Receipt):
             header = kept.header
-            return cls(kept.checkpoint, kept.proof.note, Head(header.position, header.hash))
+            return cls(kept.checkpoint, kept.note, Head(header.position, header.hash))
         if not isinstance(kept, str | bytes):
             raise BadReceipt(
                 f"it is a {type(kept).__name__}, and neither a Receipt nor the text of a receipt or checkpoint"

@@ -93,13 +93,13 @@ class Receipt:
 
     header: Header
     checkpoint: Checkpoint
-    proof: LogProof = attrs.field(repr=False)
+    note: Note = attrs.field(repr=False)
+    hashes: tuple[bytes, ...] = attrs.field(repr=False)
 
     @classmethod
     def of(cls, header: Header, hashes: Iterable[bytes], note: Note, checkpoint: Checkpoint) -> Receipt:
         """The receipt of a record, from the inclusion proof that leads to the root in a signed checkpoint."""
-        proof = LogProof(header.position - 1, tuple(hashes), note, header.hashed)
-        return cls(header._replace(epoch=0) if header.epoch else header, checkpoint, proof)
+        return cls(header._replace(epoch=0) if header.epoch else header, checkpoint, note, tuple(hashes))
 
     @classmethod
     def parse(cls, data: str | bytes) -> Receipt:
@@ -115,11 +115,16 @@ class Receipt:
             raise BadReceipt(f"in the line `extra`, {bad}") from bad
         if not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), proof.index, proof.hashes):
             raise BadReceipt("the record's hash does not lead to the root in its checkpoint")
-        return cls(header, checkpoint, proof)
+        return cls(header, checkpoint, proof.note, proof.hashes)
+
+    @property
+    def proof(self) -> LogProof:
+        """What is in the file."""
+        return LogProof(self.header.position - 1, self.hashes, self.note, self.header.hashed)
 
     def verify(self, keys: Iterable[Verifier]) -> list[Verifier]:
         """The keys, among these, that vouch for it. Raises `BadSignature`, or `NotSigned` without the log's own."""
-        return checked_checkpoint(self.proof.note, keys)[1]
+        return checked_checkpoint(self.note, keys)[1]
 
     def __str__(self) -> str:
         return str(self.proof)

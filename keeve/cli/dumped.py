@@ -245,7 +245,7 @@ def receipt_file(data: bytes) -> Told:
         "kind": _kind(header.kind),
         "time": _time(header.time),
         "hash": header.hash.hex(),
-        **_checkpoint(receipt.checkpoint, receipt.proof.note),
+        **_checkpoint(receipt.checkpoint, receipt.note),
     }
 
 

@@ -159,7 +159,7 @@ def test_a_receipt_can_lead_to_an_earlier_checkpoint():
     note = checkpoints.newest()
     here.say("ada", fact("turn", 9))
     receipt = checkpoints.receipt(2, note)
-    assert receipt.proof.note == note
+    assert receipt.note == note
     with pytest.raises(NotCovered):
         checkpoints.receipt(here.store.head.position, note)
 

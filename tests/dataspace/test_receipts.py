@@ -58,7 +58,7 @@ def test_a_receipt_names_the_witnesses_that_are_known():
 
 def test_a_receipt_of_another_record_is_refused():
     honest = receipt(3, 7)
-    other = LogProof(2, honest.proof.hashes, honest.proof.note, HEADERS[3].hashed)
+    other = LogProof(2, honest.hashes, honest.note, HEADERS[3].hashed)
     with pytest.raises(BadReceipt, match="does not lead to the root"):
         Receipt.parse(str(other))
 

@@ -54,7 +54,7 @@ async def test_a_store_that_went_on_has_all_that_was_seen(folder: Path) -> None:
     async with opened(folder) as host:
         till = await host.get("till")
         await till.pay(1)
-    for seen in (receipt, str(receipt), str(receipt.proof.note)):
+    for seen in (receipt, str(receipt), str(receipt.note)):
         async with opened(folder, expect=seen) as host:
             till = await host.get("till")
             host.expect(seen)

@@ -119,7 +119,7 @@ async def test_any_record_can_be_proven_later(folder: Path) -> None:
         for seq in range(1, 7):
             assert host.receipt("till", seq).header.seq == seq
             assert host.receipt("till", seq).verify(verifiers(host))
-            assert str(host.receipt("till", seq, checkpoint=note).proof.note) == note
+            assert str(host.receipt("till", seq, checkpoint=note).note) == note
         with pytest.raises(NotCovered):
             host.receipt("till", 7, checkpoint=note)
         for seq in (0, 99):
