@@ -13,7 +13,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
-from vat.heap.messages import Outcome, Reply
+from vat.heap.messages import Outcome
 
 OPEN_AGAIN: Final = Remedy(
     "open-again",
@@ -43,15 +43,6 @@ class Waiter:
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task, outcomes.Value(outcome))
-
-    def reply_after(self, before_reply: Callable[[], None]) -> Reply:
-        """The same as `reply`, but that `before_reply` is called before it."""
-
-        def reply(outcome: Outcome) -> None:
-            before_reply()
-            self.reply(outcome)
-
-        return reply
 
     def failed(self, error: BaseException) -> None:
         """There is no answer: the error is raised to who waits."""

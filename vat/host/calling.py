@@ -5,7 +5,6 @@ The one rule: what goes in is frozen here, at the line that sent it, and what co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from dataspace.errors import KeeveError
@@ -16,6 +15,7 @@ from vat.failures import exception_of
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
+from vat.host.asking import Waiter
 from vat.host.engine import Engine
 from vat.host.outside import bound, unbound
 from vat.host.proving import Answered, Receipted
@@ -53,7 +53,7 @@ class Calling:
         if method in UNIVERSAL and uid != DIRECTORY:
             self._engine.universal.asked(method, keywords)
         answered = Answered(self._engine, uid) if receipt else None
-        value = await self._call(uid, actor, method, args, keywords, asker, None if answered is None else answered.note)
+        value = await self._call(uid, actor, method, args, keywords, asker, answered)
         return value if answered is None else Receipted(value, answered.receipt())
 
     async def _call(
@@ -64,7 +64,7 @@ class Calling:
         args: tuple[Any, ...],
         keywords: dict[str, Any],
         asker: Asker,
-        before_reply: Callable[[], None] | None,
+        waiter: Waiter | None,
     ) -> Any:
         kept = [freeze(unbound(arg), None, f"{method}(): argument {n + 1}") for n, arg in enumerate(args)]
         named = {name: freeze(unbound(arg), None, f"{method}(): {name}") for name, arg in keywords.items()}
@@ -74,7 +74,7 @@ class Calling:
         digest = None if asker.request is None else request_digest(method, kept, named)
         call = Call(actor, method, kept, named, asker, digest)
         try:
-            outcome = await self._engine.ask(uid, call, before_reply)
+            outcome = await self._engine.ask(uid, call, waiter)
         except KeeveError as error:
             if not hasattr(error, "__notes__"):
                 error.add_note(f"in session {self._session(uid)!r}")

@@ -227,13 +227,13 @@ class Engine:
     # Asking.
 
     @trio.lowlevel.enable_ki_protection
-    async def ask(self, uid: bytes, call: Call, before_reply: Callable[[], None] | None = None) -> Outcome:
+    async def ask(self, uid: bytes, call: Call, waiter: Waiter | None = None) -> Outcome:
         """Put a call into a mailbox and wait for its outcome. Cancelling abandons the wait, never the call.
 
-        `before_reply` is called when the outcome comes, before anything else happens.
+        With a `waiter` that is this task's, that is told, before anything else happens.
         """
-        waiter = await self._waiter()
-        call.reply = waiter.reply if before_reply is None else waiter.reply_after(before_reply)
+        waiter = await self._waiter(waiter)
+        call.reply = waiter.reply
         if call.method in UNIVERSAL:
             job = Job(None, waiter.failed, lambda vat: self.universal.call(vat, call))
         else:
@@ -266,13 +266,13 @@ class Engine:
         if not outcome.succeeded:
             raise exception_of(outcome.payload)
 
-    async def _waiter(self) -> Waiter:
+    async def _waiter(self, given: Waiter | None = None) -> Waiter:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not self.running:
             raise NotRunning
         if self.store.readonly:
             self.following.refresh()
-        return Waiter()
+        return given or Waiter()
 
     def observe_with(self, pattern: Pattern | str, handler: Handler, **how: Unpack[Heard]) -> Observer:
         """An observer in a task of its own. The head is that of now, not of when the task comes to it."""

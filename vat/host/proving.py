@@ -14,7 +14,9 @@ from dataspace.proofs.notes import Note
 from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.verifiers import Verifier
 from dataspace.records import Record
+from vat.heap.messages import Outcome
 from vat.heap.restore import NoSuchPoint
+from vat.host.asking import Waiter
 from vat.host.engine import Engine
 
 
@@ -25,23 +27,27 @@ class Receipted(NamedTuple):
     receipt: Receipt
 
 
-class Answered:
-    """Which record an answer depends on: the newest durable one of its session when the answer was let go."""
+class Answered(Waiter):
+    """Waits for an answer, and sees which record it depends on: the newest durable one of its session when it comes."""
+
+    __slots__ = ("_engine", "_record", "_seq", "_uid")
 
     def __init__(self, engine: Engine, uid: bytes) -> None:
         if not engine.checkpoints.signs:
             raise NotSigning
+        super().__init__()
         self._engine = engine
         self._uid = uid
         self._seq = 0
         self._record: Record | None = None
 
-    def note(self) -> None:
-        """The answer comes."""
+    def reply(self, outcome: Outcome) -> None:
+        """The answer."""
         resident = self._engine.residents.get(self._uid)
         if resident is not None:
             self._seq = resident.durable
             self._record = resident.newest
+        super().reply(outcome)
 
     def receipt(self) -> Receipt:
         """What proves it."""
