@@ -9,7 +9,7 @@ The one rule: a session that the client names is its own. One of that name that 
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -101,19 +101,20 @@ class Completions:
 
 
 async def named(talking: Talking, name: str) -> Talk:
-    """The session of that name, for who asks; made if there is none that they can reach."""
-    for place in (name, None):
-        try:
-            row = talking.host.row(name)
-            if place is not None and (talk := await talking.reached(row.uid, "turn", any_type=True)) is not None:
-                return talk
-        except (NoSuchSession, Deleted):
-            pass
-        try:
-            return await talking.made("session" if place else "session beside", place, name)
-        except (known.IdInUse, Deleted):
-            continue
-    raise Refusal(410, "deleted", f"the session {name!r:.100} was deleted", "choose another name")
+    """The session of that name, for who asks; made if there is none. Beside one that they cannot reach, which is there
+    or was, they have one of their own, which is found again by its request alone.
+    """
+    with suppress(NoSuchSession, Deleted):
+        talk = await talking.reached(talking.host.row(name).uid, "turn", any_type=True)
+        if talk is not None:
+            return talk
+    with suppress(known.IdInUse, Deleted):
+        return await talking.made("session", name, name)
+    try:
+        return await talking.made("session beside", None, name)
+    except Deleted:
+        what = f"the session {name!r:.100} was deleted"
+        raise Refusal(410, "deleted", what, "choose another name") from None
 
 
 def parted(messages: Any, *, new: bool) -> tuple[str, list[Json]]:
