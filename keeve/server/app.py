@@ -3,13 +3,13 @@
 A part is a module with `routes(serving)`, and `OPEN`: the paths of it that need no token (one that ends in `*` stands
 for all that begin so). It is one line in `PARTS`.
 
-    Headers    what every answer says to browsers
-    Bounds     a request id; whatever goes wrong inside is answered in the one shape, and logged
-    Origins    which Host and which Origin may ask
-    Bodies     how large a body may be, and how slow
-    Asking     who asks
-    Paces      how often they may, and how much at once
-    Stopping   a server that stops begins nothing new
+    BrowserHeaders   what every answer says to browsers
+    ErrorBoundary    a request id; whatever goes wrong inside is answered in the one shape, and logged
+    Origins          which Host and which Origin may ask
+    BodyLimit        how large a body may be, and how slow
+    Authentication   who asks
+    RateLimit        how often they may, and how much at once
+    Draining         a server that stops begins nothing new
 
 The one rule: the order above. What refuses everybody comes before what costs something.
 """
@@ -25,9 +25,9 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from keeve.server import api, health, openai, page, wire
-from keeve.server.bounds import Bounds, http_exception
-from keeve.server.doors import Asking, Headers, Origins
-from keeve.server.limits import Bodies, Paces, Stopping
+from keeve.server.limits import BodyLimit, Draining, RateLimit
+from keeve.server.middleware import Authentication, BrowserHeaders, ErrorBoundary, http_exception
+from keeve.server.origins import Origins
 from keeve.server.serving import Serving
 
 
@@ -54,13 +54,13 @@ def application(serving: Serving) -> Starlette:
     return Starlette(
         routes=[route for part in PARTS for route in part.routes(serving)],
         middleware=[
-            Middleware(Headers),
-            Middleware(Bounds, serving=serving),
+            Middleware(BrowserHeaders),
+            Middleware(ErrorBoundary, serving=serving),
             Middleware(Origins, serving=serving),
-            Middleware(Bodies, serving=serving),
-            Middleware(Asking, serving=serving, free=free),
-            Middleware(Paces, serving=serving),
-            Middleware(Stopping, serving=serving),
+            Middleware(BodyLimit, serving=serving),
+            Middleware(Authentication, serving=serving, free=free),
+            Middleware(RateLimit, serving=serving),
+            Middleware(Draining, serving=serving),
         ],
         exception_handlers={HTTPException: http_exception},
     )

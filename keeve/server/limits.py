@@ -8,12 +8,12 @@ from __future__ import annotations
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keeve.server.doors import SAFE_METHODS
 from keeve.server.errors import Refusal
+from keeve.server.origins import SAFE_METHODS
 from keeve.server.serving import Serving
 
 
-class Bodies:
+class BodyLimit:
     """Middleware: how large a body may be, and how long it may take to come."""
 
     def __init__(self, app: ASGIApp, serving: Serving) -> None:
@@ -62,7 +62,7 @@ class Bodies:
         )
 
 
-class Paces:
+class RateLimit:
     """Middleware: how often a principal may ask, and how much at once. Who is nobody is not counted."""
 
     def __init__(self, app: ASGIApp, serving: Serving) -> None:
@@ -81,7 +81,7 @@ class Paces:
             self._pacing.end(begun)
 
 
-class Stopping:
+class Draining:
     """Middleware: a server that stops begins nothing new, and tells who waits yet when its grace is over.
 
     What waits is cancelled then, as for a client that is gone: its turn goes on, or is left to the next start.

@@ -29,8 +29,8 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
 from dataspace.errors import KeeveError
-from keeve.server.doors import KNOWN
 from keeve.server.http1 import Http1Server
+from keeve.server.middleware import ON_KNOWN
 from keeve.server.settings import BadServerSetting, ServerSettings
 
 MOMENT: Final = 1.0
@@ -216,7 +216,7 @@ class Listening:
         idle(True)
         try:
             with connection.scope:
-                state = ConnectionState({KNOWN: connection.known})
+                state = ConnectionState({ON_KNOWN: connection.known})
                 await Http1Server(self._application, self._config, self._context, state, connection, idle=idle)
         except Exception:  # one connection ends no other
             log.exception("a connection has failed")

@@ -1,4 +1,4 @@
-"""What every request passes before it is looked at: under which name it came, from which page, and who asks.
+"""Under which name a request came, and from which page.
 
 A browser sends requests for pages that are not ours. So `Host` has to be a name that this server is reached by, or a
 page elsewhere could have its own name lead here (DNS rebinding); and where an `Origin` is said it has to be ours, or
@@ -13,49 +13,18 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keeve.server.errors import Refusal
-from keeve.server.gate import COOKIE, token_of
+from keeve.server.gate import COOKIE
 from keeve.server.serving import Serving
 
-KNOWN: Final = "keeve.known"
-"""In the state of a request's connection: what is to be called when who asks on it is known."""
-
 SAFE_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
-
-HEADERS: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cache-control", b"no-store"),
-)
-"""What is said to browsers, unless the answer says something else itself."""
 
 
 def wrong_origin(what: str) -> Refusal:
     """What comes from a page that may not ask."""
     return Refusal(403, "wrong_origin", what, "send the token as a bearer token, or start the server with --origins")
-
-
-class Headers:
-    """Middleware: the answers' headers for browsers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = list(message.get("headers", ()))
-                said = {bytes(name).lower() for name, _ in headers}
-                message["headers"] = [*headers, *(each for each in HEADERS if each[0] not in said)]
-            await send(message)
-
-        await self._app(scope, receive, sending if scope["type"] == "http" else send)
 
 
 class Origins:
@@ -105,38 +74,6 @@ class Origins:
     def _may(self, origin: str, host: str) -> bool:
         scheme, _, rest = origin.partition("://")
         return origin in self._origins or (scheme in ("http", "https") and rest == host)
-
-
-class Asking:
-    """Middleware: who asks, in `request.state.principal`. Where a path is free, nobody need be known."""
-
-    def __init__(self, app: ASGIApp, serving: Serving, free: tuple[str, ...]) -> None:
-        self._app = app
-        self._gate = serving.gate
-        self._standing = serving.standing
-        self._free = {path for path in free if not path.endswith("*")}
-        self._beginnings = tuple(path[:-1] for path in free if path.endswith("*"))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        state, request = scope["state"], HTTPConnection(scope)
-        try:
-            state["principal"] = self._gate.asking(request)
-        except Refusal:
-            path = scope["path"]
-            if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):
-                raise
-            await self._app(scope, receive, send)
-            return
-        if KNOWN in state:
-            state[KNOWN]()
-        token = token_of(request.headers, request.cookies)
-        if token is None or scope["type"] == "websocket":  # over which each message is asked for by itself
-            await self._app(scope, receive, send)
-        else:
-            await self._standing.answer(token, self._app, scope, receive, send)
 
 
 def name_of(host: str) -> str:

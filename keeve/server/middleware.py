@@ -1,7 +1,8 @@
-"""The outermost bound of a request: it gets an id, is logged and counted, and whatever goes wrong in it is answered.
+"""What every request passes: it gets an id, is logged and counted, whatever goes wrong in it is answered; who asks is
+found out; and what every answer says to browsers.
 
-The one rule: no error leaves this file. What is ours is answered as `keeve.server.errors` says; anything else is logged
-whole under the id of the request, and answered with that id alone.
+The one rule: no error leaves `ErrorBoundary`. What is ours is answered as `keeve.server.errors` says; anything else is
+logged whole under the id of the request, and answered with that id alone.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from typing import Any, Final
 
 import trio
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keeve.server.errors import OPENAI, Refusal, internal, refusal_of
+from keeve.server.gate import token_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
+
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+"""What is said to browsers, unless the answer says something else itself."""
+
+ON_KNOWN: Final = "keeve.known"
+"""In the state of a request's connection: what is to be called when who asks on it is known."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
@@ -35,8 +51,8 @@ ROUTED: Final = {
 """What the router refuses: the code, and what to do."""
 
 
-class Bounds:
-    """Middleware: see the file."""
+class ErrorBoundary:
+    """Middleware: a request has an id under which it is logged and counted, and any error in it has an answer."""
 
     def __init__(self, app: ASGIApp, serving: Serving) -> None:
         self._app = app
@@ -89,6 +105,55 @@ class Bounds:
                     ms=round(seconds * 1000, 1),
                     by=None if principal is None else principal.name,
                 )
+
+
+class Authentication:
+    """Middleware: who asks, in `request.state.principal`. Where a path is free, nobody need be known."""
+
+    def __init__(self, app: ASGIApp, serving: Serving, free: tuple[str, ...]) -> None:
+        self._app = app
+        self._gate = serving.gate
+        self._standing = serving.standing
+        self._free = {path for path in free if not path.endswith("*")}
+        self._beginnings = tuple(path[:-1] for path in free if path.endswith("*"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        state, request = scope["state"], HTTPConnection(scope)
+        try:
+            state["principal"] = self._gate.asking(request)
+        except Refusal:
+            path = scope["path"]
+            if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):
+                raise
+            await self._app(scope, receive, send)
+            return
+        if ON_KNOWN in state:
+            state[ON_KNOWN]()
+        token = token_of(request.headers, request.cookies)
+        if token is None or scope["type"] == "websocket":  # over which each message is asked for by itself
+            await self._app(scope, receive, send)
+        else:
+            await self._standing.answer(token, self._app, scope, receive, send)
+
+
+class BrowserHeaders:
+    """Middleware: the answers' headers for browsers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                said = {bytes(name).lower() for name, _ in headers}
+                message["headers"] = [*headers, *(each for each in HEADERS if each[0] not in said)]
+            await send(message)
+
+        await self._app(scope, receive, sending if scope["type"] == "http" else send)
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, request_id: str | None) -> None:
