@@ -67,18 +67,18 @@ class RateLimit:
 
     def __init__(self, app: ASGIApp, serving: Serving) -> None:
         self._app = app
-        self._pacing = serving.pacing
+        self._rates = serving.rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal = scope["state"].get("principal") if scope["type"] in ("http", "websocket") else None
         if principal is None:
             await self._app(scope, receive, send)
             return
-        begun = self._pacing.begin(principal)
+        begun = self._rates.begin(principal)
         try:
             await self._app(scope, receive, send)
         finally:
-            self._pacing.end(begun)
+            self._rates.end(begun)
 
 
 class Draining:

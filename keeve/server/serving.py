@@ -18,8 +18,8 @@ from keeve.server.heard import Heard
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
 from keeve.server.models import named
-from keeve.server.pacing import Pacing
 from keeve.server.quota import Quota
+from keeve.server.rate_limits import RateLimits
 from keeve.server.settings import ServerSettings
 from keeve.server.standing import Standing
 from keeve.server.tracing import Tracing
@@ -39,7 +39,7 @@ class Serving:
     named: the device behind each name under which a model may be asked for (`keeve.server.models`).
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
-    pacing: how often, and how much at once. standing: whether those who are being answered are taken yet.
+    rates: how often, and how much at once. standing: whether those who are being answered are taken yet.
     heard: what models have said of the answers that they are giving.
     secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
     """
@@ -64,8 +64,8 @@ class Serving:
     heard: Heard = attrs.field(
         default=attrs.Factory(lambda self: Heard(self.host, self.types.values()), takes_self=True)
     )
-    pacing: Pacing = attrs.field(
-        default=attrs.Factory(lambda self: Pacing(self.settings.requests, self.settings.streams), takes_self=True)
+    rates: RateLimits = attrs.field(
+        default=attrs.Factory(lambda self: RateLimits(self.settings.requests, self.settings.streams), takes_self=True)
     )
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)

@@ -136,7 +136,7 @@ class TokenGuard:
 
     async def paced(self) -> None:
         """Wait until one thing more may be asked: what is asked here counts as a request does."""
-        await self._serving.pacing.wait(self._asking())
+        await self._serving.rates.wait(self._asking())
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:

@@ -119,7 +119,7 @@ async def test_whoever_waits_for_a_session_that_is_deleted_is_answered() -> None
 
 def under_way(w: World) -> int:
     """How many requests of ann hold a place."""
-    return w.serving.pacing._paces["ann"].under_way
+    return w.serving.rates._buckets["ann"].under_way
 
 
 async def test_a_damaged_session_is_deleted_over_http(store_folder: Path) -> None:

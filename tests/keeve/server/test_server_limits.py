@@ -18,7 +18,7 @@ from keeve import Session
 from keeve.server import Principal, ServerSettings
 from keeve.server.errors import Refusal
 from keeve.server.logs import LEFT_OUT, Listening
-from keeve.server.pacing import Pacing
+from keeve.server.rate_limits import RateLimits
 from keeve.server.tokens import Chains
 from keeve.wire.revocations import Revocations
 from keeve.wire.sturdy import SturdyRefs
@@ -73,20 +73,20 @@ async def test_other_names_for_one_token_ask_no_more_often_and_no_more_at_once(t
 
 
 async def test_those_who_ask_no_more_are_forgotten(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keeve.server.pacing.MANY", 10)
-    pacing = Pacing(60, 9)
+    monkeypatch.setattr("keeve.server.rate_limits.MANY", 10)
+    rates = RateLimits(60, 9)
     for n in range(50):
-        pacing.end(pacing.begin(Principal(f"name {n}")))
+        rates.end(rates.begin(Principal(f"name {n}")))
         await trio.sleep(10)
-    assert len(pacing._paces) <= 20
+    assert len(rates._buckets) <= 20
 
 
 def test_a_name_that_is_made_up_is_not_noted_where_its_token_has_had_enough() -> None:
-    pacing = Pacing(2, 9, lambda: 0.0)
+    rates = RateLimits(2, 9, lambda: 0.0)
     for n in range(9):
         with suppress(Refusal):
-            pacing.begin(Principal(f"name {n}", allowance=Allowance(ids=("t",))))
-    assert list(pacing._paces) == ["\nt", "name 0", "name 1"]
+            rates.begin(Principal(f"name {n}", allowance=Allowance(ids=("t",))))
+    assert list(rates._buckets) == ["\nt", "name 0", "name 1"]
 
 
 async def test_what_is_asked_over_a_connection_counts_as_requests_do_and_waits(autojump_clock: MockClock) -> None:

@@ -1,4 +1,4 @@
-"""Pacing: how often a principal may ask, and how much at once, whatever it asks by.
+"""Rate limits: how often a principal may ask, and how much at once, whatever it asks by.
 
 A request over HTTP that is too much is refused, and says when to ask again. What comes over a connection waits instead,
 and nothing more is read from it meanwhile.
@@ -24,7 +24,7 @@ MANY: Final = 10_000
 
 
 @attrs.define
-class Pace:
+class Bucket:
     """What a principal has used: tokens of a bucket that fills again in a minute, and requests under way."""
 
     left: float
@@ -32,36 +32,36 @@ class Pace:
     under_way: int = 0
 
 
-class Pacing:
+class RateLimits:
     """All that ask. Of each `requests` in a minute, and `streams` at once."""
 
     def __init__(self, requests: int, streams: int, now: Callable[[], float] = trio.current_time) -> None:
         self._requests = requests
         self._streams = streams
         self._now = now
-        self._paces: dict[str, Pace] = {}
+        self._buckets: dict[str, Bucket] = {}
         self._many = MANY
 
-    def begin(self, principal: Principal) -> list[Pace]:
+    def begin(self, principal: Principal) -> list[Bucket]:
         """A request begins: what is to `end` with it. Raises a `Refusal` (429) where it is too much."""
-        begun: list[Pace] = []
+        begun: list[Bucket] = []
         for key, name in _counted(principal):
-            pace = self._pace(key)
-            if pace.left < 1:
-                wait = math.ceil((1 - pace.left) * 60 / self._requests)
+            bucket = self._bucket(key)
+            if bucket.left < 1:
+                wait = math.ceil((1 - bucket.left) * 60 / self._requests)
                 raise too_many(f"{name} has asked {self._requests} times within a minute", wait, "too_many_requests")
-            if pace.under_way >= self._streams:
+            if bucket.under_way >= self._streams:
                 raise too_many(f"{self._streams} requests of {name} are under way", 1, "too_many_at_once")
-            begun.append(pace)
-        for pace in begun:
-            pace.left -= 1
-            pace.under_way += 1
+            begun.append(bucket)
+        for bucket in begun:
+            bucket.left -= 1
+            bucket.under_way += 1
         return begun
 
-    def end(self, begun: list[Pace]) -> None:
+    def end(self, begun: list[Bucket]) -> None:
         """It is over."""
-        for pace in begun:
-            pace.under_way -= 1
+        for bucket in begun:
+            bucket.under_way -= 1
 
     async def wait(self, principal: Principal) -> None:
         """Something is asked over a connection: wait until that is not too much. Those who wait have their turn.
@@ -72,28 +72,28 @@ class Pacing:
             return
         least = 0.0
         for key, _ in _counted(principal):
-            pace = self._pace(key)
-            pace.left -= 1
-            least = min(least, pace.left)
+            bucket = self._bucket(key)
+            bucket.left -= 1
+            least = min(least, bucket.left)
         if least < 0:
             await trio.sleep(-least * 60 / self._requests)
 
-    def _pace(self, key: str) -> Pace:
+    def _bucket(self, key: str) -> Bucket:
         """What is counted under a key, as of now."""
         now = self._now()
-        pace = self._paces.get(key)
-        if pace is None:
-            if len(self._paces) >= self._many:
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            if len(self._buckets) >= self._many:
                 self._forget(now - 60)
-            pace = self._paces[key] = Pace(self._requests, now)
-        pace.left = min(self._requests, pace.left + (now - pace.at) * self._requests / 60)
-        pace.at = now
-        return pace
+            bucket = self._buckets[key] = Bucket(self._requests, now)
+        bucket.left = min(self._requests, bucket.left + (now - bucket.at) * self._requests / 60)
+        bucket.at = now
+        return bucket
 
     def _forget(self, before: float) -> None:
         """Forget those who have not asked since: their buckets are full. Costs a look at each, now and then."""
-        self._paces = {key: pace for key, pace in self._paces.items() if pace.under_way or pace.at > before}
-        self._many = max(MANY, 2 * len(self._paces))
+        self._buckets = {key: bucket for key, bucket in self._buckets.items() if bucket.under_way or bucket.at > before}
+        self._many = max(MANY, 2 * len(self._buckets))
 
 
 def _counted(principal: Principal) -> Iterator[tuple[str, str]]:
