@@ -158,9 +158,15 @@ class Checkpoints:
                 checkpoint, _ = checked_checkpoint(note, keys)
             except (BadNote, BadSignature, NotSigned):
                 continue
+            if self._is_ahead(checkpoint):
+                continue
             self._hold(checkpoint, "was signed")
             return checkpoint, note
         return None
+
+    def _is_ahead(self, checkpoint: Checkpoint) -> bool:
+        """Whether it is of records that the log has, and that were not noted here yet: its owner goes on meanwhile."""
+        return self._catalog.head.position < checkpoint.size <= self._store.refresh().position
 
     @property
     def _size(self) -> int:

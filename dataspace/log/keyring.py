@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ from dataspace.encryption.errors import (
 )
 from dataspace.encryption.key_file import packed, unpacked
 from dataspace.encryption.keys import Beginning, HostKey, Keys, Name, Random, covering
+from dataspace.errors import KeeveError
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import SEGMENT_SIZE, Frame, Seal, parse
 from dataspace.log.layout import Layout
@@ -217,7 +219,7 @@ class Keyring:
         which = (uid, epoch, header.epoch)
         cipher = self._ciphers.get(which)
         if cipher is None:
-            key = self._key((uid, epoch))
+            key = self._key((uid, epoch)) or self._followed((uid, epoch))
             if key is None:
                 if uid in self._keys.destroyed:
                     return None
@@ -233,6 +235,12 @@ class Keyring:
             return self._keys.key(name, self._host)
         except InvalidTag:
             raise KeyFileDamaged(str(self._path), _UNOPENED) from None
+
+    def _followed(self, name: Name) -> bytes | None:
+        """A key that another process, which owns the store, may have put into the file since it was read."""
+        with suppress(KeeveError):  # what is wrong with the file is told to who follows it
+            self.follow()
+        return self._key(name)
 
     def must_be_of(self, log_id: bytes) -> None:
         """Raise `KeyFileOfAnotherLog` for any other log."""

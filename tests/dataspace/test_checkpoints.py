@@ -77,6 +77,18 @@ def test_without_a_key_the_newest_is_the_one_that_was_kept():
         reader.receipt(here.store.head.position)
 
 
+def test_who_has_not_noted_all_yet_is_given_the_newest_of_what_it_has():
+    """An owner goes on, and signs, while somebody looks at what was there a moment ago: that is no shorter log."""
+    here = world()
+    owner = signing(here)
+    kept(owner, here)
+    note, behind = owner.newest(), Catalog(None, here.store)
+    here.say("ada", fact("turn", 9))
+    kept(owner, here)
+    assert Checkpoints(here.store, behind).newest() == note
+    assert Checkpoints(here.store, here.catalog).newest() == owner.newest() != note
+
+
 def test_nothing_is_signed_that_does_not_extend_the_last():
     """A log under a running host that is not the one of before any more."""
     here = world(turns=6)

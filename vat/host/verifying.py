@@ -160,6 +160,8 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
         troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
         return looked  # its records cannot be told apart: there is nothing to hold the rest against
     try:
+        if store.readonly:
+            store.refresh()  # its owner went on: what was looked at has to be among what it is held against
         right = Right(store)
     except KeeveError as error:
         if not troubles:
