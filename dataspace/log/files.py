@@ -13,8 +13,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import ClassVar, Final, Protocol
 
@@ -242,21 +242,20 @@ class Files:
 
         Without `durable` nothing is synced, and a power cut may leave anything: for what can be made again."""
         aside = path.with_name(path.name + ".new")
-        fd = self.open(aside, create=True)
-        try:
-            self.truncate(fd, 0)
-            self.write(fd, 0, data, 0)
-            if durable:
-                self.sync(fd)
-        except (WriteFailed, SyncFailed):
-            with suppress(OSError):
-                self._calls.unlink(str(aside))
-            raise
-        finally:
-            self.close(fd)
-        self.rename(aside, path)
-        if durable:
-            self.sync_folder(path.parent)
+        with self.naming(path.parent) if durable else nullcontext():
+            fd = self.open(aside, create=True)
+            try:
+                self.truncate(fd, 0)
+                self.write(fd, 0, data, 0)
+                if durable:
+                    self.sync(fd)
+            except (WriteFailed, SyncFailed):
+                with suppress(OSError):
+                    self._calls.unlink(str(aside))
+                raise
+            finally:
+                self.close(fd)
+            self.rename(aside, path)
 
     def rename(self, path: Path, to: Path) -> None:
         """Give a file another name, taking the place of what had it. Durable after `sync_folder` of both."""
@@ -287,10 +286,25 @@ class Files:
     def sync_folder(self, path: Path) -> None:
         """Make durable which names a folder holds. Raises `SyncFailed`."""
         try:
+            with self.naming(path):
+                pass
+        except WriteFailed as error:
+            raise SyncFailed(str(path), error.reason) from error
+
+    @contextmanager
+    def naming(self, path: Path) -> Iterator[None]:
+        """Names in a folder are changed meanwhile, and durable at its end. Raises `SyncFailed`; or `WriteFailed` before
+        anything is changed, where the folder cannot be opened: a process that has no descriptor left for it has lost
+        nothing."""
+        try:
             fd = self._calls.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(str(path), error) from error
+        try:
+            yield
             try:
                 self._calls.fsync(fd)
-            finally:
-                self._calls.close(fd)
-        except OSError as error:
-            raise SyncFailed(str(path), error.strerror or str(error)) from error
+            except OSError as error:
+                raise SyncFailed(str(path), error.strerror or str(error)) from error
+        finally:
+            self._calls.close(fd)

@@ -86,9 +86,13 @@ def looked_at(layout: Layout, end: Mark | None = None, *, alive: bool = False) -
     When an owner may be `alive` the last one is read at once, since that owner may cut zeros off its end; what comes
     before an `end` nobody cuts.
     """
+    try:
+        there = layout.segments()
+    except OSError as error:
+        raise ReadFailed.of(str(layout.log), error) from error
     reader = SegmentReader(layout, lambda: BEGINNING)
     try:
-        numbers = [number for number in layout.segments() if end is None or number <= end.segment]
+        numbers = [number for number in there if end is None or number <= end.segment]
         segments = []
         for number in numbers:
             length = end.offset if end is not None and number == end.segment else reader.written(number)

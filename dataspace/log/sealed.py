@@ -164,9 +164,9 @@ class SealedSegments(StoreFolder):
         """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
         not be durable yet."""
         try:
-            if anew:
-                self._files.rename(aside(self._layout), self._layout.segment(segment))
-            self._files.sync_folder(self._layout.log)
+            with self._files.naming(self._layout.log):
+                if anew:
+                    self._files.rename(aside(self._layout), self._layout.segment(segment))
         except BaseException as error:
             self._failed(error)
             raise

@@ -47,18 +47,18 @@ class Tail:
 
         Raises `WriteFailed` and leaves no file, or `SyncFailed`.
         """
-        fd = files.open(path, create=True)
-        try:
-            files.truncate(fd, 0)
-            files.write(fd, 0, head, 0)
-            files.sync(fd)
-            files.sync_folder(path.parent)
-        except BaseException as error:
-            files.close(fd)
-            if isinstance(error, WriteFailed):
-                with suppress(WriteFailed):
-                    files.remove(path)
-            raise
+        with files.naming(path.parent):
+            fd = files.open(path, create=True)
+            try:
+                files.truncate(fd, 0)
+                files.write(fd, 0, head, 0)
+                files.sync(fd)
+            except BaseException as error:
+                files.close(fd)
+                if isinstance(error, WriteFailed):
+                    with suppress(WriteFailed):
+                        files.remove(path)
+                raise
         return cls(files, path, fd, len(head))
 
     def changed(self) -> str:

@@ -9,7 +9,8 @@ The one rule: a process that dies here has said so first, in a file that is sync
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -151,9 +152,11 @@ class PointFiles(Files):
         self._step()
         super().remove(path)
 
-    def sync_folder(self, path: Path) -> None:
-        self._step()
-        super().sync_folder(path)
+    @contextmanager
+    def naming(self, path: Path) -> Iterator[None]:
+        with super().naming(path):
+            yield
+            self._step()
 
     def _step(self) -> None:
         if self.phase:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -92,8 +94,10 @@ def test_a_key_file_that_could_not_be_synced_stops_the_store(folder: Path) -> No
     class NoSync(Files):
         refusing = False
 
-        def sync_folder(self, path: Path) -> None:
-            super().sync_folder(path)
+        @contextmanager
+        def naming(self, path: Path) -> Iterator[None]:
+            with super().naming(path):
+                yield
             if self.refusing:
                 raise SyncFailed(str(path), "no")
 
