@@ -6,6 +6,7 @@ The one rule: whoever waits for an answer gets one. A host that ends, however it
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.log.store import StoreOwned
 from keeve import api
 from vat.devices.outcomes import alone
 from vat.host.asking import NotRunning
@@ -48,6 +50,8 @@ class HostThread:
         self._closing = trio.Event()
         self._abandoned = False
         self._failure: BaseException | None = None
+        self._path = str(path)
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
         self._thread.start()
         try:
@@ -121,7 +125,10 @@ class HostThread:
         return self.do(do)
 
     def close(self) -> None:
-        """Stop in order. Does nothing the second time. Raises what has ended the host, if something has."""
+        """Stop in order. Does nothing the second time, and in a forked child. Raises what has ended the host, if
+        something has."""
+        if os.getpid() != self._process:
+            return
         self._elsewhere()
         self._end()
         failure, self._failure = self._failure, None
@@ -135,6 +142,8 @@ class HostThread:
         self._thread.join()
 
     def _elsewhere(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreOwned(self._path, self._process)  # a fork copies no threads: nobody would ever answer here
         if threading.current_thread() is self._thread:
             raise OwnThread
 
