@@ -15,7 +15,7 @@ from keeve import open_host
 from keeve.api import now
 from keeve.server import Gate, Principal, ServerSettings, Serving, application
 from keeve.server.gate import OWNER, Tokens
-from keeve.server.listening import Listening
+from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, make_log
 from keeve.server.owner import token_in
 from keeve.server.settings import VERBS
@@ -57,7 +57,7 @@ async def served_store(folder: Path, **options: Any) -> AsyncIterator[ServedStor
         settings = ServerSettings(store=folder, port=0)
         log = make_log(Secrets(), form="json", level="error", out=io.StringIO())
         serving = Serving(host, settings, gate, now, nursery, log, secret=token)
-        port: int = await nursery.start(Listening(application(serving), settings).run, serving.stopping)
+        port: int = await nursery.start(HttpListener(application(serving), settings).run, serving.stopping)
         await nursery.start(serve_socket, serving)
         yield ServedStore(host, folder, token, port)
         serving.stopping.set()

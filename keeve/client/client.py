@@ -23,7 +23,7 @@ from dataspace.observe.events import Held
 from dataspace.patterns import Pattern, parse
 from dataspace.proofs.proofs import Receipt
 from keeve.client.link import Link
-from keeve.client.refs import DESK, Asking, RemotePromise, RemoteRef
+from keeve.client.refs import DESK, RemoteCall, RemotePromise, RemoteRef
 from keeve.client.streams import RemoteObservation, RemoteStream, RemoteWatch
 from keeve.wire.channels import Channel, ChannelClosed
 from keeve.wire.client_errors import ClientClosed, Unreachable
@@ -296,7 +296,7 @@ def _as_given(value: Any) -> Any:
     return value.schemas if isinstance(getattr(type(value), "schemas", None), property) else value
 
 
-def _presented(state: Asking) -> Any:
+def _presented(state: RemoteCall) -> Any:
     """What a call gave, as a host of one's own gives it."""
     value = state.value
     receipt = None

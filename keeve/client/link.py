@@ -18,7 +18,7 @@ import attrs
 from anyio.abc import TaskGroup
 
 from dataspace.values import Promise, Ref, Value
-from keeve.client.refs import DESK, Asking, Desk, RemotePromise, RemoteRef
+from keeve.client.refs import DESK, Desk, RemoteCall, RemotePromise, RemoteRef
 from keeve.client.words import error_of
 from keeve.wire import messages
 from keeve.wire.channels import Channel, ChannelClosed
@@ -199,11 +199,11 @@ class Link:
     def _is_new(self, promise: RemotePromise) -> bool:
         return not promise._state.settled and promise not in self._by_promise
 
-    def _needed(self, asking: Asking) -> int:
+    def _needed(self, asking: RemoteCall) -> int:
         """How many calls it takes: itself, and one for each ref that was given on another connection."""
         return 1 + sum(isinstance(part, RemoteRef) and part._sturdy not in self._had for part in asking.takes())
 
-    def _begin(self, promise: RemotePromise, asking: Asking) -> Attempt:
+    def _begin(self, promise: RemotePromise, asking: RemoteCall) -> Attempt:
         for each in asking.promises():
             if not each._state.settled:
                 self._by_promise[each].waiting += 1  # for good: what waits for it is with the server

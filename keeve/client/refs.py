@@ -88,7 +88,7 @@ class RemotePromise:
 
     __slots__ = ("__weakref__", "_client", "_state")
     _client: Performs
-    _state: Asking
+    _state: RemoteCall
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RemotePromise:
     ) -> None:
         put = object.__setattr__
         put(self, "_client", client)
-        put(self, "_state", Asking(target, method, args, keywords, request, receipt))
+        put(self, "_state", RemoteCall(target, method, args, keywords, request, receipt))
 
     def __getattr__(self, name: str) -> RemoteMember:
         return RemoteMember(self._client, self, name)
@@ -128,7 +128,7 @@ DESK: Final = Desk()
 Target: TypeAlias = "RemoteRef | RemotePromise | Desk"
 
 
-class Asking:
+class RemoteCall:
     """What a promise knows of its call. What goes in is frozen here, at the line that made it.
 
     `parts` are the refs and promises among the arguments, which stand there as `Ref(None, n)`, by their place here.

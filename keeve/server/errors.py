@@ -71,7 +71,7 @@ class Refusal(Exception):
 
 
 @attrs.frozen
-class Answer:
+class ErrorAnswer:
     """How an error is answered: the status, what to do, and what is said instead of its own message."""
 
     status: int
@@ -87,81 +87,81 @@ KEEPER: Final = "whoever keeps the server has to see to it"
 TURNS: Final = "GET the session: its turns have their seqs"
 TOKEN: Final = "use a ref, or a token, that may"
 
-ANSWERS: Final[Mapping[type[Exception], Answer]] = {
+ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     # What was asked cannot be.
-    known.NoSuchSession: Answer(404, LIST, lambda error: f"there is no session {error.session!r}"),
-    known.Deleted: Answer(410, "its id does not come back: choose another one"),
-    known.IdInUse: Answer(409, "choose another id, or none", lambda error: f"the id {error.id!r} is in use"),
-    known.BadSessionId: Answer(422, "an id is 1 to 200 characters, none of them control characters"),
-    known.RequestConflict: Answer(
+    known.NoSuchSession: ErrorAnswer(404, LIST, lambda error: f"there is no session {error.session!r}"),
+    known.Deleted: ErrorAnswer(410, "its id does not come back: choose another one"),
+    known.IdInUse: ErrorAnswer(409, "choose another id, or none", lambda error: f"the id {error.id!r} is in use"),
+    known.BadSessionId: ErrorAnswer(422, "an id is 1 to 200 characters, none of them control characters"),
+    known.RequestConflict: ErrorAnswer(
         409,
         "repeat exactly what was sent first, or use a new Idempotency-Key",
         lambda _: "this Idempotency-Key was sent before, with something else",
     ),
-    known.BadRequest: Answer(400, AGAIN),
-    known.BadRequestId: Answer(
+    known.BadRequest: ErrorAnswer(400, AGAIN),
+    known.BadRequestId: ErrorAnswer(
         422, "an Idempotency-Key is 1 to 1,000 characters of text", lambda _: "the Idempotency-Key can be none"
     ),
-    known.BadSetting: Answer(422, AGAIN),
-    known.BadInput: Answer(422, AGAIN),
-    known.BadPattern: Answer(422, "(turn . _) is one: docs/patterns.md has how they are written"),
-    known.Busy: Answer(409, "wait until its work is done, or give force=true"),
-    known.NoSuchPoint: Answer(422, TURNS),
-    known.NoSuchEffect: Answer(404, "GET the session: it lists its effects that have no outcome"),
-    known.NothingWaits: Answer(404, "GET its approvals: they are the calls that wait"),
-    known.BadOutcome: Answer(422, "give exactly one of value, error and again"),
-    known.BadCursor: Answer(422, 'a cursor is "start", "head", a position, or what an event carried'),
-    known.WrongCursor: Answer(409, "begin again from start, or find the store that the cursor is of"),
-    known.SnapshotMismatch: Answer(409, "give it as it was given out, to the server that made it"),
-    known.NotSigning: Answer(409, "start the server with a signer"),
-    known.NotCovered: Answer(409, "ask for a receipt without naming a checkpoint"),
-    known.StatesNoTurns: Answer(422, "POST it as a turn, which waits for its answer"),
-    known.NoSuchMethod: Answer(422, "this session is of a type that does not do that"),
-    known.NothingToErase: Answer(404, TURNS),
-    known.Forked: Answer(409, "ask again: what was under way stayed with the session that it was forked from"),
-    known.TurnInterrupted: Answer(409, "ask again, with another Idempotency-Key, if it is still wanted"),
-    known.TurnOver: Answer(409, "ask again, as another turn"),
-    known.TurnRuns: Answer(409, "wait for it or interrupt it, and ask again"),
-    known.RecordTooLarge: Answer(413, "send it in smaller pieces"),
-    known.ReadOnly: Answer(403, TOKEN),
-    known.Refused: Answer(403, TOKEN),
-    known.Revoked: Answer(403, "ask whoever gave it for another"),
+    known.BadSetting: ErrorAnswer(422, AGAIN),
+    known.BadInput: ErrorAnswer(422, AGAIN),
+    known.BadPattern: ErrorAnswer(422, "(turn . _) is one: docs/patterns.md has how they are written"),
+    known.Busy: ErrorAnswer(409, "wait until its work is done, or give force=true"),
+    known.NoSuchPoint: ErrorAnswer(422, TURNS),
+    known.NoSuchEffect: ErrorAnswer(404, "GET the session: it lists its effects that have no outcome"),
+    known.NothingWaits: ErrorAnswer(404, "GET its approvals: they are the calls that wait"),
+    known.BadOutcome: ErrorAnswer(422, "give exactly one of value, error and again"),
+    known.BadCursor: ErrorAnswer(422, 'a cursor is "start", "head", a position, or what an event carried'),
+    known.WrongCursor: ErrorAnswer(409, "begin again from start, or find the store that the cursor is of"),
+    known.SnapshotMismatch: ErrorAnswer(409, "give it as it was given out, to the server that made it"),
+    known.NotSigning: ErrorAnswer(409, "start the server with a signer"),
+    known.NotCovered: ErrorAnswer(409, "ask for a receipt without naming a checkpoint"),
+    known.StatesNoTurns: ErrorAnswer(422, "POST it as a turn, which waits for its answer"),
+    known.NoSuchMethod: ErrorAnswer(422, "this session is of a type that does not do that"),
+    known.NothingToErase: ErrorAnswer(404, TURNS),
+    known.Forked: ErrorAnswer(409, "ask again: what was under way stayed with the session that it was forked from"),
+    known.TurnInterrupted: ErrorAnswer(409, "ask again, with another Idempotency-Key, if it is still wanted"),
+    known.TurnOver: ErrorAnswer(409, "ask again, as another turn"),
+    known.TurnRuns: ErrorAnswer(409, "wait for it or interrupt it, and ask again"),
+    known.RecordTooLarge: ErrorAnswer(413, "send it in smaller pieces"),
+    known.ReadOnly: ErrorAnswer(403, TOKEN),
+    known.Refused: ErrorAnswer(403, TOKEN),
+    known.Revoked: ErrorAnswer(403, "ask whoever gave it for another"),
     # What was asked is fine, and failed.
-    known.NotRunning: Answer(503, LATER, lambda _: "the server is stopping"),
-    known.NothingTakenUp: Answer(503, LATER),
-    known.StoreReadOnly: Answer(503, f"the store can only be read now: {KEEPER}"),
-    known.StoreFailed: Answer(503, "the store writes no more: whoever keeps the server has to open it again"),
-    known.StoreDamaged: Answer(503, f"the store can only be read now: {KEEPER}"),
-    known.Archived: Answer(
+    known.NotRunning: ErrorAnswer(503, LATER, lambda _: "the server is stopping"),
+    known.NothingTakenUp: ErrorAnswer(503, LATER),
+    known.StoreReadOnly: ErrorAnswer(503, f"the store can only be read now: {KEEPER}"),
+    known.StoreFailed: ErrorAnswer(503, "the store writes no more: whoever keeps the server has to open it again"),
+    known.StoreDamaged: ErrorAnswer(503, f"the store can only be read now: {KEEPER}"),
+    known.Archived: ErrorAnswer(
         503,
         "whoever keeps the server has to bring the archive back to its place, or to name its folder in KEEVE_ARCHIVES",
         lambda error: f"content of the record at position {error.position} is in an archive that is not there",
     ),
-    known.SessionDamaged: Answer(500, "fork the session at a seq before the damage"),
-    known.DiskFull: Answer(507, LATER, lambda _: "the disk of the server is full"),
-    known.ErasureUnfinished: Answer(
+    known.SessionDamaged: ErrorAnswer(500, "fork the session at a seq before the damage"),
+    known.DiskFull: ErrorAnswer(507, LATER, lambda _: "the disk of the server is full"),
+    known.ErasureUnfinished: ErrorAnswer(
         507,
         "nothing: the server takes them out when there is space",
         lambda _: "it is erased, and nobody reads it any more; its bytes are in the server's files yet",
     ),
-    known.WriteFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
-    known.SyncFailed: Answer(503, LATER, lambda _: "the disk of the server refuses to write"),
-    known.ModelBusy: Answer(503, ANEW),
-    known.ModelUnreachable: Answer(502, ANEW),
-    known.ModelRefused: Answer(502, f"send what the model takes; where it is the key or the address, {KEEPER}"),
-    known.ModelError: Answer(502, ANEW),
-    known.BadAnswer: Answer(502, KEEPER),
-    known.NotCalled: Answer(502, "name another model, or leave tool_choice out"),
-    known.OutcomeUnknown: Answer(502, "find out what came of it: whether it may be asked again nobody here knows"),
-    known.EffectError: Answer(502, "find out what came of it before you ask again"),
-    known.UnknownDevice: Answer(502, "name a model or a tool that the server has"),
-    known.UnknownActorType: Answer(422, "start the server with the module that has this type"),
-    known.Failed: Answer(502, f"if it goes on, {KEEPER}"),
+    known.WriteFailed: ErrorAnswer(503, LATER, lambda _: "the disk of the server refuses to write"),
+    known.SyncFailed: ErrorAnswer(503, LATER, lambda _: "the disk of the server refuses to write"),
+    known.ModelBusy: ErrorAnswer(503, ANEW),
+    known.ModelUnreachable: ErrorAnswer(502, ANEW),
+    known.ModelRefused: ErrorAnswer(502, f"send what the model takes; where it is the key or the address, {KEEPER}"),
+    known.ModelError: ErrorAnswer(502, ANEW),
+    known.BadAnswer: ErrorAnswer(502, KEEPER),
+    known.NotCalled: ErrorAnswer(502, "name another model, or leave tool_choice out"),
+    known.OutcomeUnknown: ErrorAnswer(502, "find out what came of it: whether it may be asked again nobody here knows"),
+    known.EffectError: ErrorAnswer(502, "find out what came of it before you ask again"),
+    known.UnknownDevice: ErrorAnswer(502, "name a model or a tool that the server has"),
+    known.UnknownActorType: ErrorAnswer(422, "start the server with the module that has this type"),
+    known.Failed: ErrorAnswer(502, f"if it goes on, {KEEPER}"),
 }
 """How errors are answered; one that is not here as its nearest base is, and else by its `usage`: 422, or 500."""
 
 
-def answer_to(kind: type[KeeveError]) -> Answer | None:
+def answer_to(kind: type[KeeveError]) -> ErrorAnswer | None:
     """How errors of a class are answered, by the nearest base that is in the table."""
     return next((ANSWERS[base] for base in kind.__mro__ if base in ANSWERS), None)
 
@@ -172,7 +172,7 @@ def refusal_of(error: BaseException) -> Refusal | None:
         return error
     if not isinstance(error, KeeveError):
         return None
-    answer = answer_to(type(error)) or (Answer(422, AGAIN) if error.usage else Answer(500, KEEPER))
+    answer = answer_to(type(error)) or (ErrorAnswer(422, AGAIN) if error.usage else ErrorAnswer(500, KEEPER))
     message = worded(str(error), "http") if answer.message is None else answer.message(error)
     return Refusal(answer.status, code_of(error), message, answer.remedy)
 

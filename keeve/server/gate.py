@@ -43,7 +43,7 @@ WORDS: Final[Mapping[str, str]] = {
 }
 """What a verb stands for."""
 
-KNOWN: Final = 100_000
+OWNERS_KEPT: Final = 100_000
 """Sessions whose owner is kept in memory."""
 
 
@@ -172,7 +172,7 @@ class Gate:
         except KeeveError:
             return ""
         self._owners[row.uid] = owner
-        if len(self._owners) > KNOWN:
+        if len(self._owners) > OWNERS_KEPT:
             self._owners.popitem(last=False)
         return owner
 

@@ -40,7 +40,7 @@ ENDED: Final = 10_000
 
 
 @attrs.define
-class Answer:
+class HeardAnswer:
     """The pieces of one attempt at an answer, and the bytes that they take; None where they are not kept."""
 
     effect: str
@@ -58,7 +58,7 @@ class Heard:
     def __init__(self, host: Host, types: Iterable[Any] = ()) -> None:
         self._host = host
         self._types = {type_of(each).name for each in (Session, Responding, *types) if issubclass(each, Session)}
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[str, HeardAnswer] = OrderedDict()
         self._all = False
         """Whether whatever has been told of an answer without an entry here was told of one that is over."""
         self.size = 0
@@ -80,7 +80,7 @@ class Heard:
             if answer is None and not self._is_conversation(piece.session):
                 return
             self._drop(answer)
-            answer = self._answers[piece.session] = Answer(piece.effect, piece.attempt)
+            answer = self._answers[piece.session] = HeardAnswer(piece.effect, piece.attempt)
             self._answers.move_to_end(piece.session)
             if len(self._answers) > ENDED:
                 self._drop(self._answers.popitem(last=False)[1])
@@ -116,7 +116,7 @@ class Heard:
         text = "".join(piece.text for piece in answer.pieces)
         return attrs.evolve(answer.pieces[-1], value={"delta": {"content": text}, "attempt": answer.attempt})
 
-    def _drop(self, answer: Answer | None) -> None:
+    def _drop(self, answer: HeardAnswer | None) -> None:
         """Keep nothing of an answer, now and later."""
         if answer is not None:
             self.size -= answer.size

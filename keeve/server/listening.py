@@ -58,7 +58,7 @@ class NotListening(KeeveError):
         )
 
 
-class Connection:
+class HttpConnection:
     """A connection, as Hypercorn is given it: a stream that notices when it is over.
 
     seconds: how long it may last until somebody who is known has asked on it.
@@ -122,7 +122,7 @@ class Connection:
         self.scope.cancel()
 
 
-class Listening:
+class HttpListener:
     """Where an application is reached."""
 
     def __init__(self, application: Any, settings: ServerSettings) -> None:
@@ -131,8 +131,8 @@ class Listening:
         self._application = wrap_app(application, 0, "asgi")
         self._context = WorkerContext(None)
         self._room = trio.Semaphore(settings.connections)
-        self._connections: set[Connection] = set()
-        self._idle: dict[Connection, None] = {}
+        self._connections: set[HttpConnection] = set()
+        self._idle: dict[HttpConnection, None] = {}
         """Those that wait for a request, the one first that has longest."""
         self._eased = trio.Event()
         self._over = trio.Event()
@@ -197,7 +197,7 @@ class Listening:
                 break
             await self._eased.wait()
 
-    def _is_idle(self, connection: Connection, idle: bool) -> None:
+    def _is_idle(self, connection: HttpConnection, idle: bool) -> None:
         self._idle.pop(connection, None)
         if idle:
             self._idle[connection] = None
@@ -210,7 +210,7 @@ class Listening:
 
     async def _serve(self, stream: Any) -> None:
         settings = self._settings
-        connection = Connection(stream, settings.idle_seconds + settings.body_seconds)
+        connection = HttpConnection(stream, settings.idle_seconds + settings.body_seconds)
         self._connections.add(connection)
         idle = partial(self._is_idle, connection)
         idle(True)

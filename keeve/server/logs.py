@@ -104,18 +104,18 @@ def _as_text(_: Any, __: str, event: Event) -> str:
     said = " ".join(
         f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in event.items()
     )
-    line = visible(f"{head}  {said}".rstrip())
-    return line if trace is None else "\n".join([line, *map(visible, str(trace).splitlines())])
+    line = on_one_line(f"{head}  {said}".rstrip())
+    return line if trace is None else "\n".join([line, *map(on_one_line, str(trace).splitlines())])
 
 
-def visible(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Text of which nothing is obeyed by a terminal, on one line."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-class Listening(logging.Handler):
+class LogHandler(logging.Handler):
     """Takes what Python's loggers are told into a log."""
 
     def __init__(self, log: Log) -> None:
@@ -136,6 +136,6 @@ def listens(log: Log, level: str = "info") -> None:
     """Have Python's loggers `keeve` and `hypercorn` tell this log, and nobody else: for the process of a server."""
     for name in ("keeve", "hypercorn"):
         logger = logging.getLogger(name)
-        logger.handlers[:] = [Listening(log)]
+        logger.handlers[:] = [LogHandler(log)]
         logger.setLevel(getattr(logging, level.upper()))
         logger.propagate = False

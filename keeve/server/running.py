@@ -27,7 +27,7 @@ from keeve.server import openai, wire
 from keeve.server.app import application
 from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
-from keeve.server.listening import Listening
+from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.models import named
 from keeve.server.owner import token_in
@@ -117,7 +117,7 @@ async def _reached(serving: Serving, *, task_status: trio.TaskStatus[int]) -> No
 
     Says the port, once there is one.
     """
-    listening = Listening(application(serving), serving.settings)
+    listening = HttpListener(application(serving), serving.settings)
     count_turns(serving)
     serving.nursery.start_soon(serving.standing.watch)
     serving.metrics.shows("keeve_connections", "Connections that are open.", lambda: listening.count)

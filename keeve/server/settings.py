@@ -1,7 +1,8 @@
 """What a server is told: every setting, where its value comes from, and what it may be.
 
 A value comes from a flag, or else from the environment (`KEEVE_SERVER_PORT`), or else from a TOML file (`port = 8420`),
-or else is the default; `Settled` says which it was. `[principals.NAME]` and `[models.NAME]` are tables of the file.
+or else is the default; `LoadedSettings` says which it was. `[principals.NAME]` and `[models.NAME]` are tables of the
+file.
 
 The one rule: no secret is a setting. Tokens are in files, keys of models in variables of the environment, and what
 stands here is their names; so all of it can be shown.
@@ -157,14 +158,14 @@ HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
 
 
 @attrs.frozen
-class Settled:
+class LoadedSettings:
     """Settings, and by name of each where its value came from."""
 
     settings: ServerSettings
     sources: Mapping[str, str]
 
 
-def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> Settled:
+def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> LoadedSettings:
     """The settings of these flags (those that are None were not given), this environment and this file.
 
     Raises `BadServerSetting`, also for a name that is none.
@@ -204,7 +205,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
     settings = ServerSettings(**values)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadServerSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
-    return Settled(settings, sources)
+    return LoadedSettings(settings, sources)
 
 
 def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:
@@ -213,7 +214,7 @@ def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> st
     return "KEEVE_ACTORS" if name == "actors" and named and named == list(flags["actors"] or ()) else "flag"
 
 
-def shown(settled: Settled) -> list[tuple[str, Any, str]]:
+def shown(settled: LoadedSettings) -> list[tuple[str, Any, str]]:
     """Name, value in JSON and source of every setting, in order. A password in a URL is not shown."""
     return [(name, _face(getattr(settled.settings, name)), source) for name, source in settled.sources.items()]
 

@@ -66,7 +66,7 @@ class NotARef(KeeveError, TypeError):
 
 
 @attrs.define(eq=False)
-class Asked:
+class PendingCall:
     """A call. `done` when it has its answer: a value, or a failure."""
 
     id: int
@@ -76,7 +76,7 @@ class Asked:
     keywords: dict[str, Any]
     request: str | None
     receipt: bool
-    waits: list[Asked]
+    waits: list[PendingCall]
     """Those whose answers are among its arguments."""
     size: int = 0
     """Bytes of the message that it came in."""
@@ -120,7 +120,7 @@ class Calls:
         self._outbox = outbox
         self._limits = limits
         self._begin = begin
-        self._asked: dict[int, Asked] = {}
+        self._asked: dict[int, PendingCall] = {}
         self._abandoned = 0
         self._bytes = 0
         self._ended: trio.Event | None = None
@@ -168,10 +168,10 @@ class Calls:
         keywords: dict[str, Value],
         request: str | None,
         receipt: bool,
-    ) -> Asked:
-        waits: list[Asked] = []
+    ) -> PendingCall:
+        waits: list[PendingCall] = []
 
-        def promised(promise: Promise) -> Asked:
+        def promised(promise: Promise) -> PendingCall:
             found = self.promised(promise)
             waits.append(found)
             return found
@@ -179,8 +179,8 @@ class Calls:
         given = [inward(arg, self._handles.find, promised) for arg in args]
         named = {name: inward(arg, self._handles.find, promised) for name, arg in keywords.items()}
         if isinstance(target, Promise):
-            return Asked(id, self.promised(target), method, given, named, request, receipt, waits)
-        return Asked(
+            return PendingCall(id, self.promised(target), method, given, named, request, receipt, waits)
+        return PendingCall(
             id, DESK if target == DESK else self._handles.find(target), method, given, named, request, receipt, waits
         )
 
@@ -210,7 +210,7 @@ class Calls:
         if asked is not None and asked.done.is_set():
             del self._asked[id]
 
-    def promised(self, promise: Promise) -> Asked:
+    def promised(self, promise: Promise) -> PendingCall:
         """The call whose answer that is. Raises `NoSuchPromise`."""
         asked = self._asked.get(promise.id)
         if asked is None:
@@ -221,7 +221,7 @@ class Calls:
         """Answer with an error."""
         await self._outbox.send(listed([_HEADS["error"], encode(id), encode(failure_said(error))]))
 
-    async def _run(self, asked: Asked) -> None:
+    async def _run(self, asked: PendingCall) -> None:
         try:
             with asked.scope:
                 await self._answer(asked)
@@ -233,7 +233,7 @@ class Calls:
             if self._ended is not None:
                 self._ended.set()
 
-    async def _answer(self, asked: Asked) -> None:
+    async def _answer(self, asked: PendingCall) -> None:
         try:
             given = _said(await self._value(asked))
             if asked.stopped:
@@ -257,16 +257,16 @@ class Calls:
         asked.done.set()
         await self._outbox.send(body)
 
-    async def _broken(self, asked: Asked, error: Exception) -> None:
+    async def _broken(self, asked: PendingCall, error: Exception) -> None:
         if asked.stopped:
             return
         asked.failure = failure_said(error)
         asked.done.set()
         await self.fail(asked.id, error)
 
-    async def _value(self, asked: Asked) -> Any:
+    async def _value(self, asked: PendingCall) -> Any:
         target, args, keywords = asked.target, asked.args, asked.keywords
-        if isinstance(target, Asked):
+        if isinstance(target, PendingCall):
             target = await target.answer()
         if asked.waits:
             for each in asked.waits:
@@ -299,7 +299,7 @@ class Calls:
 
 def _settled(value: Any) -> Any:
     """A value with answers in the place of the calls that they were waited for."""
-    if isinstance(value, Asked):
+    if isinstance(value, PendingCall):
         return value.value
     if isinstance(value, dict):
         return {name: _settled(item) for name, item in value.items()}

@@ -25,7 +25,7 @@ from keeve.server.openai import sessions
 from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
-from keeve.server.openai.following import Following
+from keeve.server.openai.following import TurnFollower
 from keeve.server.openai.items import Json, refused, text_in
 from keeve.server.openai.keys import SESSIONS, session_of
 from keeve.server.openai.objects import completion_of, failure_of
@@ -88,7 +88,7 @@ class Completions:
             return JSONResponse(completion_of(turn, talk.uid), headers=headers)
 
     def _stream(
-        self, talk: Talk, n: int, following: Following, body: Json, headers: dict[str, str], ending: AsyncExitStack
+        self, talk: Talk, n: int, following: TurnFollower, body: Json, headers: dict[str, str], ending: AsyncExitStack
     ) -> Response:
         ending.callback(following.close)
         options = body.get("stream_options")

@@ -91,7 +91,7 @@ class Draft:
                 yield piece
 
 
-class Following:
+class TurnFollower:
     """One turn of a session, from when this was made until `close`; so it is made before the turn is asked for.
 
     Whoever makes it closes it, also where `run`, which tells the story, is never come to.

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dataspace.errors import KeeveError
 from keeve import errors as known
 from keeve.remedies import worded
-from keeve.server.errors import KEEPER, Answer, Refusal, answer_to, code_named
+from keeve.server.errors import KEEPER, ErrorAnswer, Refusal, answer_to, code_named
 from keeve.server.openai.ids import completion_id, response_id
 from keeve.server.openai.items import Json, items_of, plain, text_in
 
@@ -106,7 +106,7 @@ def failure_of(turn: Turn) -> Refusal:
     kind = getattr(known, name, None)
     if not (isinstance(kind, type) and issubclass(kind, KeeveError)):
         kind, message = known.Failed, f"{name}: {message}"
-    answer = answer_to(kind) or Answer(502, KEEPER)
+    answer = answer_to(kind) or ErrorAnswer(502, KEEPER)
     return Refusal(answer.status, code_named(name), message, answer.remedy, headers={"x-should-retry": "false"})
 
 

@@ -1,6 +1,6 @@
 """`/v1/responses`: make one, look at it, cancel it, delete it, and what it was asked.
 
-A response is a turn of a session. Its events are told as `keeve.server.openai.telling` says.
+A response is a turn of a session. Its events are told as `keeve.server.openai.response_events` says.
 
 The one rule: a turn goes on whoever listens. To end it is to cancel it.
 """
@@ -18,11 +18,11 @@ from dataspace.observe.cursor import number_in
 from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, how_of, metadata_of
 from keeve.server.openai.contents import item_named
 from keeve.server.openai.events import Events, page_of, paged
-from keeve.server.openai.following import Following
+from keeve.server.openai.following import TurnFollower
 from keeve.server.openai.items import Json, items_of, messages_of, refused
 from keeve.server.openai.objects import failure_of, label_of, response_of
-from keeve.server.openai.talking import Asked, Shared, Talk, Talking, erased, header, missing, over
-from keeve.server.openai.telling import Telling
+from keeve.server.openai.response_events import ResponseEvents
+from keeve.server.openai.talking import AskedTurn, Shared, Talk, Talking, erased, header, missing, over
 from keeve.server.openai.unstored import GONE, while_there
 from keeve.server.streams import Put, Sent
 from vat.host.sessions import Busy
@@ -83,7 +83,7 @@ class Responses:
                 raise failure_of(turn)
             return JSONResponse(response_of(turn, asked.talk.uid), headers=headers)
 
-    async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> Asked:
+    async def _asked(self, talking: Talking, body: Json, ending: AsyncExitStack | None, *, follow: bool) -> AskedTurn:
         """The turn; with an `ending` one of which nothing is kept after that."""
         if "input" not in body:
             raise refused(
@@ -138,7 +138,7 @@ class Responses:
         self,
         talk: Talk,
         n: int,
-        following: Following,
+        following: TurnFollower,
         after: int,
         headers: dict[str, str],
         ending: AsyncExitStack,
@@ -149,7 +149,7 @@ class Responses:
             async def tell(event: Json) -> None:
                 await put(Sent(event, event["type"], str(event["sequence_number"])))
 
-            await following.run(n, Telling(tell, talk.uid, after))
+            await following.run(n, ResponseEvents(tell, talk.uid, after))
 
         return Events(self._serving, produce, headers, ending)
 

@@ -51,7 +51,7 @@ async def answered(
     if system or any(message["role"] != "user" for message in messages):
         what = f"the session {talk.row.id!r} takes messages of the role user alone"
         raise refused(what, "messages", "leave out the others")
-    asking = Asking.of(talking, talk, input_of(messages))
+    asking = CompletionInput.of(talking, talk, input_of(messages))
     headers = {"x-keeve-session": header(talk.row.id)}
     if flag(body, "stream"):
         options = body.get("stream_options")
@@ -83,14 +83,14 @@ def input_of(messages: list[Json]) -> Any:
 
 
 @attrs.frozen(kw_only=True)
-class Asking(Input):
+class CompletionInput(Input):
     """An input that a request brings to a session."""
 
     talk: Talk
     said: Any
 
     @classmethod
-    def of(cls, talking: Talking, talk: Talk, said: Any) -> Asking:
+    def of(cls, talking: Talking, talk: Talk, said: Any) -> CompletionInput:
         """The input that a request brings."""
         return cls(
             observe=talk.host.observe,
@@ -133,13 +133,13 @@ async def _not_again(turn: Awaitable[Any]) -> Any:
         raise attrs.evolve(refusal, headers={"x-should-retry": "false"}) from error
 
 
-class Previews:
+class CompletionPreviews:
     """The pieces of answers that are of one turn. `over`: how many turns were over before it was asked for.
 
     What is not heard from its first piece on is not told: it comes with the whole answer.
     """
 
-    def __init__(self, asking: Asking, over: int) -> None:
+    def __init__(self, asking: CompletionInput, over: int) -> None:
         self._asking = asking
         self._pieces = TurnPieces(over)
         self.hear = self._pieces.hear
@@ -188,7 +188,7 @@ class Previews:
             self._pieces.came = trio.Event()
 
 
-async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
+async def _streamed(asking: CompletionInput, put: Put, usage: bool) -> None:
     """The same in chunks: pieces of all answers of the turn as they come."""
     talk, outputs = asking.talk, []
 
@@ -202,7 +202,7 @@ async def _streamed(asking: Asking, put: Put, usage: bool) -> None:
         return chunks
 
     chunks: Chunks | None = None
-    previews = Previews(asking, await turns_over(talk.ref))
+    previews = CompletionPreviews(asking, await turns_over(talk.ref))
     unheard = talk.host.on_progress(previews.hear, talk.ref)
     try:
         async with trio.open_nursery() as nursery:

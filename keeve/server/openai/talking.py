@@ -29,7 +29,7 @@ from keeve.faces import ENDS
 from keeve.server.errors import Refusal
 from keeve.server.gate import Principal
 from keeve.server.heard import TYPE
-from keeve.server.openai.following import Following
+from keeve.server.openai.following import TurnFollower
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
 from keeve.server.openai.keys import made_of
@@ -73,12 +73,12 @@ class Talk:
 
 
 @attrs.frozen
-class Asked:
+class AskedTurn:
     """A turn that was asked for, and what follows it from before it was, if that was wanted."""
 
     talk: Talk
     turn: int
-    following: Following | None = None
+    following: TurnFollower | None = None
 
 
 class Talking:
@@ -196,7 +196,7 @@ class Talking:
 
     async def asked(
         self, talk: Talk, input: list[Json], how: Json, after: int | None = None, *, follow: bool = False
-    ) -> Asked:
+    ) -> AskedTurn:
         """The turn that this request is, in that session or, if another one came after `after` already, in a fork."""
         self._principal.must("turn")
         asked = await self._accepted(talk, input, how, after, follow)
@@ -219,7 +219,7 @@ class Talking:
 
     async def _accepted(
         self, talk: Talk, input: list[Json], how: Json, after: int | None, follow: bool
-    ) -> Asked | None:
+    ) -> AskedTurn | None:
         """The turn, if it can be in that session."""
         await self._offered(talk, how)
         following = self.following(talk, how["model"]) if follow else None
@@ -230,14 +230,14 @@ class Talking:
                 following.close()
             raise
         if "moved" not in accepted:
-            return Asked(talk, accepted["turn"], following)
+            return AskedTurn(talk, accepted["turn"], following)
         if following is not None:
             following.close()
         return None
 
-    def following(self, talk: Talk, model: str) -> Following:
+    def following(self, talk: Talk, model: str) -> TurnFollower:
         """What follows a turn of that session, in which that model is asked, from now on."""
-        return Following(self.host, talk.ref, talk.row.id, model, self._serving.heard)
+        return TurnFollower(self.host, talk.ref, talk.row.id, model, self._serving.heard)
 
     async def _offered(self, talk: Talk, how: Json) -> None:
         """The session has the schemas of the host's tools, as they are now, if any of them are offered."""

@@ -14,7 +14,7 @@ from openai.types.responses import ResponseStreamEvent
 
 from actors.models import ModelCut
 from actors.tools import Tools
-from keeve.server.openai.telling import Telling
+from keeve.server.openai.response_events import ResponseEvents
 from tests.actors.scenes import Says, says
 from tests.actors.test_session_on_host import Waits
 from tests.keeve.server.test_openai_responses import weather
@@ -335,7 +335,7 @@ def test_all_events_are_of_the_package() -> None:
     import re
 
     known = str(ResponseStreamEvent)
-    told = set(re.findall(r'"(response\.[a-z_.]+)"', inspect.getsource(inspect.getmodule(Telling))))  # type: ignore[arg-type]  # it has one
+    told = set(re.findall(r'"(response\.[a-z_.]+)"', inspect.getsource(inspect.getmodule(ResponseEvents))))  # type: ignore[arg-type]  # it has one
     for kind in told:
         name = "".join(part.capitalize() for part in re.split(r"[._]", kind.replace("output_text.d", "text.d")))
         name = name.replace("ResponseMcpCallArguments", "ResponseMcpCallArguments")

@@ -15,7 +15,7 @@ import trio.testing
 from actors.responding import Responding
 from actors.tools import Tools
 from keeve.server import Principal, ServerSettings
-from keeve.server.listening import Listening
+from keeve.server.listening import HttpListener
 from keeve.server.openai.unstored import PREFIX, VIA
 from keeve.testing import MemoryLog
 from tests.actors.scenes import Says, says
@@ -142,7 +142,7 @@ async def test_a_client_that_leaves_takes_what_it_said_along(path: str, stream: 
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['ann']}\r\n"
     async with world(ServerSettings(port=0), devices={"model": model}) as w, trio.open_nursery() as nursery:
         first = await w.host.asking("ann", "openai").spawn(Responding, "kept")
-        listens = Listening(w.app, w.serving.settings)
+        listens = HttpListener(w.app, w.serving.settings)
         await nursery.start(listens.run, trio.Event())
         async with await trio.open_tcp_stream("127.0.0.1", listens.port) as client:
             await client.send_all(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())

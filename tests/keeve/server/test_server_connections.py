@@ -15,7 +15,7 @@ import trio
 from keeve import Session
 from keeve.server import ServerSettings
 from keeve.server.app import application
-from keeve.server.listening import Listening, accepted
+from keeve.server.listening import HttpListener, accepted
 from tests.server_certificates import certificate
 from tests.server_worlds import TOKENS, World, world
 
@@ -34,15 +34,15 @@ Rude = Callable[[trio.SocketStream], Awaitable[Any]]
 
 
 @asynccontextmanager
-async def listening(**settings: Any) -> AsyncIterator[tuple[World, Listening]]:
+async def listening(**settings: Any) -> AsyncIterator[tuple[World, HttpListener]]:
     async with world(ServerSettings(port=0, **settings)) as there, trio.open_nursery() as nursery:
-        listens = Listening(application(there.serving), there.serving.settings)
+        listens = HttpListener(application(there.serving), there.serving.settings)
         await nursery.start(listens.run, trio.Event())
         yield there, listens
         nursery.cancel_scope.cancel()
 
 
-async def opened(listens: Listening) -> trio.SocketStream:
+async def opened(listens: HttpListener) -> trio.SocketStream:
     """A connection of which little is taken in advance."""
     made = trio.socket.socket()
     made.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)

@@ -14,7 +14,7 @@ from dataspace.errors import KeeveError
 from keeve import errors as known
 from keeve.remedies import worded
 from keeve.server.errors import ANSWERS, Refusal, refusal_of
-from keeve.server.logs import Listening, Secrets, make_log
+from keeve.server.logs import LogHandler, Secrets, make_log
 from keeve.server.openai.objects import failure_of
 from tests.keeve.server.test_openai_chat import user
 from tests.server_worlds import world
@@ -147,7 +147,7 @@ def test_whoever_runs_a_server_is_told_of_its_settings_where_a_program_is_told_o
         "that has it. Open the store with devices={'slow': ...}, or settle it: keeve resolve 3-1, or host.resolve"
     )
     for said in (waits, str(UnknownActorType("shop.agent", ["other"])), NOT_THERE):
-        Listening(log).emit(logging.LogRecord("keeve", logging.WARNING, "", 0, said, (), None))
+        LogHandler(log).emit(logging.LogRecord("keeve", logging.WARNING, "", 0, said, (), None))
     assert "[models.slow]" in out.getvalue()
     assert "[models.NAME]" in out.getvalue()
     assert "setting `actors`" in out.getvalue()

@@ -17,7 +17,7 @@ from trio.testing import MockClock
 from keeve import Session
 from keeve.server import Principal, ServerSettings
 from keeve.server.errors import Refusal
-from keeve.server.logs import LEFT_OUT, Listening
+from keeve.server.logs import LEFT_OUT, LogHandler
 from keeve.server.rate_limits import RateLimits
 from keeve.server.tokens import Chains
 from keeve.wire.revocations import Revocations
@@ -254,7 +254,7 @@ async def test_no_secret_of_any_kind_is_logged_wherever_it_stands(kind: str, mon
         assert (await w.ann.get(f"{API}/sessions")).status_code == 500
         w.serving.log.error("x", said={"it": [secret, b64encode(secret.encode())]}, where=f"http://x/?y={secret}&z=1")
         told = {"msg": "it is %s", "args": (secret,), "levelname": "WARNING", "name": "keeve.x"}
-        Listening(w.serving.log).handle(logging.makeLogRecord(told))
+        LogHandler(w.serving.log).handle(logging.makeLogRecord(told))
         text = w.log.getvalue()
     assert "ZeroDivisionError" in text
     assert secret[-8:] not in text.replace("\\", "")

@@ -121,7 +121,7 @@ async def test_a_session_that_is_gone_is_seen_by_nobody_but_who_may_everything()
 
 
 async def test_an_owner_who_is_asked_for_is_kept_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keeve.server.gate.KNOWN", 2)
+    monkeypatch.setattr("keeve.server.gate.OWNERS_KEPT", 2)
     async with world() as w:
         rows = []
         for id in "abc":

@@ -22,7 +22,7 @@ from keeve.client.running import running
 from keeve.errors import NoSuchSession, StoreOwned
 from keeve.server import ServerSettings
 from keeve.server.app import application
-from keeve.server.listening import Listening
+from keeve.server.listening import HttpListener
 from keeve.server.tokens import Chains
 from keeve.server.wire import BadSocket, made_socket, serve, serve_socket
 from keeve.wire.channels import ByteChannel, Channel
@@ -216,7 +216,7 @@ async def test_a_token_narrowed_offline_from_another_is_taken(tmp_path: Path) ->
 @asynccontextmanager
 async def listening(there: World) -> AsyncIterator[str]:
     """The server's address."""
-    listens = Listening(application(there.serving), there.serving.settings)
+    listens = HttpListener(application(there.serving), there.serving.settings)
     async with trio.open_nursery() as nursery:
         stop = trio.Event()
         port = await nursery.start(listens.run, stop)

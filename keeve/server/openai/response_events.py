@@ -51,7 +51,7 @@ class Open:
         self.said, self.level = "", not self.sent
 
 
-class Telling:
+class ResponseEvents:
     """Tells one turn: `tell` is given each event above `after`. A `Teller` of `keeve.server.openai.following`."""
 
     def __init__(self, tell: Tell, uid: bytes, after: int = -1) -> None:
