@@ -5,8 +5,8 @@ Keeve. `docs/openai.md` says what there is of each.
     items           messages as items, and back
     asking          parameters, and what a session is asked
     objects         responses, completions, lists
-    following               a turn as it goes on, as a story; `response_events` tells it as events, `chunks` as
-                            chunks
+    following, drafts       a turn as it goes on, as a story, and the answer that is being given; `response_events`
+                            tells it as events, `chunks` as chunks
     talking, contents       which session and turn a request means, and items in it; `unstored` has those that are not
                             to be kept
     responses, conversations, chat, catalog     the endpoints; `sessions` for those of other types

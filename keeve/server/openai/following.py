@@ -16,7 +16,7 @@ The one rule: the story is whole without the pieces. Where it is not sure from t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import trio
@@ -26,9 +26,10 @@ from actors.messages import UNKNOWN, tool_message
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from keeve.faces import ENDS
 from keeve.server.heard import Heard
+from keeve.server.openai.drafts import Draft
 from vat.host.host import Host
 from vat.host.outside import HostRef
-from vat.host.pieces import Piece, Pieces
+from vat.host.pieces import Piece
 
 
 class Teller(Protocol):
@@ -43,52 +44,40 @@ class Teller(Protocol):
     async def ended(self, turn: Mapping[str, Any]) -> None: ...
 
 
-class Draft:
-    """The answer that is being given, as far as all of its pieces are heard; what is missed is told when it is whole.
+class Story:
+    """A turn as it is told to a teller: how far it is."""
 
-    The pieces of an attempt may be told once it is sure that they are heard from the first one on, and of this turn.
-    """
+    def __init__(self, teller: Teller, number: int) -> None:
+        self.teller = teller
+        self.number = number
+        """That of the message that comes next."""
+        self.answers = 0
+        """How many answers were told."""
+        self.own: set[str] = set()
+        """Calls of the last answer that are carried out here, and have no outcome yet."""
 
-    def __init__(self) -> None:
-        self._pieces = Pieces()
-        self._begun = False
-        """Whether the turn gives answers by now: before that, what is said is of another one."""
-        self._whole = False
-        """Whether all pieces of the attempt were heard."""
-        self._attempt = 1
-        self.came = trio.Event()
-        """Set when there may be more to tell; whoever waits for it makes a new one."""
+    async def message(self, number: int, message: Mapping[str, Any], own: int) -> None:
+        """Tell a message that is whole; of an answer's calls the first `own` are carried out here."""
+        self.number = number + 1
+        if message["role"] == "assistant":
+            self.answers += 1
+            self.own = {call["id"] for call in (message.get("tool_calls") or ())[:own]}
+            await self.teller.answered(number, message, own)
+        elif message["role"] == "tool":
+            self.own.discard(message["tool_call_id"])
+            await self.teller.came(message)
 
-    def hear(self, piece: Piece) -> None:
-        """The model has said something."""
-        self._pieces.put(piece)
-        self.came.set()
-
-    def begins(self) -> None:
-        """The next answer is about to be given: nothing of it was said before now."""
-        self._begun, self._whole, self._attempt = True, True, 1
-
-    def take_up(self, said: list[Piece]) -> None:
-        """It is being given already, and this is all that was said of it up to now."""
-        self._pieces = Pieces(said)  # those that were heard here are the last of them
-        self._begun, self._whole, self._attempt = True, True, said[0].attempt if said else 1
-        self.came.set()
-
-    def upto(self, position: int) -> Iterator[Piece | None]:
-        """What can be told of it that was said when the log ended there, or before; None where another attempt begins.
-
-        Each is taken when it is asked for.
-        """
-        while (piece := self._pieces.first) is not None and piece.after <= position:
-            piece = self._pieces.take()
-            if not self._begun:
-                continue
-            self._whole = (self._whole or piece.attempt != self._attempt) and not piece.missed
-            if piece.attempt != self._attempt:
-                self._attempt = piece.attempt
-                yield None
-            if self._whole:
-                yield piece
+    async def piece(self, piece: Piece) -> None:
+        """Tell a piece of the answer that is being given."""
+        if piece.text:
+            await self.teller.text(self.number, piece.text)
+        delta = piece.value.get("delta") if isinstance(piece.value, dict) else None
+        for at, call in enumerate(delta.get("tool_calls") or () if isinstance(delta, dict) else ()):
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                place = call.get("index", at)
+                id, name, more = map(_text, (call.get("id"), function.get("name"), function.get("arguments")))
+                await self.teller.call(self.number, place if type(place) is int else at, id, name, more)
 
 
 class TurnFollower:
@@ -107,10 +96,6 @@ class TurnFollower:
         self._draft = Draft()
         self._end = host.on_progress(self._told, session)
         self._turn = 0
-        self._step = 0
-        self._number = 0
-        self._own: set[str] = set()
-        """Calls of the last answer that are carried out here, and have no outcome yet."""
         self._first: int | None = None
         """The seq of the record in which the turn began."""
         self._behind = False
@@ -130,7 +115,9 @@ class TurnFollower:
         self._turn = n
         turn = await self._ref.response(n)
         await teller.began(turn)
-        await self._tell_so_far(turn, teller)
+        story = Story(teller, turn["span"].get("out", 0))
+        for each in turn["output"]:
+            await story.message(each["number"], each["message"], each["own"])
         if "to" in turn["span"] or turn["status"] not in ("queued", "in_progress"):
             await teller.ended(turn)
             return
@@ -139,10 +126,10 @@ class TurnFollower:
             self._take_up()
         one_at_a_time = trio.Lock()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hear, teller, one_at_a_time)
+            nursery.start_soon(self._hear, story, one_at_a_time)
             async for item in self._events:
                 async with one_at_a_time:
-                    if await self._happened(item, teller):
+                    if await self._happened(item, story):
                         break
             nursery.cancel_scope.cancel()
         await teller.ended(await self._ref.response(n))
@@ -155,77 +142,51 @@ class TurnFollower:
                 if before is not None:
                     self._draft.take_up(before)
 
-    async def _tell_so_far(self, turn: Mapping[str, Any], teller: Teller) -> None:
-        self._number = turn["span"].get("out", 0)
-        for each in turn["output"]:
-            await self._message(each["number"], each["message"], each["own"], teller)
-
-    async def _message(self, number: int, message: Mapping[str, Any], own: int, teller: Teller) -> None:
-        self._number = number + 1
-        if message["role"] == "assistant":
-            self._step += 1
-            self._own = {call["id"] for call in (message.get("tool_calls") or ())[:own]}
-            await teller.answered(number, message, own)
-        elif message["role"] == "tool":
-            self._own.discard(message["tool_call_id"])
-            await teller.came(message)
-
-    async def _hear(self, teller: Teller, one_at_a_time: trio.Lock) -> None:
+    async def _hear(self, story: Story, one_at_a_time: trio.Lock) -> None:
         while True:
             await self._draft.came.wait()
             self._draft.came = trio.Event()
             async with one_at_a_time:
-                await self._flush(self._events.cursor.position, teller)
+                await self._flush(self._events.cursor.position, story)
 
-    async def _flush(self, position: int, teller: Teller) -> None:
+    async def _flush(self, position: int, story: Story) -> None:
         """Tell what was said when the log ended there, or before."""
         for piece in self._draft.upto(position):
             if piece is None:
-                await teller.again()
+                await story.teller.again()
             else:
-                await self._piece(piece, teller)
+                await story.piece(piece)
 
-    async def _piece(self, piece: Piece, teller: Teller) -> None:
-        if piece.text:
-            await teller.text(self._number, piece.text)
-        delta = piece.value.get("delta") if isinstance(piece.value, dict) else None
-        for at, call in enumerate(delta.get("tool_calls") or () if isinstance(delta, dict) else ()):
-            function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict):
-                place = call.get("index", at)
-                id, name, more = map(_text, (call.get("id"), function.get("name"), function.get("arguments")))
-                await teller.call(self._number, place if type(place) is int else at, id, name, more)
-
-    async def _happened(self, item: Event | CaughtUp | Unreadable, teller: Teller) -> bool:
+    async def _happened(self, item: Event | CaughtUp | Unreadable, story: Story) -> bool:
         """One more item of the log; gives whether the turn is over with it."""
         if not isinstance(item, Event):
-            await self._flush(item.cursor.position, teller)
+            await self._flush(item.cursor.position, story)
             return False
-        await self._flush(item.position - 1, teller)
+        await self._flush(item.position - 1, story)
         fact = item.value
         label, said = fact.label, fact.keywords
         if self._first is None and label in ENDS:
             self._first = (await self._ref.response(self._turn))["span"].get("first")
-        if item.seq == self._first and not self._step:
+        if item.seq == self._first and not story.answers:
             self._draft.begins()
         if not fact.fields or fact.fields[0] != self._turn or item.kind != "assert":
             return False
         if label == "model-output":
-            await self._answer(fact.fields[2], said["message"], teller)
-        elif label in ("tool-result", "tool-unknown") and not self._behind and fact.fields[2] in self._own:
+            await self._answer(fact.fields[2], said["message"], story)
+        elif label in ("tool-result", "tool-unknown") and not self._behind and fact.fields[2] in story.own:
             content = UNKNOWN if label == "tool-unknown" else told(said["output"])
-            await self._message(self._number, tool_message(fact.fields[2], content), 0, teller)
+            await story.message(story.number, tool_message(fact.fields[2], content), 0)
         elif label == "steered" and not self._behind:
-            self._number += 1
+            story.number += 1
         return label in ENDS
 
-    async def _answer(self, step: int, message: Mapping[str, Any], teller: Teller) -> None:
-        self._behind = step < self._step
-        if step <= self._step:
+    async def _answer(self, step: int, message: Mapping[str, Any], story: Story) -> None:
+        self._behind = step < story.answers
+        if step <= story.answers:
             return
-        turn = await self._ref.response(self._turn, since=self._number)
+        turn = await self._ref.response(self._turn, since=story.number)
         answer = next(each for each in turn["output"] if each["message"]["role"] == "assistant")
-        await self._message(answer["number"], message, answer["own"], teller)
+        await story.message(answer["number"], message, answer["own"])
         self._draft.begins()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keeve.server.openai.following import Draft
+from keeve.server.openai.drafts import Draft
 from keeve.server.pieces import TurnPieces
 from vat.host import pieces
 from vat.host.pieces import Piece
