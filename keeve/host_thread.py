@@ -1,4 +1,5 @@
-"""A trio host in a thread of its own, and calls carried to it: what `keeve.blocking` stands on.
+"""A thread of its own with trio in it, and calls carried to what is open there: what `keeve.blocking` stands on, with a
+host, and a conversation at the prompt, with whoever has the store.
 
 The one rule: whoever waits for an answer gets one. A host that ends, however it ends, fails what is left.
 """
@@ -10,8 +11,8 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, ClassVar, Generic, TypeVar
 
 import trio
 
@@ -23,6 +24,7 @@ from vat.host.asking import NotRunning
 from vat.host.host import Host
 
 T = TypeVar("T")
+Opened = TypeVar("Opened")
 
 log = logging.getLogger("keeve")
 
@@ -39,31 +41,33 @@ class OwnThread(KeeveError, RuntimeError):
         )
 
 
-class HostThread:
-    """Runs a host, from when this is made to `close`. `host` is for that thread alone."""
+class OtherThread(Generic[Opened]):
+    """A thread with trio in it, in which something is open from when this is made to `close`.
 
-    def __init__(self, path: Any, options: Mapping[str, Any]) -> None:
-        self._opened: Future[Host] = Future()
+    opened: what is, for that thread alone. path: where its store is.
+    """
+
+    def __init__(self, opens: Callable[[], AbstractAsyncContextManager[Opened]], path: object) -> None:
+        self._opened: Future[Opened] = Future()
         self._pending: set[Future[Any]] = set()
         self._token: trio.lowlevel.TrioToken | None = None
         self._nursery: trio.Nursery | None = None
+        self._opening = trio.CancelScope()
         self._closing = trio.Event()
-        self._abandoned = False
         self._failure: BaseException | None = None
         self._path = str(path)
         self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, args=(path, options), name="keeve host", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(opens,), name="keeve host", daemon=True)
         self._thread.start()
         try:
-            self.host = _outcome(self._opened)
+            self.opened = _outcome(self._opened)
         except BaseException:  # opening failed, or Ctrl-C came in the middle of it
-            self._abandoned = True
             self._end()
             raise
 
-    def _run(self, path: Any, options: Mapping[str, Any]) -> None:
+    def _run(self, opens: Callable[[], AbstractAsyncContextManager[Opened]]) -> None:
         try:
-            trio.run(self._main, path, options)
+            trio.run(self._main, opens)
         except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
             self._failure = alone(error)
         finally:
@@ -75,19 +79,22 @@ class HostThread:
                 if not future.done():
                     future.set_exception(failure)
 
-    async def _main(self, path: Any, options: Mapping[str, Any]) -> None:
-        async with api.open_host(path, **options) as host, trio.open_nursery() as nursery:
-            self._token = trio.lowlevel.current_trio_token()
-            self._nursery = nursery
-            self._opened.set_result(host)
-            if self._abandoned:
-                return
-            await self._closing.wait()
-            self._nursery = None
-            nursery.cancel_scope.cancel()
+    async def _main(self, opens: Callable[[], AbstractAsyncContextManager[Opened]]) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with self._opening:
+            async with opens() as opened, trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._opened.set_result(opened)
+                await self._closing.wait()
+                self._nursery = None
+                nursery.cancel_scope.cancel()
 
     def do(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
-        """Have something done in the host's thread, and wait for it. Ctrl-C abandons the wait."""
+        """Have something done in that thread, and wait for it. Ctrl-C abandons the wait."""
+        return _outcome(self.begin(what, *args, **keywords))
+
+    def begin(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> Future[T]:
+        """Have something done in that thread, without waiting for it."""
         self._elsewhere()
         future: Future[T] = Future()
 
@@ -114,7 +121,7 @@ class HostThread:
             self._token.run_sync_soon(start)
         except trio.RunFinishedError:
             raise self._failure or NotRunning() from None
-        return _outcome(future)
+        return future
 
     def now(self, what: Callable[..., T], *args: Any, **keywords: Any) -> T:
         """The same, of what does not wait."""
@@ -136,16 +143,35 @@ class HostThread:
             raise failure
 
     def _end(self) -> None:
+        while self._token is None and self._thread.is_alive():
+            self._thread.join(0.01)  # it is about to begin
         if self._token is not None and self._thread.is_alive():
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._closing.set)
+                self._token.run_sync_soon(self._leave)
         self._thread.join()
+
+    def _leave(self) -> None:
+        self._closing.set()
+        if not self._opened.done():
+            self._opening.cancel()
 
     def _elsewhere(self) -> None:
         if os.getpid() != self._process:
             raise StoreOwned(self._path, self._process)  # a fork copies no threads: nobody would ever answer here
         if threading.current_thread() is self._thread:
             raise OwnThread
+
+
+class HostThread(OtherThread[Host]):
+    """Runs a host, from when this is made to `close`."""
+
+    def __init__(self, path: Any, options: Mapping[str, Any]) -> None:
+        super().__init__(lambda: api.open_host(path, **options), path)
+
+    @property
+    def host(self) -> Host:
+        """The host, for that thread alone."""
+        return self.opened
 
 
 def _outcome(future: Future[T]) -> T:

@@ -19,6 +19,10 @@ from vat.objects.owing import owe
 from vat.objects.waiting import within
 
 
+SOON = Settings(grace=0.01)
+"""Of a host that gives what runs hardly any time to end."""
+
+
 @actor("test.caller", version=1)
 class Caller(Actor):
     """Calls a device, and waits."""
@@ -50,7 +54,8 @@ class Stuck:
 async def leave_waiting(store: Path, ids: Sequence[str] = ("c1",)) -> None:
     """Sessions whose calls have started, and a host that ends before they have an outcome."""
     stuck = Stuck()
-    async with open_host(store, actors=[Caller], devices={"tool": stuck}) as host, trio.open_nursery() as nursery:
+    how: Any = {"actors": [Caller], "devices": {"tool": stuck}, "settings": SOON}
+    async with open_host(store, **how) as host, trio.open_nursery() as nursery:
         for id in ids:
             called = stuck.called
             ref = await host.spawn(Caller, id)
@@ -87,7 +92,7 @@ async def leave_a_turn_waiting(store: Path, id: str = "s1") -> None:
     """A session whose turn waits for a tool that has started, and a host that ends before it has an outcome."""
     tools = StuckTools()
     devices = {"model": Asking(), "tools": tools}
-    async with open_host(store, devices=devices) as host, trio.open_nursery() as nursery:
+    async with open_host(store, devices=devices, settings=SOON) as host, trio.open_nursery() as nursery:
         session = await host.spawn(Session, id, tools=[{"type": "function", "function": {"name": "send"}}])
         nursery.start_soon(session.turn, "send it")
         await tools.called.wait()
@@ -148,7 +153,10 @@ async def leave_fibers(store: Path, **calls: tuple[Any, ...]) -> None:
     An argument that is the id of an earlier session is the ref to it.
     """
     devices = {"tool": Stuck()}
-    async with open_host(store, actors=[Waiter], devices=devices) as host, trio.open_nursery() as nursery:
+    async with (
+        open_host(store, actors=[Waiter], devices=devices, settings=SOON) as host,
+        trio.open_nursery() as nursery,
+    ):
         refs: dict[str, Any] = {}
         for id, (method, *arguments) in calls.items():
             refs[id] = await host.spawn(Waiter, id)

@@ -73,11 +73,7 @@ class Stream:
             if piece.failed:
                 self.rest()
                 self._output.note(f"({worded(piece.failed, 'commands')}; it is asked again)")
-            text = self._cleaner.of(piece.text)
-            if text:
-                self._shown += text
-                self._open = not text.endswith("\n")
-                self._output.piece(text)
+            self._piece(self._cleaner.of(piece.text))
 
     def _looked_at(self) -> Piece | None:
         """The next one that was told; it is the same one until it is done with."""
@@ -94,7 +90,17 @@ class Stream:
 
     def end(self, answer: str | None = None) -> None:
         """A turn is over, with that answer: show it, if that was not done as it came."""
-        self.rest()
-        if answer is not None and (not self._shown or self._shown != plain(answer)):
+        whole = None if answer is None else plain(answer)
+        if whole is not None and self._shown and whole.startswith(self._shown):
+            self._piece(whole[len(self._shown) :])  # its last pieces may be on their way yet
+        elif answer is not None:
+            self.rest()
             self._output.say(answer)
+        self.rest()
         self._answer, self._shown = None, ""
+
+    def _piece(self, text: str) -> None:
+        if text:
+            self._shown += text
+            self._open = not text.endswith("\n")
+            self._output.piece(text)

@@ -128,8 +128,9 @@ OWNER_OPTIONS = OwnerOptions()
 def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     """Talk to a session. It is made if it is not there; without a name, a new one is.
 
-    The model is the one that the environment names, or else an echo: KEEVE_MODEL is its name, KEEVE_MODEL_URL the base
-    URL of its service, KEEVE_MODEL_KEY the name of the variable that holds the key.
+    Where a server has the store, it answers. Else the model is the one that the environment names, or an echo:
+    KEEVE_MODEL is its name, KEEVE_MODEL_URL the base URL of its service, KEEVE_MODEL_KEY the name of the variable that
+    holds the key.
 
     On a terminal Ctrl-D ends, and Ctrl-C ends an answer that is coming. A line that ends with a backslash goes on with
     the next one; lines that are pasted are said together. Elsewhere the lines of the standard input are
@@ -145,13 +146,7 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
-    return hold_conversation(
-        common.where.files("chat", "keeve turn says something to a session there"),
-        common.output,
-        session,
-        os.environ,
-        actors=common.own,
-    )
+    return hold_conversation(common.where, common.output, session, actors=common.own)
 
 
 def ls(

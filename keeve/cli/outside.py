@@ -5,15 +5,14 @@ The one rule: it only looks. Whoever is told gives what is waited for, or leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from shlex import quote
-from typing import Any, Final
+from typing import Final
 
 from dataspace.errors import KeeveError
-from keeve import blocking
-from keeve.cli.prompt import Asked, Bell
-from keeve.faces import ENDS
-from vat.errors import Failed
+from keeve.cli.stores import Acts
+from keeve.cli.waiting import Told
 
 LOOK: Final = 0.5
 """Seconds between two looks at what a session waits for."""
@@ -27,57 +26,41 @@ class WaitsOutside(KeeveError):
         super().__init__(f"{named} is not over, and stays as it is: {what}")
 
 
-def answer(take: Callable[..., Any], line: str, request: str | None = None) -> Any:
-    """What a turn comes to. Raises a `KeeveError`, whatever a device has raised."""
-    try:
-        return take(line, request=request)
-    except KeeveError:
-        raise
-    except Exception as error:
-        raise Failed(type(error).__name__, str(error)) from error
-
-
-def answered(ask: Callable[[], Any], bell: Bell, waits: Callable[[], str]) -> Any:
-    """What comes of something that is waited for, where nobody is there. Raises `WaitsOutside`."""
-    asked, before = Asked(ask, bell.ring), ""
-    while not asked.future.done():
-        bell.wait(keys=False, seconds=LOOK)
-        now = waits()
-        if now and now == before and not asked.future.done():  # twice, since it may just be about to go on
-            raise WaitsOutside(now)
-        before = now
-    return asked.future.result()
-
-
-def waits_outside(host: blocking.Host, session: str, after: int) -> str:
-    """What a session waits for that nothing here gives, in words; empty while anything of it goes on.
-
-    `after`: from where in the log it is looked for.
-    """
-    effects = [effect for effect in host.effects(session) if effect.device != "timer"]
-    if any(effect.state == "running" for effect in effects):
+async def missing(store: Acts, id: str) -> str:
+    """What a session waits for that nothing here gives, in words; empty while anything of it goes on."""
+    waits = await store.look("waits", id=id)
+    effects = [effect for effect in waits["effects"] if not effect["due"]]
+    absent = None if store.alone else await _absent(store, effects)
+    if any(_goes_on(effect, absent) for effect in effects):
         return ""
     said = []
-    for id, name in _approvals(host, session, after).items():
-        command = f"keeve approve {quote(session)} {quote(id)}"
-        said.append(f"a person has to approve of {name}: leave, then {command} (or keeve refuse, with a reason)")
+    for call in waits["approvals"]:
+        command = f"{'leave, then ' if store.alone else ''}keeve approve {quote(id)} {quote(call['id'])}"
+        said.append(f"a person has to approve of {call['name']}: {command} (or keeve refuse, with a reason)")
     for effect in effects:
-        if effect.state == "wanted":
-            has = "set KEEVE_MODEL" if effect.device == "model" else "open the store with the program that has it"
-            call = f"{effect.device}.{effect.method} waits for the device {effect.device}, which is not here"
-            said.append(f"{call}: {has}, or settle it with keeve resolve {effect.id}")
+        call, device = f"{effect['device']}.{effect['method']}", effect["device"]
+        settles = f"keeve resolve {effect['id']}"
+        if effect["state"] == "unknown":
+            said.append(f"{call} is of unknown outcome: {settles} settles it")
+            continue
+        has = "set KEEVE_MODEL" if device == "model" else "open the store with the program that has it"
+        if not store.alone:
+            has = "start the server with it"
+        said.append(f"{call} waits for the device {device}, which is not here: {has}, or settle it with {settles}")
     return "; ".join(said)
 
 
-def _approvals(host: blocking.Host, session: str, after: int) -> dict[str, str]:
-    """The calls that wait for a person: their names by id."""
-    waiting: dict[str, tuple[int, str]] = {}
-    for event in host.observe("(_ ?n _ . _)", after=after, session=session, lineage=True):
-        fact, turn = event.value, event.captures["n"]
-        if fact.label == "approval-wanted":
-            waiting[str(fact.fields[2])] = turn, str(fact.keywords.get("name", ""))
-        elif fact.label in ("approval-given", "approval-refused"):
-            waiting.pop(str(fact.fields[2]), None)
-        elif fact.label in ENDS:
-            waiting = {id: wanted for id, wanted in waiting.items() if wanted[0] != turn}
-    return {id: name for id, (_, name) in waiting.items()}
+async def _absent(store: Acts, effects: Sequence[Told]) -> set[str]:
+    """The devices that work waits for and a server has not, as far as it tells."""
+    if all(effect["state"] != "wanted" for effect in effects):
+        return set()
+    with suppress(KeeveError):  # it is for who may see all
+        return set((await store.look("lacking"))["devices"])
+    return set()
+
+
+def _goes_on(effect: Told, absent: set[str] | None) -> bool:
+    """Whether somebody is at it. `absent`: the devices that a server has not; None: it is at a host of this process."""
+    if effect["state"] == "wanted":
+        return absent is not None and effect["device"] not in absent
+    return bool(effect["state"] != "unknown")

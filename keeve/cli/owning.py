@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from actors.models import EchoModel, model_from_environment
+from actors.models import ChosenModel, EchoModel
 from keeve.api import open_host
 from keeve.archive_places import archives_from
 from keeve.cli.own import named_types
@@ -24,11 +24,11 @@ from vat.host.settings import Settings
 
 @asynccontextmanager
 async def owning(
-    folder: Path, actors: Sequence[str], *, talking: bool = False, makes: bool = False
+    folder: Path, actors: Sequence[str], *, model: ChosenModel | None = None, makes: bool = False
 ) -> AsyncIterator[Host]:
     """A host of the store that is there, with the actor types of these names.
 
-    talking: and with a model. makes: the store is made if there is none.
+    model: it has this one, and takes up what is asked. makes: the store is made if there is none.
 
     Raises `NotAStore`, `StoreOwned`, `NoSuchActors`, or what opening raises.
     """
@@ -36,22 +36,20 @@ async def owning(
         must_be_there(folder)
     types = named_types(actors)
     key, archives = host_key_from(os.environ), archives_from(os.environ)
-    if not talking:
+    if model is None:
         settings = Settings(takes_up="nothing")
         async with open_host(folder, actors=types, settings=settings, key=key, archives=archives, via="cli") as host:
             yield host
         return
-    model, settings = model_from_environment(os.environ), Settings(takes_up="asked")
     # The echo stands in for a model, and must not answer what another one was asked.
     devices = {} if isinstance(model.device, EchoModel) else {"model": model.device}
-    vault = Vault(model.credentials)
     async with open_host(
         folder,
         actors=types,
         devices=devices,
-        vault=vault,
+        vault=Vault(model.credentials),
         unknown="hold",
-        settings=settings,
+        settings=Settings(takes_up="asked"),
         key=key,
         archives=archives,
         via="cli",

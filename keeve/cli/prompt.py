@@ -13,10 +13,8 @@ import select
 import socket
 import sys
 import termios
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from threading import Thread
 from typing import Any, Final
 
 PROMPT: Final = "> "
@@ -116,18 +114,3 @@ class Bell:
             while self._here.recv(1 << 12):
                 pass
         return sys.stdin in ready
-
-
-class Asked:
-    """Something that is waited for in a thread of its own, so that the main one does something else meanwhile."""
-
-    def __init__(self, ask: Callable[[], Any], ring: Callable[[], None]) -> None:
-        self.future: Future[Any] = Future()
-        self.future.add_done_callback(lambda _: ring())
-        Thread(target=self._ask, args=(ask,), daemon=True).start()
-
-    def _ask(self, ask: Callable[[], Any]) -> None:
-        try:
-            self.future.set_result(ask())
-        except BaseException as error:  # noqa: BLE001  # it is given to who waits
-            self.future.set_exception(error)

@@ -9,7 +9,7 @@ The one rule: a command does not know which of them it has.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
 import trio
@@ -17,10 +17,11 @@ import trio
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.patterns import Pattern
-from keeve.looking import Reading, look, reading_of, say_word
+from keeve.looking import Reading, let_go, look, reading_of, say_word
 from vat.errors import Failed
 from vat.host.host import Host
 from vat.host.outside import place
+from vat.host.pieces import Piece
 
 Item: TypeAlias = "Event | Unreadable"
 
@@ -43,12 +44,13 @@ class Looks(Protocol):
 class Acts(Looks, Protocol):
     """A store that is asked for something.
 
-    passing: what is asked for is taken up by the next host, and not now. alone: it has no devices but a model, and ends
-    with the command.
+    passing: what is asked for is taken up by the next host, and not now. alone: it has no devices but those that the
+    command brings, and ends with it. answers: who answers what is said, for people.
     """
 
     passing: bool
     alone: bool
+    answers: str
 
     async def get(self, id: str) -> Any: ...
     async def name(self, ref: Any) -> str: ...
@@ -57,6 +59,9 @@ class Acts(Looks, Protocol):
     async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int: ...
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None: ...
     async def say(self, session: str, call: str, refused: str | None) -> None: ...
+    async def let_go(self, session: str, effect: Mapping[str, Any]) -> None: ...
+    def observe(self, pattern: Pattern | str, **how: Any) -> AsyncIterator[Event]: ...
+    def pieces(self, session: str) -> AsyncIterator[Piece]: ...
 
 
 class Files:
@@ -94,10 +99,11 @@ class Files:
 class Owned:
     """A host of this process. `passing`: it takes nothing up."""
 
-    def __init__(self, host: Host, *, passing: bool) -> None:
+    def __init__(self, host: Host, *, passing: bool, answers: str = "") -> None:
         self._host = host
         self.passing = passing
         self.alone = not passing
+        self.answers = answers
 
     async def look(self, what: str, **how: Any) -> dict[str, Any]:
         """See `Looks`."""
@@ -144,15 +150,29 @@ class Owned:
         """A person's word on a call."""
         await say_word(self._host, session, call, refused)
 
+    async def let_go(self, session: str, effect: Mapping[str, Any]) -> None:
+        """Settle an effect as what it is: nobody knows its outcome."""
+        await let_go(self._host, effect["id"])
+
+    def observe(self, pattern: Pattern | str, **how: Any) -> AsyncIterator[Event]:
+        """What `Host.observe` gives."""
+        events: AsyncIterator[Event] = self._host.observe(pattern, **how)
+        return events
+
+    def pieces(self, session: str) -> AsyncIterator[Piece]:
+        """What running effects of a session tell from now on."""
+        return self._host.watch(session)
+
 
 class Served:
-    """A server that has the store: `client` is one of `keeve.client`."""
+    """A server that has the store: `client` is one of `keeve.client`; `answers` names the server."""
 
     passing = False
     alone = False
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, answers: str = "") -> None:
         self._client = client
+        self.answers = answers
 
     async def look(self, what: str, **how: Any) -> dict[str, Any]:
         """See `Looks`."""
@@ -198,6 +218,20 @@ class Served:
     async def say(self, session: str, call: str, refused: str | None) -> None:
         """A person's word on a call."""
         await self._client.desk("say", session, call, refused)
+
+    async def let_go(self, session: str, effect: Mapping[str, Any]) -> None:
+        """Settle an effect as what it is: nobody knows its outcome."""
+        await self._client.desk("resolve", session, effect["id"], {"unknown": True})
+
+    def observe(self, pattern: Pattern | str, **how: Any) -> AsyncIterator[Event]:
+        """What `client.observe` gives."""
+        events: AsyncIterator[Event] = self._client.observe(pattern, **how)
+        return events
+
+    def pieces(self, session: str) -> AsyncIterator[Piece]:
+        """What running effects of a session tell from now on."""
+        pieces: AsyncIterator[Piece] = self._client.watch(session)
+        return pieces
 
 
 async def _end(store: Looks, until: Any) -> Cursor:

@@ -6,10 +6,10 @@ The one rule: what a type lacks is said before anything is asked of a session.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from dataspace.errors import KeeveError
-from keeve import blocking
+from keeve.looking import CONVERSATION, StatesNoTurns, must_state_turns
 from vat.objects.types import type_of
 
 NEEDED: Final = ("turn", "status", "steer", "interrupt")
@@ -28,10 +28,18 @@ class NoConversation(KeeveError, TypeError):
         )
 
 
-def must_talk(host: blocking.Host, id: str, actors: Sequence[type]) -> None:
-    """Raise `NoConversation` for a session that is there and cannot be talked to."""
-    row = next((row for row in host.sessions(id, limit=1) if row.id == id), None)
-    described = next((found for cls in actors if row is not None and (found := type_of(cls)).name == row.type), None)
-    missing = [] if described is None else [name for name in NEEDED if name not in described.methods]
-    if described is not None and missing:
-        raise NoConversation(id, described.name, missing)
+async def must_talk(ref: Any, id: str, type: str, actors: Sequence[type]) -> None:
+    """Raise `NoConversation` for a session of that type that cannot be talked to.
+
+    Of a type that is not among `actors` it is asked itself.
+    """
+    described = next((found for cls in actors if (found := type_of(cls)).name == type), None)
+    if described is not None:
+        missing = [name for name in NEEDED if name not in described.methods]
+        if missing:
+            raise NoConversation(id, described.name, missing)
+    elif type != CONVERSATION:
+        try:
+            await must_state_turns(ref, id)
+        except StatesNoTurns:
+            raise NoConversation(id, type, ["status of its turns"]) from None

@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import trio
 
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
-from dataspace.observe.events import Event
 from dataspace.patterns import parse
 from keeve.cli.effects import parsed
 from keeve.cli.log import stated
 from keeve.cli.output import Output
-from keeve.cli.outside import LOOK, WaitsOutside
+from keeve.cli.outside import LOOK, WaitsOutside, missing
 from keeve.cli.sessions import in_words
 from keeve.cli.stores import Acts, Looks
 from keeve.cli.text import local_time, time_said
 from keeve.cli.where import Where
-from keeve.faces import face
-from keeve.looking import StatesNoTurns, must_state_turns
-from vat.errors import Failed
-
-ACCEPTED: Final = ("turn", "steer")
-"""What a session states of an input that it takes: as a turn of its own, or as a part of the one that runs."""
+from keeve.looking import Input, outcome, taken_face
 
 
 class BadField(KeeveError, ValueError):
@@ -84,11 +77,11 @@ async def take_turn(where: Where, output: Output, id: str, text: str, *, actors:
 async def accept(where: Where, output: Output, method: str, id: str, text: str, *, actors: Sequence[str]) -> None:
     """Have an input accepted, durably, without waiting for what comes of it. `method` is `turn` or `steer`."""
     async with where.acting(actors, talking=True) as store:
-        event = await _accepted(store, method, id, text)
+        ref, input = await _ready(store, id)
+        said = taken_face(id, await input.accepted(ref, method, text))
         alone = store.alone
-    said = {"session": id, "turn": event.captures["n"], "joins": event.value.label == "steer"}
     if output.as_json:
-        output.document({**said, "seq": event.seq, "cursor": str(event.cursor)})
+        output.document(said)
         return
     output.say(f"joins turn {said['turn']}" if said["joins"] else f"turn {said['turn']}")
     if alone:
@@ -141,102 +134,30 @@ async def list_facts(
 
 async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
     """What a turn came to."""
-    ref, request, head = await _ready(store, id)
+    ref, said = await _ready(store, id)
     async with trio.open_nursery() as nursery:
         if store.alone:
-            nursery.start_soon(_see_what_is_missing, store, id, request, head)
-        try:
-            output = await ref.turn(text, request=request)
-        except KeeveError:
-            raise
-        except Exception as error:
-            raise Failed(type(error).__name__, str(error)) from error
+            nursery.start_soon(_see_what_is_missing, store, said)
+        output = await outcome(ref.turn(text, request=said.request))
         nursery.cancel_scope.cancel()
-    number, done = await _turn_of(store, id, request, head)
-    said: Mapping[str, Any] = done or {}
-    result = {"session": id, "turn": number, "output": face(output)}
-    return {**result, "usage": face(said.get("usage")), "limit": said.get("limit")}
+    return await said.told(output)
 
 
-async def _turn_of(store: Acts, id: str, request: str, after: Cursor) -> tuple[int | None, Mapping[str, Any] | None]:
-    """The number of the turn that an input is, and what was stated when that was done; None for what is not there."""
-    number, done = None, None
-    events = store.events(parse("(_ ?n . _)"), after=after, until=None, session=id, lineage=False, follow=False)
-    async for event in events:
-        if not isinstance(event, Event):
-            continue
-        label, keywords = event.value.label, event.value.keywords
-        if label == "turn" and keywords.get("request") == request:
-            number = event.captures["n"]
-        elif label == "turn-done" and number is not None and event.captures["n"] == number:
-            done = keywords
-    return number, done
-
-
-async def _accepted(store: Acts, method: str, id: str, text: str) -> Event:
-    """The event with which a session has taken an input."""
-    ref, request, head = await _ready(store, id)
-    await must_state_turns(ref, id)
-    pattern = parse(f'(_ ?n _ #:request "{request}" . _)')
-    found: list[Event] = []
-
-    async def hear(follow: bool) -> None:
-        told = store.events(pattern, after=head, until=None, session=id, lineage=False, follow=follow)
-        async with aclosing(told) as events:
-            async for event in events:
-                if isinstance(event, Event) and event.value.label in ACCEPTED:
-                    found.append(event)
-                    return
-
-    async with trio.open_nursery() as nursery:
-
-        async def wait() -> None:
-            await hear(True)
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(wait)
-        try:
-            await getattr(ref, method)(text, request=request)
-        except Exception:
-            # It was refused; or else it was accepted, and its turn has failed meanwhile.
-            await hear(False)
-            if not found:
-                raise
-        else:
-            await hear(False)
-        nursery.cancel_scope.cancel()
-    if not found:  # of a type that tells a status as conversations have it, and states nothing
-        raise StatesNoTurns(id)
-    return found[0]
-
-
-async def _ready(store: Acts, id: str) -> tuple[Any, str, Cursor]:
-    """The ref to a session, an id for a request, and where the log ends before it."""
+async def _ready(store: Acts, id: str) -> tuple[Any, Input]:
+    """The ref to a session, and an input that it is to be given, of which nothing is stated yet."""
     ref = await store.get(id)
     head = Cursor.parse((await store.look("end", until=None))["cursor"])
-    return ref, f"cli-{secrets.token_hex(12)}", head
+    request = f"cli-{secrets.token_hex(12)}"
+    return ref, Input(observe=store.observe, session=id, id=id, request=request, head=head)
 
 
-async def _see_what_is_missing(store: Acts, id: str, request: str, head: Cursor) -> None:
+async def _see_what_is_missing(store: Acts, said: Input) -> None:
     """Raise `WaitsOutside` when a session waits for what nobody here gives."""
     before = ""
     while True:
         await trio.sleep(LOOK)
-        now = _missing(await store.look("waits", id=id))
+        now = await missing(store, said.id)
         if now and now == before:  # twice, since it may just be about to go on
-            raise WaitsOutside(now, (await _turn_of(store, id, request, head))[0])
+            accepted = await said.stated("turn")
+            raise WaitsOutside(now, None if accepted is None else accepted.captures["n"])
         before = now
-
-
-def _missing(waits: Mapping[str, Any]) -> str:
-    effects = [effect for effect in waits["effects"] if not effect["due"]]
-    if any(effect["state"] == "running" for effect in effects):
-        return ""
-    calls = [f"keeve approve {call['session']} {call['id']}" for call in waits["approvals"]]
-    return "; ".join(
-        [f"a person has to approve: {call} (or keeve refuse, with a reason)" for call in calls]
-        + [
-            f"{effect['device']}.{effect['method']} is {effect['state']}: keeve resolve {effect['id']} settles it"
-            for effect in effects
-        ]
-    )

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
+from actors.models import model_from_environment
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.ownership import owner_of
@@ -110,24 +111,28 @@ class Where:
                 yield Files(read)
 
     @asynccontextmanager
-    async def acting(self, actors: Sequence[str], *, talking: bool = False, makes: bool = False) -> AsyncIterator[Acts]:
+    async def acting(
+        self, actors: Sequence[str], *, talking: bool = False, makes: bool = False, patience: float = PATIENCE
+    ) -> AsyncIterator[Acts]:
         """The store, to be asked for something: of its server, or else of a host that owns it for as long as this.
 
         actors: types of the user's own, for such a host. talking: it has the model that the environment names, and
-        takes up what is asked; else that is left to the next host. makes: a store is made if there is none.
+        takes up what is asked; else that is left to the next host. makes: a store is made if there is none. patience:
+        seconds that are waited for a server to come back that has gone away.
 
         Raises `StoreOwned`, and what opening it does.
         """
         if self.server is not None:
-            async with served(self.server, self._token(self.server)) as store:
+            async with served(self.server, self._token(self.server), patience) as store:
                 yield store
         elif self._has_server():
             token = None if self.token_file is None else _token_in(self.token_file, self.token_file.name)
-            async with served(str(self.folder), token) as store:
+            async with served(str(self.folder), token, patience) as store:
                 yield store
         else:
-            async with owning(self.folder, actors, talking=talking, makes=makes) as host:
-                yield Owned(host, passing=not talking)
+            model = model_from_environment(self.environ) if talking else None
+            async with owning(self.folder, actors, model=model, makes=makes) as host:
+                yield Owned(host, passing=model is None, answers="" if model is None else model.description)
 
     def _has_server(self) -> bool:
         """Whether a server has the store in the folder, as far as its files say."""
@@ -146,14 +151,14 @@ class Where:
 
 
 @asynccontextmanager
-async def served(server: str, token: str | None) -> AsyncIterator[Served]:
+async def served(server: str, token: str | None, patience: float = PATIENCE) -> AsyncIterator[Served]:
     """A server's store. Raises `Unreachable`, `TokenRefused`, `WrongVersion`, `BadURL`, `NoClient`."""
     try:
         from keeve.client import connect
     except ModuleNotFoundError as error:
         raise NoClient(error.name) from error
-    async with connect(server, token=token, patience=PATIENCE) as client:
-        yield Served(client)
+    async with connect(server, token=token, patience=patience) as client:
+        yield Served(client, f"the server {server}")
 
 
 def devices_lacking(folder: Path) -> set[str]:

@@ -4,7 +4,7 @@ Of files it is done where the command runs, of a server's store at the server (`
 both say the same. Saying it in words is `keeve.cli`'s. What became of an input is looked at by all of them as `Input`.
 """
 
-from keeve.looking.doing import SeveralWait, say_word, waiting_calls
+from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
 from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.parts import AT_ONCE, PAGE, Room, part_of, rows_of, weight
@@ -32,6 +32,7 @@ __all__ = [
     "due",
     "effect_face",
     "held_face",
+    "let_go",
     "look",
     "must_state_turns",
     "outcome",

@@ -1,4 +1,5 @@
-"""The calls of a session that wait for a person, and their word on one: at whichever of its actors it waits.
+"""The calls of a session that wait for a person, and their word on one: at whichever of its actors it waits. And what
+nobody knows, let go.
 
 It is a session's own approvals, a toolbox of an agent, or whatever else asks people: all doors come through here.
 
@@ -12,8 +13,10 @@ from typing import ClassVar
 from actors import NothingWaits, WaitingCall, approvals_in, asking_people
 from dataspace.errors import KeeveError
 from vat.crank.vat import RequestConflict
+from vat.devices.outcomes import OutcomeUnknown
 from vat.host.host import Host
 from vat.host.outside import beside
+from vat.host.resolving import NoSuchEffect
 
 
 class SeveralWait(KeeveError, LookupError):
@@ -63,6 +66,17 @@ async def say_word(host: Host, session: str, call: str, refused: str | None, req
             conflict = error
     assert conflict is not None, "the last one has answered, or had another word"
     raise conflict
+
+
+async def let_go(host: Host, effect: str) -> None:
+    """Settle an effect of unknown outcome as what it is: what waits for it breaks with `OutcomeUnknown`.
+
+    Raises `NoSuchEffect`.
+    """
+    found = next((each for each in host.effects() if each.id == effect), None)
+    if found is None:
+        raise NoSuchEffect(effect)
+    await host.resolve(effect, error=OutcomeUnknown(f"{found.device}.{found.method}", effect))
 
 
 def _waiting_at(host: Host, session: str, call: str) -> list[int]:

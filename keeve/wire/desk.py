@@ -15,7 +15,7 @@ from dataspace.observe.holding import Place
 from dataspace.patterns import parse
 from dataspace.remedies import Remedy
 from dataspace.values import Value
-from keeve.looking import look, part_of, reading_of, rows_of, say_word
+from keeve.looking import let_go, look, part_of, reading_of, rows_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
@@ -114,8 +114,10 @@ class Desk:
             await self._host.resolve(id, value=outcome["value"])
         elif outcome == {"again": True}:
             await self._host.resolve(id, again=True)
+        elif outcome == {"unknown": True}:
+            await let_go(self._host, id)
         else:
-            raise BadOutcome("give one of value, error and again")
+            raise BadOutcome("give one of value, error, again and unknown")
 
     async def _say(self, session: str, call: str, refused: str | None = None) -> None:
         self._row(session, "refuse" if isinstance(refused, str) else "approve")

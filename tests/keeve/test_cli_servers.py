@@ -14,7 +14,7 @@ from tests.cli_runner import ROOT, environment, keeve
 from tests.served_stores import asked, served_store
 
 FILES = (
-    ("chat", "s1"),
+    
     ("verify",),
     ("dump",),
     ("gc",),
