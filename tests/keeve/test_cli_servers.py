@@ -14,7 +14,6 @@ from tests.cli_runner import ROOT, environment, keeve
 from tests.served_stores import asked, served_store
 
 FILES = (
-    
     ("verify",),
     ("dump",),
     ("gc",),
