@@ -15,31 +15,10 @@ from tests.openai_clients import Streams, client_of
 from tests.server_worlds import world
 
 
-async def test_who_comes_in_the_middle_misses_nothing() -> None:
+async def from_the_middle_on(*rest: str) -> list[Any]:
+    """The events that one is told who follows an answer of which `one ` was said; it goes on with the rest."""
     gate = trio.Event()
-    async with world(devices={"model": Streams(["one ", gate, "two"])}) as w:
-        client = client_of(w)
-        made = await client.responses.create(input="a", background=True)
-        events: list[Any] = []
-
-        async def listen() -> None:
-            stream = await client.responses.retrieve(made.id, stream=True)
-            events.extend([event async for event in stream])
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(listen)
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            gate.set()
-    assert deltas(events) == ["one ", "two"]
-    assert [kind for kind in kinds(events) if kind != "output_text.delta"] == TEXT
-
-
-async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_is_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(heard, "ROOM", 0)
-    gate = trio.Event()
-    async with world(devices={"model": Streams(["one ", gate, "two ", "three"])}) as w:
+    async with world(devices={"model": Streams(["one ", gate, *rest])}) as w:
         client = client_of(w)
         made = await client.responses.create(input="a", background=True)
         await trio.testing.wait_all_tasks_blocked(0.05)
@@ -53,7 +32,20 @@ async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_i
             nursery.start_soon(listen)
             await trio.testing.wait_all_tasks_blocked(0.05)
             gate.set()
-    assert deltas(events) == ["one two three"]
+    return events
+
+
+async def test_who_comes_in_the_middle_misses_nothing() -> None:
+    events = await from_the_middle_on("two")
+    assert deltas(events) == ["one ", "two"]
+    assert [kind for kind in kinds(events) if kind != "output_text.delta"] == TEXT
+
+
+async def test_who_has_not_heard_the_beginning_of_an_answer_is_told_it_when_it_is_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heard, "ROOM", 0)
+    assert deltas(await from_the_middle_on("two ", "three")) == ["one two three"]
 
 
 @pytest.mark.parametrize("end", ["answered", "failed", "cancelled", "deleted", "erased"])
