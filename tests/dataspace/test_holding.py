@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import trio
 from worlds import World, busy_world, damage_from
 
 from dataspace.facts import fact
@@ -71,26 +70,10 @@ async def test_others_have_their_turns_while_much_is_read_for_little(monkeypatch
     world.spawn("ada")
     for n in range(200):
         world.say("ada", fact("here", n))
-    reads, longest, over = 0, 0, False
-    read = MemoryStore.read
-
-    def counted(self: MemoryStore, address: int) -> Any:
-        nonlocal reads
-        reads += 1
-        return read(self, address)
-
-    async def others() -> None:
-        nonlocal reads, longest
-        while not over:
-            longest, reads = max(longest, reads), 0
-            await trio.lowlevel.checkpoint()
-
-    monkeypatch.setattr(MemoryStore, "read", counted)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(others)
+    async with beside_others() as reads:
+        reads.count(monkeypatch, MemoryStore, "read")
         assert [held async for held in world.space.holding("(here _ missing)")] == []
-        over = True
-    assert 0 < longest <= 50
+    assert 0 < reads.longest <= 50
 
 
 async def test_what_cannot_be_read_raises_and_what_is_no_place_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
