@@ -13,6 +13,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import BadCursor
 from dataspace.observe.events import Held
 from dataspace.observe.holding import Place
+from tests.giving_way import beside_others
 
 ASKED: Any = [
     {"pattern": "(_ . _)"},
