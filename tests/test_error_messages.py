@@ -10,12 +10,15 @@ import ast
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from keeve import errors
 
 ROOT = Path(__file__).parent.parent
@@ -145,10 +148,27 @@ def _text(node: ast.expr) -> str | None:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else _filled_in(part) for part in values)
+        case ast.Call(func=ast.Name()):
+            return _remedies().get(node.func.id)
         case ast.BinOp(left=left, right=right):
             return f"{_text(left) or '…'}{_text(right) or '…'}"
     return None
+
+
+def _filled_in(node: ast.expr) -> str:
+    value = node.value if isinstance(node, ast.FormattedValue) else node
+    said = _text(value) if isinstance(value, ast.Call) else None
+    return said or "…"
+
+
+@cache
+def _remedies() -> dict[str, str]:
+    """The words of remedies, by the names that they have in our modules."""
+    classes()
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in PACKAGES]
+    named = ((name, value) for module in modules for name, value in vars(module).items() if isinstance(value, Remedy))
+    return {name: re.sub(r"{\w+}", "…", remedy.words) for name, remedy in named}
 
 
 def says_what_to_do(text: str) -> bool:
