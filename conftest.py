@@ -5,9 +5,11 @@ The seed of a run is chosen once, for all of its processes, and printed; `KEEVE_
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
+from collections.abc import Generator
 
 import hypothesis
 import pytest
@@ -35,3 +37,14 @@ os.environ.setdefault("KEEVE_SEED", str(random.SystemRandom().randrange(1 << 32)
 
 def pytest_report_header() -> str:
     return f"KEEVE_SEED={os.environ['KEEVE_SEED']}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: it is not looked through for garbage, now or whenever a test leaves some."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
