@@ -99,7 +99,7 @@ class Desk:
         if "id" in given:
             self._row(given["id"], "look")
         elif what == "facts":
-            told(self._guard, "look", given.get("session"))
+            must_see(self._guard, "look", given.get("session"))
         else:
             self._must("look")
         return await look(reading_of(self._host, self._guard.reaches), what, given)
@@ -141,14 +141,16 @@ class Desk:
     async def _facts(
         self, pattern: str, at: Any = None, session: str | None = None, lineage: bool = False, after: str = "0"
     ) -> list[Any]:
-        told(self._guard, "facts", session)
+        must_see(self._guard, "facts", session)
         space, behind = dataspace_of(self._host), Place.parse(after)
-        holding = space.holding(text(pattern), at=place(at), after=behind, session=session, lineage=lineage is True)
+        holding = space.holding(
+            pattern_in(pattern), at=place_in(at), after=behind, session=session, lineage=lineage is True
+        )
         found, further = await part_of(holding)
         return [[held_said(held) for held in found], holding.at, further and str(further)]
 
 
-def told(guard: Guard, method: str, session: object) -> None:
+def must_see(guard: Guard, method: str, session: object) -> None:
     """Raise unless the dataspace may be asked so: all of it by who may see all, else of a session that is named."""
     if session is None:
         if not guard.unlimited:
@@ -160,14 +162,14 @@ def told(guard: Guard, method: str, session: object) -> None:
     guard.row(session, AT_THE_DESK[method], method)
 
 
-def text(pattern: object) -> Any:
+def pattern_in(pattern: object) -> Any:
     """A pattern that came as text. Raises `BadPattern`."""
     if not isinstance(pattern, str):
         raise TypeError(f"a pattern is a text here, not a {type(pattern).__name__}")
     return parse(pattern)
 
 
-def place(said: Any) -> Any:
+def place_in(said: Any) -> Any:
     """A place in the log as it came: a number, `"start"`, `"head"`, the text of a cursor, or none."""
     if said is None or type(said) is int or said in ("start", "head"):
         return said

@@ -16,7 +16,7 @@ from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.values import Promise, Ref, Value
 from dataspace.values.encoding import encode
 from keeve.wire.calls import Calls, NotARef
-from keeve.wire.desk import place, text, told
+from keeve.wire.desk import must_see, pattern_in, place_in
 from keeve.wire.frames import BadFrame, listed, message
 from keeve.wire.guarding import Guard, Limits, TooLarge, TooMany
 from keeve.wire.handles import Handles
@@ -24,8 +24,7 @@ from keeve.wire.outbox import Outbox
 from keeve.wire.telling import event_said, piece_said, unreadable_said
 from keeve.wire.verbs import AT_THE_DESK
 from vat.host.host import Host
-from vat.host.outside import HostRef
-from vat.host.outside import place as place_of
+from vat.host.outside import HostRef, place
 
 BATCH: Final = 64
 """Items in a message, at most."""
@@ -123,18 +122,18 @@ class Streams:
         if not _OPTIONS.issuperset(options):
             raise TypeError(f"observe() takes {', '.join(sorted(_OPTIONS))}, and no {sorted({*options} - _OPTIONS)[0]}")
         session, marks = options.get("session"), options.get("marks") is True
-        told(self._guard, "observe", session)
+        must_see(self._guard, "observe", session)
         how: dict[str, Any] = {
-            "until": place(options.get("until")),
+            "until": place_in(options.get("until")),
             "session": session,
             "lineage": options.get("lineage") is True,
         }
-        read = text(pattern)
-        observation = self._host.observe(read, after=place(options.get("after", "start")), marks=True, **how)
+        read = pattern_in(pattern)
+        observation = self._host.observe(read, after=place_in(options.get("after", "start")), marks=True, **how)
         items: list[bytes] = []
         size, before = 0, observation.cursor
         while (item := await self._next(stream, observation)) is not _END:
-            told(self._guard, "observe", session)
+            must_see(self._guard, "observe", session)
             if isinstance(item, CaughtUp):
                 await self._tell(stream, items, encode(str(item.cursor)))
                 items, size = [], 0
@@ -163,13 +162,13 @@ class Streams:
 
     async def _watched(self, session: str | Ref | Promise | None) -> HostRef[Any] | str | None:
         if session is None or isinstance(session, str):
-            told(self._guard, "watch", session)
+            must_see(self._guard, "watch", session)
             return session
         ref = self._handles.find(session) if isinstance(session, Ref) else await self._calls.promised(session).answer()
         if not isinstance(ref, HostRef):
             raise NotARef(ref)
         if not self._guard.unlimited:
-            self._guard.must(AT_THE_DESK["watch"], "watch", self._host.row(place_of(ref)[0]).id)
+            self._guard.must(AT_THE_DESK["watch"], "watch", self._host.row(place(ref)[0]).id)
         return ref
 
     async def _tell(self, stream: Stream, items: list[bytes], caught_up: bytes) -> None:
