@@ -72,6 +72,8 @@ async def list_effects(store: Looks, output: Output) -> int:
             if number:
                 output.say()
             output.table(columns, rows)
+        if told["truncated"]:
+            output.note(f"there is more: these are not all {' and '.join(told['truncated'])}", prose=True)
         if not shown and not told["unreadable"]:
             output.note("nothing waits for an outcome")
     for each in told["unreadable"]:
@@ -139,7 +141,7 @@ async def resolve_effect(
         raise NoOutcome
     outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
     async with where.acting(actors) as store:
-        effect = _begins_with(prefix, (await store.look("waiting"))["effects"])
+        effect = _begins_with(prefix, (await store.look("waiting", effect=prefix))["effects"])
         await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing
     if output.as_json:

@@ -14,6 +14,7 @@ from keeve.cli.output import Output
 from keeve.cli.stores import Looks
 from keeve.cli.text import counted, local_time, shortened, time_said
 from keeve.cli.waiting import called, state_in_words, waits_for, with_words
+from keeve.looking import put_together
 
 PAGE: Final = 500
 """Sessions that are asked for at once."""
@@ -102,8 +103,12 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     for event in shown["facts"]:
         said = shortened(stated(event["kind"], event["text"]), 200)
         output.say(f"  fact     {said}, seq {event['seq']}, {_local(event['time'])}")
+    if shown["turns_before"]:
+        output.note(f"{counted(shown['turns_before'], 'turn')} before these: keeve log '(turn . _)' --session {shown['id']}")
     for turn in shown["turns"]:
         _show_turn(output, turn)
+    if shown["truncated"]:
+        output.note(f"there is more: these are not all {' and '.join(shown['truncated'])}", prose=True)
     if shown["damage"] is not None:
         what = "not all of it is here, and what is not is left out" if away else "not all of it can be read"
         output.note(f"{what}: {shown['damage']}", "red")
@@ -114,6 +119,10 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
 async def show_state(store: Looks, output: Output, id: str, at: int | None) -> None:
     """Tell of the fields of a session as they were after a record. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`."""
     told = await store.look("state", id=id, at=at)
+    while (after := told.pop("next")) is not None:
+        part = await store.look("state", id=id, at=told["seq"], after=after)
+        put_together(told["fields"], part["fields"])
+        told["next"] = part["next"]
     if output.as_json:
         output.document(told)
         return

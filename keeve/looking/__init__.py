@@ -7,10 +7,11 @@ both say the same. Saying it in words is `keeve.cli`'s. What became of an input 
 from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
 from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
-from keeve.looking.parts import AT_ONCE, PAGE, Room, part_of, rows_of, weight
+from keeve.looking.parts import AT_ONCE, PAGE, Room, page_of, part_of, rows_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.sessions import CONVERSATION
+from keeve.looking.state import FieldPlace, fields_of, put_together
 from keeve.looking.stating import StatesNoTurns, must_state_turns
 from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
 
@@ -19,6 +20,7 @@ __all__ = [
     "CONVERSATION",
     "LOOKS",
     "PAGE",
+    "FieldPlace",
     "Input",
     "NoSuchLook",
     "Reading",
@@ -31,12 +33,15 @@ __all__ = [
     "approval_face",
     "due",
     "effect_face",
+    "fields_of",
     "held_face",
     "let_go",
     "look",
     "must_state_turns",
     "outcome",
+    "page_of",
     "part_of",
+    "put_together",
     "reading_of",
     "record_said",
     "rows_of",

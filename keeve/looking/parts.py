@@ -6,8 +6,8 @@ The one rule: an answer costs what it may have, never what the store has; and ot
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -23,6 +23,9 @@ AT_ONCE: Final = 100
 """What is looked at before others have a turn."""
 PAGE: Final = 1_000
 """Items that one answer has."""
+
+
+T = TypeVar("T")
 
 
 class Room:
@@ -90,6 +93,34 @@ async def rows_of(
         await trio.lowlevel.checkpoint()
         if len(page) < AT_ONCE:
             return found, None
+
+
+async def page_of(
+    items: Callable[[], Iterable[T]],
+    face: Callable[[T], dict[str, Any]],
+    key: Callable[[T], str],
+    after: str = "",
+    limit: int = PAGE,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The faces of the items behind the one of the key `after`, as far as there is room; and the key of the last one,
+    None where there are no more. Where that one is not there any more, from the first one on.
+
+    items: gives them anew each time. Others have their turns meanwhile.
+    """
+    found: list[dict[str, Any]] = []
+    room, last, passing = Room(limit), "", bool(after)
+    for number, item in enumerate(items(), 1):
+        if number % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+        if passing:
+            passing = key(item) != after
+            continue
+        if not room:
+            return found, last
+        found.append(face(item))
+        room.take(weight(found[-1]))
+        last = key(item)
+    return await page_of(items, face, key, "", limit) if passing else (found, None)
 
 
 def all_of(held: Held) -> bool:

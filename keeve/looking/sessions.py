@@ -6,9 +6,11 @@ The one rule: read, never loaded. A session whose actor type is not known here i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
+import attrs
 import trio
 
 from actors.responding import Responding
@@ -17,10 +19,11 @@ from dataspace.errors import KeeveError
 from dataspace.log.archives import Archived
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.faces import event_face, fields_face, session_face, turns_of, utc_time
+from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
-from keeve.looking.parts import rows_of
+from keeve.looking.parts import AT_ONCE, LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
 from keeve.looking.reading import Reading
+from keeve.looking.state import FieldPlace, fields_of
 from keeve.looking.waiting import (
     CACHE,
     UnreadSession,
@@ -61,76 +64,121 @@ async def row(store: Reading, id: str) -> dict[str, Any]:
     return session_face(found, store.name(found.parent))
 
 
+class NewestTurns:
+    """The newest turns of a session for which one answer has room, put together from what it has stated."""
+
+    def __init__(self) -> None:
+        self._turns: dict[int, Turn] = {}
+        self._weights: dict[int, int] = {}
+        self._weight = 0
+        self.before = 0
+        """How many turns before them were left out."""
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self._turns.values())
+
+    def hear(self, event: Event) -> None:
+        """It has stated this."""
+        fact = event.value
+        number = fact.fields[0] if fact.fields else None
+        if fact.label == "turn":
+            self._turns |= {turn.number: turn for turn in turns_of([event])}
+        elif number in self._turns and fact.label in TELLING and event.kind == "assert":
+            tell(self._turns[number], event)
+        if number not in self._turns or fact.label == "model-output":  # of which a turn has nothing but that it was
+            return
+        more = weight(fact.keywords)
+        self._weights[number] = self._weights.get(number, 0) + more
+        self._weight += more
+        while len(self._turns) > 1 and (len(self._turns) > PAGE or self._weight > ROOM):
+            first = next(iter(self._turns))
+            del self._turns[first]
+            self._weight -= self._weights.pop(first, 0)
+            self.before += 1
+
+
 async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     """All that is shown of a session; `whole`: with its fields in JSON, else each in words, on one line.
 
-    `damage` is why not all of it could be read, `away` whether that is only archived, and not here. Costs a reading of
-    its records, and a restore.
+    `damage` is why not all of it could be read, `away` whether that is only archived, and not here. Of turns, facts and
+    snapshots it has the newest, of what else is much as much as there is room for: `turns_before`, `fields_next` (see
+    `state`) and `truncated` say what there is besides. Costs a reading of its records, and a restore.
     """
     row = store.session(id)
     damages: list[KeeveError] = []
     facts: deque[Event] = deque(maxlen=NEWEST)
-    told: list[Event] = []
+    turns = NewestTurns()
     async for event in _readable(store, "(_ . _)", row.uid, damages, lineage=True):
         if "." in event.value.label or event.value.label == "fiber-failed":
             facts.append(event)
-        told.append(event)
-    forks = [
-        {"session": str(event.value.keywords.get("into")), "at": _number(event.value.keywords.get("at"))}
-        async for event in _readable(store, "(fork ? . _)", row.uid, damages)
-    ]
-    waits = Waits()
+        turns.hear(event)
+    forks: list[dict[str, Any]] = []
+    truncated: list[str] = []
+    async for event in _readable(store, "(fork ? . _)", row.uid, damages):
+        if len(forks) == PAGE:
+            truncated.append("forks")
+            break
+        said = event.value.keywords
+        forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
+    waits, following = Waits(), None
     fields: dict[str, Any] = {}
     try:
         heap, lineage = stored_heap(row, store.catalog, store.store.read, PageCache(CACHE))
         waits = waits_in(row, heap, lineage)
-        fields = fields_face(heap) if whole else {} if row.type in CONVERSATIONS else dict(fields_in_words(heap))
+        if whole:
+            fields, following = await fields_of(heap, FieldPlace())
+        elif row.type not in CONVERSATIONS:
+            fields = dict(fields_in_words(heap))
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
     return {
         **session_face(row, store.name(row.parent)),
-        "turns": [turn.face for turn in turns_of(told)],
+        "turns": [turn.face for turn in turns],
+        "turns_before": turns.before,
         "fields": fields,
-        "facts": [event_face(event) for event in facts],
+        "fields_next": following,
+        "facts": [event_face(event) for event in _newest(facts)],
         "forks": forks,
-        "snapshots": [snapshot.seq for snapshot in store.catalog.snapshots(row.uid)],
-        **_faces(store, [waits]),
+        "snapshots": [snapshot.seq for snapshot in islice(store.catalog.snapshots(row.uid), PAGE)],
+        **await _faces(store, [waits], truncated),
         "damage": None if damage is None else str(damage),
         "away": isinstance(damage, Archived),
         "owner": store.owner,
     }
 
 
-async def state(store: Reading, id: str, at: int | None) -> dict[str, Any]:
-    """The public fields of a session as they were after the record `at` (None: now)."""
+async def state(store: Reading, id: str, at: int | None, after: str = "") -> dict[str, Any]:
+    """The public fields of a session as they were after the record `at` (None: now), or those behind a place; `next` is
+    what `after` is for the next part, with `seq` as `at`."""
     row = store.session(id)
     seq = row.seq if at is None else at
     if not 1 <= seq <= row.seq:
         raise NoSuchPoint(id, seq, 1, row.seq)
     past = restore(Lineage(row.uid, store.catalog, store.store.read), store.catalog, PageCache(CACHE), seq)
     said = {"session": row.id, "type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-    return {**said, "time": utc_time(past.heap.time), "fields": fields_face(past.heap)}
+    fields, following = await fields_of(past.heap, FieldPlace.parse(after))
+    return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following}
 
 
 async def waits(store: Reading, id: str) -> dict[str, Any]:
     """What one session waits for. Costs a restore."""
-    return _faces(store, [waits_of(store, store.session(id), PageCache(CACHE))])
+    return await _faces(store, [waits_of(store, store.session(id), PageCache(CACHE))])
 
 
-async def waiting(store: Reading) -> dict[str, Any]:
-    """What all sessions wait for, and which of them could not be read."""
+async def waiting(store: Reading, effect: str = "") -> dict[str, Any]:
+    """What all sessions wait for, and which of them could not be read; of effects those whose ids begin so."""
     found: list[Waits] = []
     unread: list[UnreadSession] = []
     for each in all_waits(store):
         if isinstance(each, UnreadSession):
             unread.append(each)
         elif each is not None:
-            found.append(each)
+            found.append(attrs.evolve(each, effects=tuple(one for one in each.effects if one.id.startswith(effect))))
         await trio.lowlevel.checkpoint()
     return {
         "owner": store.owner,
-        **_faces(store, found),
+        **await _faces(store, found),
         "unreadable": [{"session": each.session, "what": str(each.error)} for each in unread],
     }
 
@@ -140,13 +188,41 @@ async def lacking(store: Reading) -> dict[str, Any]:
     return {"devices": sorted(store.lacking())}
 
 
-def _faces(store: Reading, found: list[Waits]) -> dict[str, Any]:
+async def _faces(store: Reading, found: list[Waits], truncated: Iterable[str] = ()) -> dict[str, Any]:
+    """What these wait for, as much of each kind as there is room for; `truncated` says of which kinds there is more."""
     state_of = store.state_of()
-    return {
-        "effects": [effect_face(effect, state_of(effect)) for waits in found for effect in waits.effects],
-        "approvals": [approval_face(call) for waits in found for call in waits.approvals],
-        "fibers": [fiber_face(fiber, waits, store) for waits in found for fiber in waits.fibers],
-    }
+    effects, more_effects = await _some(effect_face(each, state_of(each)) for waits in found for each in waits.effects)
+    approvals, more_approvals = await _some(approval_face(each) for waits in found for each in waits.approvals)
+    fibers, more_fibers = await _some(fiber_face(each, waits, store) for waits in found for each in waits.fibers)
+    more = {"effects": more_effects, "approvals": more_approvals, "fibers": more_fibers}
+    left = [*truncated, *(name for name, is_more in more.items() if is_more)]
+    return {"effects": effects, "approvals": approvals, "fibers": fibers, "truncated": left}
+
+
+async def _some(faces: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
+    """As many as there is room for, and whether there are more. Others have their turns meanwhile."""
+    found: list[dict[str, Any]] = []
+    room = Room(LOOKED_AT)
+    for each in faces:
+        if not room:
+            return found, True
+        found.append(each)
+        room.take(weight(each))
+        if len(found) % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return found, False
+
+
+def _newest(facts: Sequence[Event]) -> list[Event]:
+    """The last of these for which there is room, in their order."""
+    found: deque[Event] = deque()
+    room = Room(NEWEST)
+    for event in reversed(facts):
+        if not room:
+            break
+        found.appendleft(event)
+        room.take(weight(event.value.fields) + weight(event.value.keywords))
+    return list(found)
 
 
 async def _readable(

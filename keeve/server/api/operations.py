@@ -135,7 +135,8 @@ TABLE: Final = (
         verb=_asked("fork"),
     ),
     Operation(
-        *("GET", f"{_ONE}/approvals", list_approvals, "List calls that want approval", "waiting", shapes.ApprovalList)
+        *("GET", f"{_ONE}/approvals", list_approvals, "List calls that want approval", "waiting", shapes.ApprovalList),
+        query=taken.WaitingQuery,
     ),
     Operation(
         *(
@@ -151,7 +152,8 @@ TABLE: Final = (
         verb=AT_THE_DESK["approve"],
     ),
     Operation(
-        *("GET", f"{_ONE}/effects", list_effects, "List effects without an outcome", "waiting", shapes.EffectList)
+        *("GET", f"{_ONE}/effects", list_effects, "List effects without an outcome", "waiting", shapes.EffectList),
+        query=taken.WaitingQuery,
     ),
     Operation(
         *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),

@@ -15,8 +15,21 @@ import trio
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
-from keeve.faces import ENDS, TELLING, face, items_of, joined, public_fields, turns_of, utc_time, value_of
-from keeve.looking import AT_ONCE, PAGE, Room, approval_face, effect_face, rows_of, waiting_calls, weight
+from keeve.faces import ENDS, TELLING, face, turns_of, utc_time, value_of
+from keeve.looking import (
+    AT_ONCE,
+    PAGE,
+    FieldPlace,
+    Room,
+    approval_face,
+    effect_face,
+    fields_of,
+    page_of,
+    reading_of,
+    rows_of,
+    waiting_calls,
+    weight,
+)
 from keeve.server.api.faces import row_face
 from keeve.server.api.table import Asked, Document
 from keeve.server.beginning import beginning, kinds_of
@@ -25,6 +38,7 @@ from keeve.server.finding import before_turn
 from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
+from vat.heap.pending import effects_in
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
 from vat.objects.types import NewerVersion, UnknownActorType
@@ -71,20 +85,38 @@ async def show_session(asked: Asked) -> Document:
     """Its head, how far it is, what waits for what."""
     host, ref, row = await reached(asked, "read")
     forks: list[dict[str, Any]] = []
+    truncated: list[str] = []
     async for event in host.observe("(fork _ #:into ?into #:at ?at)", session=row.uid, until="head"):
-        forks.append({"session": event.captures["into"], "at": event.captures["at"]})
         if len(forks) == PAGE:
+            truncated.append("forks")
             break
+        forks.append({"session": event.captures["into"], "at": event.captures["at"]})
     status = None
     with suppress(UnknownActorType, NewerVersion):  # what is stored is there for all that
         status = face(await maybe(ref, "status"))
-    return {
-        **row_face(host, host.row(row.id)),
-        "status": status,
-        "forks": forks,
-        "effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)],
-        "approvals": [approval_face(call) for call in waiting_calls(host, row.id)],
-    }
+    effects, more_effects = await effects_of(host, row)
+    approvals, more_approvals = await approvals_of(host, row)
+    truncated += [what for what, more in (("effects", more_effects), ("approvals", more_approvals)) if more is not None]
+    said = {**row_face(host, host.row(row.id)), "status": status, "forks": forks}
+    return {**said, "effects": effects, "approvals": approvals, "truncated": truncated}
+
+
+async def effects_of(host: Host, row: SessionRow, after: str = "", limit: int = PAGE) -> Any:
+    """A page of the effects of a session that have no outcome, and what `after` is for the next one."""
+    heap = host.look(row.id, lambda now: now.heap)
+    state_of = reading_of(host, exact=True).state_of()
+    return await page_of(
+        lambda: effects_in(heap, row),
+        lambda effect: effect_face(effect, state_of(effect)),
+        lambda effect: effect.id,
+        *(after, limit),
+    )
+
+
+async def approvals_of(host: Host, row: SessionRow, after: str = "", limit: int = PAGE) -> Any:
+    """A page of the calls of a session that wait for a person, and what `after` is for the next one."""
+    waiting = waiting_calls(host, row.id)
+    return await page_of(lambda: waiting, approval_face, lambda call: f"{call.actor} {call.id}", after, limit)
 
 
 async def show_state(asked: Asked) -> Document:
@@ -93,15 +125,8 @@ async def show_state(asked: Asked) -> Document:
     past = host.look(row.id, lambda past: past, asked.query.at)
     heap = past.heap
     said = {"session": row.id, "type": heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-    fields: dict[str, Any] = {}
-    for name, stored in public_fields(heap):
-        items: list[Any] = []
-        for item in items_of(heap, stored):
-            items.append(item)
-            if len(items) % AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
-        fields[name] = joined(stored, items)
-    return {**said, "time": utc_time(heap.time), "fields": fields}
+    fields, following = await fields_of(heap, FieldPlace.parse(asked.query.after))
+    return {**said, "time": utc_time(heap.time), "fields": fields, "next": following}
 
 
 async def list_turns(asked: Asked) -> Document:

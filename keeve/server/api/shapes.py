@@ -56,9 +56,10 @@ class EffectFace(Struct):
 
 
 class EffectList(Struct):
-    """Effects."""
+    """A page of effects."""
 
     effects: list[EffectFace]
+    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
 
 
 class ApprovalFace(Struct):
@@ -73,9 +74,10 @@ class ApprovalFace(Struct):
 
 
 class ApprovalList(Struct):
-    """Calls that wait."""
+    """A page of calls that wait."""
 
     approvals: list[ApprovalFace]
+    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
 
 
 class ForkFace(Struct):
@@ -92,6 +94,9 @@ class Shown(SessionFace):
     forks: list[ForkFace]
     effects: list[EffectFace]
     approvals: list[ApprovalFace]
+    truncated: Annotated[
+        list[Literal["forks", "effects", "approvals"]], Meta(description="Of which of these not all are here.")
+    ]
 
 
 class StateFace(Struct):
@@ -103,6 +108,10 @@ class StateFace(Struct):
     hash: Annotated[str, Meta(description="Of that record.")]
     time: Time
     fields: dict[str, Any]
+    next: Annotated[
+        str | None,
+        Meta(description="What `after` is for the next part, with `seq` as `at`; null at the end."),
+    ]
 
 
 class TurnFace(Struct):

@@ -39,10 +39,23 @@ class PageQuery(Taken):
     limit: Count = 100
 
 
+class WaitingQuery(Taken):
+    """A page of what waits."""
+
+    after: Annotated[str, Meta(max_length=300, description="What `next` was.")] = ""
+    limit: Count = 100
+
+
 class StateQuery(Taken):
     """As of when."""
 
     at: Annotated[Seq | None, Meta(description="After the record at this seq; else now.")] = None
+    after: Annotated[
+        str,
+        Meta(
+            max_length=300, description="What `next` was; with the `seq` of the first part as `at`."
+        ),
+    ] = ""
 
 
 class DeleteQuery(Taken):

@@ -10,8 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from keeve import looking
-from keeve.looking import approval_face, effect_face, waiting_calls
-from keeve.server.api.sessions import reached, values
+from keeve.server.api.sessions import approvals_of, effects_of, reached, values
 from keeve.server.api.table import Asked, Document
 from vat.errors import Failed
 from vat.host.resolving import BadOutcome, NoSuchEffect
@@ -20,7 +19,8 @@ from vat.host.resolving import BadOutcome, NoSuchEffect
 async def list_approvals(asked: Asked) -> Document:
     """The calls that wait for a person."""
     host, _, row = await reached(asked, "read")
-    return {"approvals": [approval_face(call) for call in waiting_calls(host, row.id)]}
+    approvals, following = await approvals_of(host, row, asked.query.after, asked.query.limit)
+    return {"approvals": approvals, "next": following}
 
 
 async def say_word(asked: Asked) -> Document:
@@ -35,7 +35,8 @@ async def say_word(asked: Asked) -> Document:
 async def list_effects(asked: Asked) -> Document:
     """The effects of a session that have no outcome."""
     host, _, row = await reached(asked, "read")
-    return {"effects": [effect_face(effect, effect.state) for effect in host.effects(row.id)]}
+    effects, following = await effects_of(host, row, asked.query.after, asked.query.limit)
+    return {"effects": effects, "next": following}
 
 
 async def resolve_effect(asked: Asked) -> Document:

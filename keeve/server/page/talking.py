@@ -75,7 +75,7 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
     lost = [Entry("note", each["seq"], "", f"cannot be read: {each['what']}") for each in unreadable]
     return visit.shows(
         "session.html",
-        session={**row, "forks": [], "effects": [], "approvals": []},
+        session={**row, "forks": [], "effects": [], "approvals": [], "truncated": []},
         damage=damage,
         away=0,
         upto=row,

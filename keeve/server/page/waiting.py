@@ -7,13 +7,14 @@ The one rule: nothing is settled but what somebody has looked at: a form settles
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, Final
 
 import trio
 from starlette.responses import Response
 
-from keeve.looking import UnreadSession, all_waits, approval_face, effect_face, reading_of
+from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, reading_of, weight
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
@@ -22,6 +23,8 @@ PASSED: Final = 50_000
 """Records and sessions that are passed by for one page, to find those that may wait."""
 LOOKED_AT: Final = 200
 """Sessions of which it is read what waits in them."""
+SHOWN: Final = 500
+"""Calls and effects on one page."""
 
 TO_DO: Final = {
     "running": "Nothing: it is being carried out.",
@@ -42,9 +45,9 @@ async def show_waiting(visit: Visit) -> Response:
     store = reading_of(serving.host, lambda row: serving.gate.reaches(principal, row), exact=True)
     state_of = store.state_of()
     found: list[dict[str, Any]] = []
-    looked, all_seen = 0, True
+    looked, all_seen, room = 0, True, Room(SHOWN)
     for number, each in enumerate(all_waits(store)):
-        if looked == LOOKED_AT or number == PASSED:
+        if looked == LOOKED_AT or number == PASSED or not room:
             all_seen = False
             break
         await trio.lowlevel.checkpoint()
@@ -52,12 +55,24 @@ async def show_waiting(visit: Visit) -> Response:
         if isinstance(each, UnreadSession):
             found.append({"id": each.session, "effects": [], "approvals": [], "damage": str(each.error)})
         elif each is not None and (each.effects or each.approvals):
-            effects = [effect_face(effect, state_of(effect)) for effect in each.effects]
-            approvals = [approval_face(call) for call in each.approvals]
+            effects = _some(room, (effect_face(effect, state_of(effect)) for effect in each.effects))
+            approvals = _some(room, (approval_face(call) for call in each.approvals))
+            all_seen = all_seen and len(effects) + len(approvals) == len(each.effects) + len(each.approvals)
             id = (each.effects or each.approvals)[0].session
             found.append({"id": id, "effects": effects, "approvals": approvals, "damage": ""})
     found.sort(key=itemgetter("id"))
     return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
+
+
+def _some(room: Room, faces: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of these as there is room for."""
+    found: list[dict[str, Any]] = []
+    for each in faces:
+        if not room:
+            break
+        found.append(each)
+        room.take(weight(each))
+    return found
 
 
 async def settle(visit: Visit) -> Response:

@@ -12,8 +12,9 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.observe import observation, turns
-from keeve import Session, Tools, looking
-from keeve.looking import parts
+from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
+from keeve.looking import parts, state
+from keeve.looking import sessions as shows
 from keeve.server.api import proofs, sessions
 from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent
@@ -64,6 +65,87 @@ async def test_a_page_ends_where_it_has_many_bytes(
         assert [item for page in cut for item in page] == whole[0]
 
 
+@actor("costs.keeps", version=1)
+class Keeps(Actor):
+    a: List[str]
+    b: Map[str, str]
+    c: Set[int]
+    d: str = "x" * 700
+    e: List[int]
+
+    def keep(self) -> None:
+        self.a.extend([str(n) * 100 for n in range(5)])
+        for name in ("one", "two", "three", "$four"):
+            self.b[name] = "y" * 400
+        for n in range(9):
+            self.c.add(n)
+
+    def ask(self) -> None:
+        for n in range(5):
+            self.device("model").complete([str(n) * 400])
+
+
+async def test_the_fields_of_a_session_come_in_parts_that_have_as_many_bytes_as_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with world(actors=[Keeps]) as w:
+        await (await w.host.asking("ann").spawn(Keeps, "k")).keep()
+        whole = (await w.ann.get(f"{API}/sessions/k/state")).json()
+        assert (len(whole["fields"]), whole["next"]) == (5, None)
+        monkeypatch.setattr(parts, "ROOM", 600)
+        for ask in (
+            lambda query: w.ann.get(f"{API}/sessions/k/state", params=query),
+            lambda query: looked_at(w, "state", id="k", at=query["at"], after=query["after"]),
+        ):
+            fields: dict[str, Any] = {}
+            after, several = "", 0
+            while after is not None:
+                part = (await ask({"at": whole["seq"], "after": after})).json()
+                assert len(str(part["fields"])) < 1500
+                looking.put_together(fields, part["fields"])
+                after, several = part["next"], several + 1
+            assert fields == whole["fields"]
+            assert several == 3
+        answer = await w.ann.get(f"{API}/sessions/k/state", params={"after": "nowhere"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_cursor")
+
+
+async def looked_at(w: World, what: str, **how: Any) -> httpx2.Response:
+    """A look at the store, as an answer."""
+    return httpx2.Response(200, json=await looking.look(looking.reading_of(w.host), what, how))
+
+
+async def test_effects_come_in_parts_and_a_session_says_that_not_all_of_them_are_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with world(actors=[Keeps], devices={"model": Silent()}) as w:
+        await (await w.host.asking("ann").spawn(Keeps, "k")).ask()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        [whole] = await in_pages(w.ann, "/sessions/k/effects", "effects")
+        assert [each["state"] for each in whole] == ["running"] * 5
+        monkeypatch.setattr(parts, "ROOM", 600)
+        pages = await in_pages(w.ann, "/sessions/k/effects", "effects")
+        assert (len(pages), [each for page in pages for each in page]) == (3, whole)
+        shown = (await w.ann.get(f"{API}/sessions/k")).json()
+        assert (len(shown["effects"]), shown["truncated"]) == (2, ["effects"])
+        again = await w.ann.get(f"{API}/sessions/k/effects", params={"after": "gone"})
+        assert again.json()["effects"] == pages[0]
+        for what, how in (("show", {"whole": True}), ("waits", {})):
+            told = (await looked_at(w, what, id="k", **how)).json()
+            assert (len(told["effects"]), told["truncated"]) == (2, ["effects"])
+        found = await looking.look(looking.reading_of(w.host), "waiting", {"effect": whole[4]["id"]})
+        assert [each["id"] for each in found["effects"]] == [whole[4]["id"]]
+
+
+async def test_a_session_is_shown_with_its_newest_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world() as w:
+        await talked(w, "ann", "s")
+        monkeypatch.setattr(shows, "ROOM", 2_000)
+        told = (await looked_at(w, "show", id="s", whole=False)).json()
+        assert [turn["turn"] for turn in told["turns"]] == [6, 7, 8]
+        assert (told["turns_before"], told["turns"][-1]["state"]) == (5, "done")
+
+
 async def test_a_list_of_sessions_ends_where_many_were_looked_at_that_are_not_ones_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,6 +170,7 @@ async def test_a_list_of_sessions_ends_where_many_were_looked_at_that_are_not_on
 )
 async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(state, "AT_ONCE", 2)
     monkeypatch.setattr(proofs, "FEW", 2)
     monkeypatch.setattr(observation, "TURN", 2)
     monkeypatch.setattr(turns, "TURN", 2)

@@ -291,7 +291,7 @@ async def test_a_call_waits_for_a_word(word: Any, said: str) -> None:
     tools = Tools(pay)
     async with world(devices={"model": Paying(), "tools": tools}) as w:
         await w.host.asking("ann", "http").spawn(Session, "s", tools=tools)
-        assert (await w.ann.get(f"{API}/s/approvals")).json() == {"approvals": []}
+        assert (await w.ann.get(f"{API}/s/approvals")).json() == {"approvals": [], "next": None}
         await w.ann.post(f"{API}/s/queue", json={"input": "pay 3"})
         async for _ in w.host.observe("(approval-wanted . _)"):
             break

@@ -119,7 +119,7 @@ async def test_a_call_that_waits_at_a_toolbox_is_seen_and_answered_at_every_door
             assert answer.status_code == 303
         assert await came(w) == "paid 3"
         assert w.host.row("own").seq > head
-        assert (await w.ann.get(f"{API}/own/approvals")).json() == {"approvals": []}
+        assert (await w.ann.get(f"{API}/own/approvals")).json() == {"approvals": [], "next": None}
 
 
 async def test_to_see_what_waits_records_and_loads_nothing() -> None:
