@@ -67,6 +67,8 @@ class Keyring:
         self._nonces = _nonces(random)
         self._ciphers: dict[tuple[bytes, int, int], Cipher] = {}
         self._sealing: dict[bytes, tuple[Cipher, int, int]] = {}
+        self.seen = 0
+        """The highest number of a key file that is named by a body which was opened, or whose key is not there."""
         self.most = MOST
         """Bodies that are sealed under one key before the next key epoch begins."""
 
@@ -214,7 +216,7 @@ class Keyring:
 
         Raises `Unopened` when it is not what was sealed, `LookupError` when its key is not in the key file.
         """
-        epoch, _ = named(stored)
+        epoch, serial = named(stored)
         uid = STORE_UID if header.kind == _DELETE else header.uid
         which = (uid, epoch, header.epoch)
         cipher = self._ciphers.get(which)
@@ -223,12 +225,16 @@ class Keyring:
             if key is None:
                 if uid in self._keys.destroyed:
                     return None
+                self.seen = max(self.seen, serial)
                 raise LookupError
             cipher = Cipher(key, *which)
             if len(self._ciphers) >= _REMEMBERED:
                 self._ciphers.clear()
             self._ciphers[which] = cipher
-        return cipher.open(frame.was, frame.head, stored)
+        opened = cipher.open(frame.was, frame.head, stored)
+        if serial > self.seen:
+            self.seen = serial
+        return opened
 
     def _key(self, name: Name) -> bytes | None:
         try:
@@ -253,6 +259,10 @@ class Keyring:
             _, serial = named(stored)
         except Unopened:
             return
+        self.check_serial(serial)
+
+    def check_serial(self, serial: int) -> None:
+        """Hold the key file against one that was there. Raises `KeyFileOlder`."""
         if serial > self._keys.serial:
             raise KeyFileOlder(str(self._path), self._keys.serial, serial)
 

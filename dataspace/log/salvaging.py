@@ -33,6 +33,8 @@ from dataspace.values import ERASED
 
 _KINDS: Final = frozenset(map(int, Kind))
 _PARTS: Final = frozenset({int(Type.CELL), int(Type.PAGE)})
+_TELLING: Final = frozenset(map(int, (Kind.ERASE, Kind.RECLAIMED, Kind.CREATED, Kind.SALVAGED)))
+"""Records of the store's own chain that say something of all of it."""
 _NAMING: Final = frozenset({int(Kind.FORK), int(Kind.FORKED)})
 """Records that name two sessions."""
 _OWN: Final = {"spawn": 0, "fork": 0, "forked": 0, "snapshot": 0, "restore": 0, "salvaged": 0, "deleted": 0, "turn": 1}
@@ -109,6 +111,7 @@ class Salvage:
         self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
         self._erased: dict[int, set[int]] = {}
+        self._unread: list[int] = []
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
         self._names: dict[bytes, str] = {}
         """What sessions are called, by what others than their first records say."""
@@ -118,7 +121,7 @@ class Salvage:
         for survey in self._surveys:
             for found in _grouped(survey, self._other):
                 header, _ = record_head(found.piece.frame.head)  # type: ignore[union-attr]  # a group has a record
-                if header.uid == STORE_UID and header.kind in (Kind.ERASE, Kind.CREATED, Kind.SALVAGED):
+                if header.uid == STORE_UID and header.kind in _TELLING:
                     self._told(header, found)
 
     def _other(self, survey: Survey, piece: Piece) -> None:
@@ -130,9 +133,12 @@ class Salvage:
     def _told(self, header: Header, found: Found) -> None:
         if header.kind == Kind.SALVAGED:
             self._erased.clear()  # what was said before names positions of another log
+            self._unread.clear()
             return
         body = self._body(found, header)
         if not isinstance(body, bytes):
+            if header.kind == Kind.ERASE:
+                self._unread.append(header.position)
             return
         with suppress(ValueError, TypeError):  # a message that nobody can have written says nothing
             match read_deeds(split_body(body).deeds).message:  # type: ignore[union-attr]  # `_body` has split it
@@ -142,6 +148,13 @@ class Salvage:
                 case {"cells": list(cells)} if header.kind == Kind.ERASE:
                     for position, numbers in cells:
                         self._erased.setdefault(position, set()).update(numbers)
+                case {"erased": int(upto)} if header.kind == Kind.RECLAIMED:
+                    self._unread = [position for position in self._unread if position > upto]
+
+    @property
+    def unread(self) -> int:
+        """How many records of erasures cannot be read, and may have been of what is in the files yet."""
+        return len(self._unread)
 
     @property
     def erases(self) -> bool:
@@ -340,8 +353,10 @@ class Salvage:
                 return "is sealed"
             try:
                 stored = self._open(header, found, stored or b"")
-            except (Unopened, LookupError):
+            except Unopened:
                 return "does not open with its key"
+            except LookupError:
+                return "is sealed with a key that is not in the key file"
         if stored is not None and digest is not None and content_digest(stored) != digest:
             return "is not the one that its record names"
         return stored

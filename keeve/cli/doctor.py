@@ -179,7 +179,7 @@ def content(folder: Path, layout: Layout, owner: int | None) -> Iterator[Sign]:
     yield from cuts(layout)
     if verdict.outcome.writable:
         with reading(folder) as read:
-            if read.store.secret is not None:
+            if read.is_encrypted():
                 yield Sign("keys", OK, "encrypted, and this key opens it")
             yield from damages(read, verdict)
             yield from catalog(folder, read, owner)

@@ -31,6 +31,13 @@ class FilesRead(Reading):
 
     store: SegmentStore
 
+    def is_encrypted(self) -> bool:
+        """Whether the store is encrypted. Raises `KeyFileOlder` where the key file is older than its newest record."""
+        newest = self.catalog.at(self.catalog.head.position)
+        if newest is not None:
+            self.store.check_keys(newest)
+        return self.store.secret is not None
+
 
 def must_be_there(folder: Path) -> None:
     """Raise `NotAStore` unless a store is there: for what would otherwise make one in a wrong place."""

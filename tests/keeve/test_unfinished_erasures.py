@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,15 +12,20 @@ import pytest
 import trio
 
 from dataspace.log.files import DiskFull
+from dataspace.log.frames import Frame, Type, record_head
 from dataspace.log.withheld import Withheld
+from dataspace.records import Kind
 from dataspace.values import ERASED
 from keeve import host_key
+from keeve.api import now
 from keeve.errors import ErasureUnfinished, NothingToErase
 from tests.cli_runner import keeve
+from tests.crash.harms import flip_body, frames
 from tests.full_disks import TightDisk
 from tests.keeve.canaries import Keeper, Model, converse, found, host_of
 from tests.vat.hosts import store_of
 from vat.host.host import Host
+from vat.host.salvaging import salvage
 
 FIRST, SECOND = "CANARYONE", "CANARYTWO"
 NEVER: dict[str, Any] = {"settings": {"reclaim": None}}
@@ -245,3 +251,26 @@ async def test_these_tests_fail_where_nothing_is_withheld(tmp_path: Path, monkey
         assert FIRST in await told(host)
     async with left(folder) as host:
         assert FIRST in await told(host)
+
+
+def erasure(folder: Path) -> tuple[Path, Frame]:
+    """The record that says what is erased, and its file."""
+    (one,) = [each for each in frames(folder, Type.RECORD) if record_head(each[1].head)[0].kind == Kind.ERASE]
+    return one
+
+
+async def test_an_erasure_that_cannot_be_read_and_was_not_ended_is_said_by_a_salvage(tmp_path: Path) -> None:
+    """What it took out may be there again: nothing else says what that was. One that was ended took it out for good."""
+    folder = tmp_path / "store"
+    await unfinished(folder)
+    path, record = erasure(folder)
+    whole = path.read_bytes()
+    flip_body(path, record)
+    salvaged = salvage(folder, tmp_path / "told", now=now, salts=os.urandom)
+    assert salvaged.unerased == 1
+    path.write_bytes(whole)
+    async with host_of(folder) as host:  # which ends it
+        await host.reclaim()
+    flip_body(*erasure(folder))
+    assert salvage(folder, tmp_path / "ended", now=now, salts=os.urandom).unerased == 0
+    assert not found(tmp_path / "ended", FIRST)

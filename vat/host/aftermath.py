@@ -47,7 +47,8 @@ class Salvaged:
     same without). `places`: what in the old log is damaged, as far as it was met. `away`: pieces of archived content
     that were in no archive that is there: they read as erased in the new store. `buried`: sessions that were deleted,
     and whose tombstones are not kept; they have new ones. `revived`: whether one may be there again that was deleted,
-    since nothing that is left would tell.
+    since nothing that is left would tell. `unerased`: how many erasures cannot be read any more, and may have been of
+    what is there again. `older_keys`: why the key file is not the newest one, with which more might be kept.
     """
 
     log: str
@@ -62,11 +63,13 @@ class Salvaged:
     away: int = 0
     buried: tuple[str, ...] = ()
     revived: bool = False
+    unerased: int = 0
+    older_keys: str = ""
 
     @property
     def whole(self) -> bool:
         """Whether nothing was lost."""
-        return not (self.lost or self.missing or self.away or self.buried)
+        return not (self.lost or self.missing or self.away or self.buried or self.older_keys)
 
 
 def notice(

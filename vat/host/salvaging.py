@@ -22,11 +22,12 @@ import attrs
 
 from dataspace.catalog.deletions import Deletions, deletions_in
 from dataspace.catalog.schema import CATALOG
+from dataspace.encryption.errors import KeyFileOlder
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import Type, record_head, record_head_length
-from dataspace.log.keyring import open_keys
+from dataspace.log.keyring import Keyring, open_keys
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
@@ -100,10 +101,20 @@ def salvage(
             raise NothingSound(str(source.folder))
         try:
             found = _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
-            return attrs.evolve(found, places=tuple([*disk.unread, *found.places][:NAMED]))
+            places = tuple([*disk.unread, *found.places][:NAMED])
+            return attrs.evolve(found, places=places, older_keys="" if keys is None else _older(keys))
         except BaseException:
             _remove(aside)
             raise
+
+
+def _older(keys: Keyring) -> str:
+    """Why a key file, with which a log was read, is not its newest one; nothing when it may be."""
+    try:
+        keys.check_serial(keys.seen)
+    except KeyFileOlder as error:
+        return str(error)
+    return ""
 
 
 def _check(source: Layout, new: Path) -> None:
@@ -316,6 +327,7 @@ class _Written:
             tuple([name_of(chain) for chain in self._deleted()][:NAMED]),
             # The key file knows of all deletions, the catalog of those that it had come to.
             bool(missing) and not self._sealed and self._deletions.upto < self._end(),
+            log.unread,
         )
 
     def _end(self) -> int:

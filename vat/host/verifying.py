@@ -20,6 +20,7 @@ from dataspace.catalog.checking import Right, check_catalog
 from dataspace.checkpoints.checking import Held, Notes, Testimony, signatures, witnesses_of
 from dataspace.checkpoints.keys import origin_of
 from dataspace.drafts import read_deeds
+from dataspace.encryption.errors import KeyFileOlder
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
@@ -66,6 +67,8 @@ class _Looked:
     right: Right | None = None
     withheld: int = 0
     gone: Gone = attrs.field(factory=Gone)
+    veiled: bool = False
+    """Whether the records do not tell what the catalog has to say, since the key file is older than they are."""
 
     def report(self) -> Report:
         troubles = self.troubles
@@ -75,6 +78,16 @@ class _Looked:
         complete = Completeness.of(self.testimonies, self.end, self.own)
         integrity = Integrity.of(troubles, self._forks)
         return Report(integrity, complete, self.counts, self.sessions, self.snapshots, tuple(troubles), self.withheld)
+
+    def last_look(self, catalog: Catalog) -> Iterator[list[Trouble]]:
+        """The catalog, a step at a time."""
+        if self.right is None or self.veiled:
+            return
+        try:
+            for step in check_catalog(catalog, self.right):
+                yield [Trouble("catalog", what, nature="derived") for what in step]
+        except KeeveError as error:
+            yield [Trouble("catalog", str(error), nature="derived")]
 
     def _forks(self, session: str, seq: int) -> list[str]:
         """The forks that have a record of a session in their past, as far as that can be told."""
@@ -104,7 +117,7 @@ def verify_at_once(
     looked = _first_looks(store, progress, keys, expect)
     if looked.right is not None:
         try:
-            for done, step in enumerate(_last_look(catalog, looked.right)):
+            for done, step in enumerate(looked.last_look(catalog)):
                 progress("catalog", done, 0)
                 looked.troubles += step
             return looked.report()
@@ -132,7 +145,7 @@ async def verify(
     looked = await trio.to_thread.run_sync(_first_looks, store, heard, keys, expect)
     if looked.right is not None:
         try:
-            for done, step in enumerate(_last_look(catalog, looked.right)):
+            for done, step in enumerate(looked.last_look(catalog)):
                 progress("catalog", done, 0)
                 looked.troubles += step
                 await trio.lowlevel.checkpoint()
@@ -174,6 +187,7 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
         ]
         troubles += [each for each in said if each not in troubles]
         if isinstance(store, SegmentStore):
+            _keys(store, right, looked)
             _allowed(store, right, looked)
         _snapshots(store, right.catalog, looked, progress)
     except BaseException:
@@ -181,6 +195,17 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
         raise
     looked.right = right
     return looked
+
+
+def _keys(store: SegmentStore, right: Right, looked: _Looked) -> None:
+    """Hold the key file against the newest record."""
+    newest = right.catalog.at(right.catalog.head.position)
+    try:
+        if newest is not None:
+            store.check_keys(newest)
+    except KeyFileOlder as error:
+        looked.veiled = True
+        looked.troubles.insert(0, Trouble("log", str(error)))
 
 
 def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
@@ -332,15 +357,6 @@ def _snapshots(store: Store, catalog: Catalog, looked: _Looked, progress: Progre
         looked.snapshots += len(catalog.snapshots(row.uid))
         lineage = Lineage(row.uid, catalog, store.read)
         looked.troubles += [Trouble("snapshots", what, row.id) for what in check_snapshots(lineage, catalog, row.seq)]
-
-
-def _last_look(catalog: Catalog, right: Right) -> Iterator[list[Trouble]]:
-    """The catalog."""
-    try:
-        for step in check_catalog(catalog, right):
-            yield [Trouble("catalog", what, nature="derived") for what in step]
-    except KeeveError as error:
-        yield [Trouble("catalog", str(error), nature="derived")]
 
 
 def _name(catalog: Catalog, session: str | None) -> str | None:
