@@ -17,6 +17,7 @@ from dataspace.values import ERASED
 from tests.vat.hosts import Counter, World, catalog_of, heap_of, store_of
 from vat.errors import Deleted
 from vat.heap.messages import Observed
+from vat.host import reclaiming
 from vat.host.host import ErasureUnfinished, Host, Reclaimed
 from vat.host.residents import Job
 from vat.host.sessions import Busy
@@ -343,3 +344,30 @@ async def test_a_fault_in_it_ends_no_host(world: World, autojump_clock: Any, mon
         await host.delete("s1")
         await until(lambda: bool(asked))
         assert await s.seen == ["two"]
+
+
+async def test_others_go_on_while_many_small_sessions_are_looked_through(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reclaiming, "SLICE", 2)
+    turns, looks, look = 0, [], reclaiming.remains
+
+    def looked(catalog: Any, place: int) -> Any:
+        looks.append(turns)
+        return look(catalog, place)
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(reclaiming, "remains", looked)
+    async with world.host(reclaim=None) as host, trio.open_nursery() as nursery:
+        for number in range(6):
+            await counted(host, f"s{number}")
+            await host.delete(f"s{number}")
+        nursery.start_soon(other)
+        await host.reclaim()
+        nursery.cancel_scope.cancel()
+    assert len(set(looks[:6])) >= 3

@@ -226,12 +226,14 @@ class Reclaiming:
             found += erased(self._catalog, place)
             after = after._replace(erased=place)
         for place in tombstones(self._catalog, before.deleted):
-            for n, one in enumerate(remains(self._catalog, place), 1):
+            for one in remains(self._catalog, place):
                 found.append(one)
-                if n % SLICE == 0:
+                if len(found) % SLICE == 0:  # of however many sessions
                     await trio.lowlevel.checkpoint()
             after = after._replace(deleted=place)
             count += 1
+            if count % SLICE == 0:
+                await trio.lowlevel.checkpoint()
             if len(found) >= STEP:
                 break
         return found, after, count
