@@ -12,10 +12,10 @@ The one rule: deleted is what a request has made itself. What was there before i
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from typing import Final
 
 import attrs
@@ -76,9 +76,12 @@ class Unstored:
         self._uses: dict[str, Use] = {}
 
     def id(self, by: str, key: str | None) -> str:
-        """The id of the session for a request: the same one under the same key of a principal."""
+        """The id of the session for a request: the same one under the same key of a principal.
+
+        It stays in the log when the session is gone, and nobody can find the key by trying keys against it.
+        """
         words = secrets.token_bytes(16) if key is None else f"{by}\0{key}".encode()
-        return PREFIX + sha256(words).hexdigest()[:32]
+        return PREFIX + hmac.digest(self._serving.secret.encode(), words, "sha256").hex()[:32]
 
     def use(self, id: str) -> None:
         """A request begins to be answered in that session, which need not be there yet; `let_go` is the end of it."""

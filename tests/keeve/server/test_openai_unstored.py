@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
 import openai
 import pytest
 import trio
@@ -16,7 +17,7 @@ from actors.responding import Responding
 from actors.tools import Tools
 from keeve.server import Principal, ServerSettings
 from keeve.server.listening import HttpListener
-from keeve.server.openai.unstored import PREFIX, VIA
+from keeve.server.openai.unstored import PREFIX, VIA, Unstored
 from keeve.testing import MemoryLog
 from tests.actors.scenes import Says, says
 from tests.actors.test_session_on_host import Waits
@@ -210,3 +211,11 @@ async def test_tools_of_the_host_do_what_they_are_asked_there_too() -> None:
         made = await client_of(w).responses.create(model="model+tools", input="a", store=False)
         assert made.output_text == "well"
         assert w.host.sessions() == []
+
+
+async def test_nobody_finds_a_key_by_trying_keys_against_the_id_of_its_session() -> None:
+    async with world() as w:
+        one = Unstored(w.serving)
+        assert one.id("ann", "k") == one.id("ann", "k") != one.id("bob", "k")
+        other = Unstored(attrs.evolve(w.serving, secret="another"))
+        assert one.id("ann", "k") != other.id("ann", "k")
