@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import httpx2
@@ -16,6 +15,7 @@ from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
 from keeve.looking import parts, state
 from keeve.looking import sessions as shows
 from keeve.server.api import proofs, sessions
+from tests.giving_way import beside_others
 from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent
 from tests.page_visits import browser
@@ -177,35 +177,10 @@ async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkey
     async with world() as w:
         await talked(w, "ann", "s")
         await (await w.host.get("s")).snapshot()
-        answer, longest = await beside_others(monkeypatch, partial(w.ann.get, f"{API}{path}"))
-        assert answer.status_code == 200
-    assert 0 < longest <= 16, longest
-
-
-async def beside_others(
-    monkeypatch: pytest.MonkeyPatch, ask: Any, of: Any = MemoryStore, name: str = "read"
-) -> tuple[httpx2.Response, int]:
-    """An answer, and how many records were read for it at the most before others had a turn."""
-    reads, longest, over = 0, 0, False
-    read = getattr(of, name)
-
-    def counted(self: Any, place: int) -> Any:
-        nonlocal reads
-        reads += 1
-        return read(self, place)
-
-    async def others() -> None:
-        nonlocal reads, longest
-        while not over:
-            longest, reads = max(longest, reads), 0
-            await trio.lowlevel.checkpoint()
-
-    monkeypatch.setattr(of, name, counted)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(others)
-        answer = await ask()
-        over = True
-    return answer, longest
+        async with beside_others() as reads:
+            reads.count(monkeypatch, MemoryStore, "read")
+            assert (await w.ann.get(f"{API}{path}")).status_code == 200
+    assert 0 < reads.longest <= 16, reads.longest
 
 
 async def test_the_page_of_what_waits_passes_by_what_is_not_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,10 +193,11 @@ async def test_the_page_of_what_waits_passes_by_what_is_not_ones_own(monkeypatch
             async for _ in w.host.observe("(approval-wanted . _)", session=f"s{n}"):
                 break
         await ann.get("/waiting")  # who made which is known by then
-        answer, longest = await beside_others(monkeypatch, partial(ann.get, "/waiting"))
-        assert "every effect has its outcome" in answer.text
+        async with beside_others() as reads:
+            reads.count(monkeypatch, MemoryStore, "read")
+            assert "every effect has its outcome" in (await ann.get("/waiting")).text
         nursery.cancel_scope.cancel()
-    assert 0 < longest <= 2, longest
+    assert 0 < reads.longest <= 2, reads.longest
 
 
 async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_is_read() -> None:
@@ -243,30 +219,16 @@ async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(parts, "AT_ONCE", 2)
-    looked, longest, over = 0, 0, False
-
-    def reaches(row: Any) -> bool:
-        nonlocal looked
-        looked += 1
-        return False
-
-    async def others() -> None:
-        nonlocal looked, longest
-        while not over:
-            longest, looked = max(longest, looked), 0
-            await trio.lowlevel.checkpoint()
-
     how = {"prefix": "", "after": "", "limit": 100, "deleted": False}
-    async with world() as w, trio.open_nursery() as nursery:
+    async with world() as w:
         for n in range(7):
             await w.host.spawn(Session, f"s{n}")
-        nursery.start_soon(others)
-        store = looking.reading_of(w.host, reaches)
-        assert await looking.look(store, "sessions", how) == {"sessions": [], "next": None}
-        monkeypatch.setattr(parts, "LOOKED_AT", 3)
-        assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
-        over = True
-    assert 0 < longest <= 4  # two rounds, at the most, between two turns of another task
+        async with beside_others() as looked:
+            store = looking.reading_of(w.host, lambda _: looked.step() or False)
+            assert await looking.look(store, "sessions", how) == {"sessions": [], "next": None}
+            monkeypatch.setattr(parts, "LOOKED_AT", 3)
+            assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
+    assert 0 < looked.longest <= 4  # two rounds, at the most, between two turns of another task
 
 
 async def test_the_picture_of_many_forks_is_made_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +239,7 @@ async def test_the_picture_of_many_forks_is_made_a_little_at_a_time(monkeypatch:
         for n in range(24):
             await s.fork(into=f"f{n}")
         await ann.get("/forks?of=s")  # who made which is known by then
-        answer, longest = await beside_others(monkeypatch, partial(ann.get, "/forks?of=s"), Catalog, "said")
-        assert "f23" in answer.text
-    assert 0 < longest <= 12, longest
+        async with beside_others() as reads:
+            reads.count(monkeypatch, Catalog, "said")
+            assert "f23" in (await ann.get("/forks?of=s")).text
+    assert 0 < reads.longest <= 12, reads.longest
