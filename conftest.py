@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 import signal
 from collections.abc import Generator
 
@@ -33,6 +34,15 @@ hypothesis.settings.register_profile("keeve", deadline=None)
 hypothesis.settings.load_profile("keeve")
 
 os.environ.setdefault("KEEVE_SEED", str(random.SystemRandom().randrange(1 << 32)))
+
+if (
+    os.environ.get("KEEVE_CRASH") != "full"
+    and os.access("/dev/shm", os.W_OK)
+    and shutil.disk_usage("/dev/shm").free > 4e9
+):
+    # No test shows anything by a real disk's having been waited for: what a power cut leaves of files is the matter of
+    # `CrashFiles` and of a disk that tests make themselves.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 
 def pytest_report_header() -> str:
