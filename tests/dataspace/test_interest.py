@@ -161,18 +161,25 @@ class Key:
         return id(self)
 
 
+def one_of_many(n):
+    """What observer `n` asks for, in one of five ways."""
+    match n % 5:
+        case 0:
+            return pattern("turn", ANY, f"s{n}", ...)
+        case 1:
+            return pattern("turn", capture("n"), f"s{n}", ..., by=f"user {n}")
+        case 2:
+            return pattern("tool-call", ANY, f"s{n}", ...)
+        case 3:
+            return pattern(ANY, ANY, f"s{n}")
+    return pattern("turn", n, [f"s{n}", ANY], ...)
+
+
 def steps_of_wanting(size):
     """Lines and looks at keys that `wanting` takes with so many observers, of whom two want the fact."""
     interest = Interest()
     for n in range(size):
-        asked = [
-            pattern("turn", ANY, f"s{n}", ...),
-            pattern("turn", capture("n"), f"s{n}", ..., by=f"user {n}"),
-            pattern("tool-call", ANY, f"s{n}", ...),
-            pattern(ANY, ANY, f"s{n}"),
-            pattern("turn", n, [f"s{n}", ANY], ...),
-        ]
-        interest.add(Key(), asked[n % 5])
+        interest.add(Key(), one_of_many(n))
     for asked in (pattern("turn", ANY, "mine", ...), pattern("turn", capture("n"), "mine", ..., by="ada")):
         interest.add(Key(), asked)
     said = fact("turn", 1, "mine", input="hello", by="ada")
