@@ -6,6 +6,7 @@ handed what they use. (Beside hosts, the command line and what makes keys reach 
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -47,6 +48,8 @@ from vat.host.host import Host
 from vat.host.sessions import Sessions
 from vat.host.settings import Settings
 from vat.objects.types import BadActorType, Types
+
+log = logging.getLogger("keeve")
 
 OURS: Final = (Session, Responding)
 """The actor types that run without being given."""
@@ -219,7 +222,10 @@ def open_store(
         look_in(store, archives)
         if newest is not None and not readonly:
             store.check_keys(newest)
-        return store, _catalog(path, store)
+        catalog = _catalog(path, store)
+        if store.fault is not None:
+            log.warning("%s can only be read, and what is read of it may not be all: %s", folder, store.fault)
+        return store, catalog
     except BaseException:
         store.close()
         raise

@@ -52,10 +52,10 @@ class NoSuchSession(KeeveError, LookupError):
         super().__init__(f"there is no session {session!r} to read here: {LOOK_AT_SESSIONS()}")
 
 
-def living(row: SessionRow | None, name: str) -> SessionRow:
-    """What the catalog has of a session that is there. Raises `NoSuchSession` or `Deleted`."""
+def living(row: SessionRow | None, name: str, store: Store | None = None) -> SessionRow:
+    """What is known of a session. Raises `NoSuchSession`, or what is wrong with its `store`, if so; or `Deleted`."""
     if row is None:
-        raise NoSuchSession(name)
+        raise (store.fault if store is not None and store.readonly else None) or NoSuchSession(name)
     if row.deleted:
         raise gone(row.id)
     return row

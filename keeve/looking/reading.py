@@ -65,7 +65,9 @@ class Reading:
     def session(self, id: str) -> SessionRow:
         """The session of that id. Raises `NoSuchSession` or `Deleted`."""
         row = self.catalog.session(id)
-        return living(row if row is None or self.reaches(row) else None, id)
+        if row is not None and not self.reaches(row):
+            return living(None, id)
+        return living(row, id, self.store)
 
     def sessions(self, prefix: str = "", *, after: str = "", deleted: bool = False) -> Iterator[SessionRow]:
         """All sessions whose ids begin with `prefix`, in order."""

@@ -111,7 +111,7 @@ class Sessions:
             self._engine.following.refresh()
         catalog = self._engine.dataspace.catalog
         row = catalog.session(id) if isinstance(id, str) else catalog.by_uid(id) if isinstance(id, bytes) else None
-        return living(row, id.hex() if isinstance(id, bytes) else str(id))
+        return living(row, id.hex() if isinstance(id, bytes) else str(id), self._engine.store)
 
     def made_by(self, id: str) -> tuple[str, str]:
         """Who had a session spawned or forked, and in which way. Costs the reading of one record."""
@@ -202,8 +202,8 @@ class Sessions:
     async def delete(self, id: str, asker: Asker, *, force: bool = False) -> None:
         """Delete a session, one that is damaged too. Raises `Busy` while it has work under way, unless `force`d: then
         that is abandoned."""
-        row = self.row(id)
         self.must_write()
+        row = self.row(id)
 
         def work(vat: Vat) -> Sequence[Step]:
             resident = self._engine.residents.get(row.uid)
