@@ -25,13 +25,12 @@ from keeve.server.app import application
 from keeve.server.listening import HttpListener
 from keeve.server.tokens import Chains
 from keeve.server.wire import BadSocket, made_socket, serve, serve_socket
-from keeve.wire.channels import ByteChannel, Channel
+from keeve.wire.channels import Channel
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import Caveat, TokenRefused, methods, mint, named, narrowed, read_only, sessions, until
+from tests.keeve.wire.wires import channel
 from tests.server_worlds import TOKENS, World, _client, world
 from vat.errors import Refused
-
-GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 @asynccontextmanager
@@ -48,9 +47,8 @@ async def client_of(there: World, token: str) -> AsyncIterator[Client]:
 
     async def dial() -> Channel:
         theirs, ours = memory_stream_pair()
-        made = [ByteChannel(each.receive_some, each.send_all, each.aclose, GONE, 1 << 24) for each in (theirs, ours)]
-        there.serving.nursery.start_soon(serve, there.serving, made[0])
-        return made[1]
+        there.serving.nursery.start_soon(serve, there.serving, channel(theirs))
+        return channel(ours)
 
     async with running(dial, token, "memory:", 5) as client:
         yield client

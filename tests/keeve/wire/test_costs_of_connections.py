@@ -9,13 +9,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from dataspace.values import Promise
-from keeve.wire.connection import serve_connection
 from keeve.wire.desk import Desk
 from keeve.wire.guarding import Limits
 from keeve.wire.messages import DESK
 from keeve.wire.outbox import Outbox
-from keeve.wire.sturdy import SturdyRefs
-from tests.keeve.wire.wires import TOKEN, Book, Free, Raw, channel, world
+from tests.keeve.wire.wires import Book, Free, world
 from vat.host.outside import Member
 
 
@@ -33,24 +31,14 @@ async def test_answers_that_nobody_takes_are_not_kept_beyond_what_may_wait(monke
         made(box, *given)
 
     monkeypatch.setattr(Outbox, "__init__", noted)
-    async with world(limits) as there:
+    taken = trio.Event()
+
+    async def until_taken() -> None:
+        if boxes:  # after welcome
+            await taken.wait()
+
+    async with world(limits) as there, there.raw(slow=until_taken) as raw:
         await there.host.spawn(Book, "b")
-        theirs, ours = trio.testing.memory_stream_pair()
-        slow, taken = channel(theirs), trio.Event()
-        write = slow._write
-
-        async def writes(data: Any) -> None:
-            if boxes:  # after welcome
-                await taken.wait()
-            await write(data)
-
-        slow._write = writes
-        there.nursery.start_soon(
-            serve_connection, slow, there.host, there.admit, SturdyRefs("s"), limits, there.stopping
-        )
-        raw = Raw(channel(ours))
-        await raw.send("hello", 1, TOKEN)
-        assert (await raw.next())[0] == "welcome"
         await raw.call(1, DESK, "get", "b")
         for id in range(2, 40):
             await raw.call(id, Promise(1), "big", 100_000)
@@ -63,7 +51,6 @@ async def test_answers_that_nobody_takes_are_not_kept_beyond_what_may_wait(monke
         assert {each[2]["error"] for each in said if each[0] == "error"} == {"Untaken"}
         await raw.call(40, Promise(1), "big", 100_000)  # what is taken makes room
         assert (await raw.next())[0] == "value"
-        await raw.channel.close()
 
 
 async def test_what_calls_have_brought_is_bounded_together_until_they_are_answered(

@@ -11,16 +11,14 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
-from wires import TOKEN, Book, Raw, channel, world
+from wires import TOKEN, Book, Raw, world
 
 from dataspace.values import Promise
 from dataspace.values.encoding import encode
 from keeve.wire.channels import ChannelClosed
-from keeve.wire.connection import serve_connection
 from keeve.wire.frames import framed, message
 from keeve.wire.guarding import Limits
 from keeve.wire.messages import DESK
-from keeve.wire.sturdy import SturdyRefs
 
 
 async def ended(raw: Raw) -> str:
@@ -202,34 +200,17 @@ async def test_a_ping_is_answered() -> None:
         assert await raw.next() == ["pong"]
 
 
-class Stuck:
-    """A stream whose other end reads nothing: sending on it ends when it is closed."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.written = 0
-
-    async def write(self, data: bytes) -> None:
-        self.written += 1
-        if self.written > 1:  # welcome
-            await trio.sleep_forever()
-        await self.stream.send_all(data)
-
-
 async def test_a_client_that_does_not_read_is_not_read_from_and_hurts_nobody() -> None:
     limits = Limits(unsent=10_000)
-    async with world(limits) as there, there.raw() as other:
+    welcome = [True]
+
+    async def full() -> None:
+        if not welcome:
+            await trio.sleep_forever()  # as a socket does whose buffer is full
+        welcome.clear()
+
+    async with world(limits) as there, there.raw() as other, there.raw(slow=full) as raw:
         book = await there.host.spawn(Book, "b")
-        theirs, ours = trio.testing.memory_stream_pair()
-        stuck = Stuck(theirs)
-        stuck_channel = channel(theirs)
-        stuck_channel._write = stuck.write  # type: ignore[assignment]  # as a socket does whose buffer is full
-        there.nursery.start_soon(
-            serve_connection, stuck_channel, there.host, there.admit, SturdyRefs("s"), limits, there.stopping
-        )
-        raw = Raw(channel(ours))
-        await raw.send("hello", 1, TOKEN)
-        assert (await raw.next())[0] == "welcome"
         await raw.call(1, DESK, "get", "b")
         for id in range(2, 100):
             await raw.call(id, Promise(1), "big", 3000)
@@ -239,7 +220,6 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_hurts_nobody() -
         assert await book.size() == 0  # nothing was read any more when that came
         await other.call(1, DESK, "sessions")
         assert (await other.next())[0] == "value"
-        await raw.channel.close()
 
 
 async def test_an_observer_gets_no_more_than_it_takes() -> None:

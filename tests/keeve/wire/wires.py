@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -123,6 +123,9 @@ class Free:
     host: Any = None
 
 
+Slow = Callable[[], Awaitable[None]]
+
+
 def channel(stream: trio.abc.Stream, limit: int = 1 << 24) -> ByteChannel:
     return ByteChannel(stream.receive_some, stream.send_all, stream.aclose, GONE, limit)
 
@@ -151,11 +154,20 @@ class World:
         self.guard.host = self.host
         return self.guard
 
-    async def _serve(self, stream: trio.abc.Stream) -> None:
+    async def _serve(self, stream: trio.abc.Stream, slow: Slow | None) -> None:
         self.open += 1
+        served = channel(stream)
+        if slow is not None:
+            write = served._write
+
+            async def slowly(data: bytes) -> None:
+                await slow()
+                await write(data)
+
+            served._write = slowly
         try:
             refs = SturdyRefs(self.secret)
-            await serve_connection(channel(stream), self.host, self.admit, refs, self.limits, self.stopping)
+            await serve_connection(served, self.host, self.admit, refs, self.limits, self.stopping)
         finally:
             self.open -= 1
             self.ended.set()
@@ -167,13 +179,13 @@ class World:
                 self.ended = trio.Event()
                 await self.ended.wait()
 
-    async def dial(self) -> Channel:
-        """Another connection, from the client's end."""
+    async def dial(self, slow: Slow | None = None) -> Channel:
+        """Another connection, from the client's end; `slow` is waited for before anything is sent to it."""
         if self.away:
             raise OSError("nobody there")
         theirs, ours = memory_stream_pair()
         self.streams.append(ours)
-        self.nursery.start_soon(self._serve, theirs)
+        self.nursery.start_soon(self._serve, theirs, slow)
         return channel(ours, self.limits.answer)
 
     async def cut(self) -> None:
@@ -188,9 +200,9 @@ class World:
             yield client
 
     @asynccontextmanager
-    async def raw(self, token: str | None = TOKEN) -> AsyncIterator[Raw]:
-        """A connection of which the test writes each message itself."""
-        raw = Raw(await self.dial())
+    async def raw(self, token: str | None = TOKEN, slow: Slow | None = None) -> AsyncIterator[Raw]:
+        """A connection of which the test writes each message itself; `slow` as to `dial`."""
+        raw = Raw(await self.dial(slow))
         try:
             if token is not None:
                 await raw.send("hello", 1, token)
