@@ -2,6 +2,9 @@
 which the `routes` are made, and the document at `/api/v1/openapi.json`, which needs no token (`OPEN`).
 """
 
+from functools import cache
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -27,9 +30,13 @@ OPERATIONS = {operation.name: operation for operation in TABLE}
 
 def routes(serving: Serving) -> list[BaseRoute]:
     """The document, and every operation."""
-    said = document(TABLE)
+    return [Route(DOCUMENT, _openapi), *routes_of(TABLE, serving)]
 
-    async def openapi(_: Request) -> Response:
-        return JSONResponse(said)
 
-    return [Route(DOCUMENT, openapi), *routes_of(TABLE, serving)]
+async def _openapi(_: Request) -> Response:
+    return JSONResponse(_document())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return document(TABLE)  # most of what making an application would cost, and few ask for it
