@@ -6,9 +6,11 @@ The one rule: what is written to the standard output is the file itself, byte fo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
+
+import attrs
 
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import WrongKey
@@ -17,7 +19,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
 from dataspace.log.layout import Layout, State
 from dataspace.observe.words import FIRST, Words
-from dataspace.proofs.notes import Note, checked_checkpoint
+from dataspace.proofs.notes import Checkpoint, Note, checked_checkpoint
 from dataspace.proofs.proofs import Receipt
 from dataspace.proofs.verifiers import Algorithm, Verifier, witness_time
 from keeve.api import open_host
@@ -142,51 +144,88 @@ def check_file(folder: Path, output: Output, file: str, keys: Sequence[str]) -> 
     """
     data = read(file)
     words = Words.parse(data) if data.startswith(f"{FIRST}\n".encode()) else None
-    states = [] if words is None else list(map(_stated, words.statements))
-    if words is not None:
-        data = str(words.receipt).encode()
-    if keys:
-        seen, known = Seen.of(data), _keys(keys)
-        where = "keys"
-    else:
-        Seen.of(data)  # what is neither is said to be so, wherever one is
-        if Layout(folder).state() is State.NEW:
-            raise NothingToCheckBy(file, folder)
-        with reading(folder) as store:
-            checkpoints = _checkpoints(store)
-            checkpoints.expect(data)
-            seen, known = Seen.of(data), checkpoints.verifiers
-        where = "log"
+    data = data if words is None else str(words.receipt).encode()
+    seen, known = (Seen.of(data), _keys(keys)) if keys else _in_log(folder, file, data)
     _, signers = checked_checkpoint(seen.note, known)
-    receipt = Receipt.parse(data) if seen.head is not None else None
-    names = [each.name for each in signers if each.algorithm is Algorithm.NOTE]
-    times = {
+    checked = Checked(
+        seen.checkpoint,
+        None if seen.head is None else Receipt.parse(data),
+        None if words is None else list(map(_stated, words.statements)),
+        [each.name for each in signers if each.algorithm is Algorithm.NOTE],
+        _witness_times(seen.note, signers),
+        "keys" if keys else "log",
+    )
+    if output.as_json:
+        output.document(checked.document)
+    else:
+        for line in checked.lines():
+            output.say(line)
+    return 0
+
+
+def _in_log(folder: Path, file: str, data: bytes) -> tuple[Seen, Sequence[Verifier]]:
+    """What a file says, which fits the log in the store, and the keys of that."""
+    seen = Seen.of(data)  # what is neither is said to be so, wherever one is
+    if Layout(folder).state() is State.NEW:
+        raise NothingToCheckBy(file, folder)
+    with reading(folder) as store:
+        checkpoints = _checkpoints(store)
+        checkpoints.expect(data)
+        return seen, checkpoints.verifiers
+
+
+def _witness_times(note: Note, signers: Sequence[Verifier]) -> dict[str, int]:
+    """When each witness has signed, by its name."""
+    return {
         each.name: witness_time(line.data)
         for each in signers
         if each.algorithm is Algorithm.WITNESS
-        for line in seen.note.signatures
+        for line in note.signatures
         if (line.name, line.id) == (each.name, each.id)
     }
-    checkpoint = seen.checkpoint
-    if output.as_json:
-        said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
-        said |= {"signed_by": names, "witnesses": times, "held_against": where}
-        more = {} if receipt is None else record_said(receipt) | ({"states": states} if words is not None else {})
-        output.document({"proven": True, **said, **more})
-        return 0
-    if receipt is not None:
-        header = receipt.header
-        output.say(
-            f"proven: record {header.position} of {checkpoint.origin} is seq {header.seq} of session "
-            f"{header.uid.hex()}, made {local_time(header.time)}, hash {header.hash.hex()}"
-        )
-    for each in states:
-        output.say(f"proven: that record states {each}")
-    output.say(f"proven: {checkpoint.origin} had {checkpoint.size} records, root {checkpoint.root.hex()}")
-    output.say(f"signed by {', '.join(names)}" + (f"; witnessed by {', '.join(times)}" if times else ""))
-    if where == "log":
-        output.say("the log in the store has all of them")
-    return 0
+
+
+@attrs.frozen
+class Checked:
+    """What a file proves: a checkpoint; of a receipt its record as well, and what that has stated, if it has words.
+
+    against: `keys`, or `log`: what it was held against.
+    """
+
+    checkpoint: Checkpoint
+    receipt: Receipt | None
+    states: list[str] | None
+    signed_by: list[str]
+    witnesses: Mapping[str, int]
+    against: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """It in JSON."""
+        checkpoint = self.checkpoint
+        said: dict[str, Any] = {"proven": True, "origin": checkpoint.origin, "size": checkpoint.size}
+        said |= {"root": checkpoint.root.hex(), "signed_by": self.signed_by, "witnesses": dict(self.witnesses)}
+        said["held_against"] = self.against
+        if self.receipt is not None:
+            said |= record_said(self.receipt) | ({} if self.states is None else {"states": self.states})
+        return said
+
+    def lines(self) -> Iterator[str]:
+        """It in words."""
+        checkpoint = self.checkpoint
+        if self.receipt is not None:
+            header = self.receipt.header
+            yield (
+                f"proven: record {header.position} of {checkpoint.origin} is seq {header.seq} of session "
+                f"{header.uid.hex()}, made {local_time(header.time)}, hash {header.hash.hex()}"
+            )
+        for each in self.states or ():
+            yield f"proven: that record states {each}"
+        yield f"proven: {checkpoint.origin} had {checkpoint.size} records, root {checkpoint.root.hex()}"
+        witnessed = f"; witnessed by {', '.join(self.witnesses)}" if self.witnesses else ""
+        yield f"signed by {', '.join(self.signed_by)}{witnessed}"
+        if self.against == "log":
+            yield "the log in the store has all of them"
 
 
 def _stated(statement: Statement) -> str:
