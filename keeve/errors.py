@@ -72,7 +72,7 @@ from dataspace.values.encoding import BadEncoding
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
-from keeve.looking import NoSuchLook, SeveralWait, StatesNoTurns
+from keeve.looking import NoMessages, NoSuchLook, SeveralWait, StatesNoTurns
 from keeve.opening import NotAsync, NotTrio
 from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
 from keeve.wire.channels import ChannelClosed
@@ -223,6 +223,7 @@ __all__ = [
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchFact",
+    "NoMessages",
     "NoSuchLook",
     "NoSuchMethod",
     "NoSuchPoint",

@@ -9,6 +9,7 @@ its words at every door.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -162,6 +163,10 @@ WORDS: Final[Mapping[str, Words]] = {
 """By the code of each remedy."""
 
 
+_OF_CLIENTS: Final = re.compile(r"\bclient\.(sessions|get)\(")
+"""What `keeve.client` has told its program in place of what a host tells one."""
+
+
 def worded(message: str, door: Door) -> str:
     """A message of an error of ours in the words of a door.
 
@@ -170,6 +175,7 @@ def worded(message: str, door: Door) -> str:
     ("there is a session 's1' already: choose another id", \
 "there is a session 's1' already: keeve show shows it; or choose another id")
     """
+    message = _OF_CLIENTS.sub(r"host.\1(", message)
     for code, remedy in REMEDIES.items():
         words = WORDS.get(code)
         said = None if words is None else getattr(words, door)

@@ -15,6 +15,7 @@ from keeve.cli.approving import approve, refuse
 from keeve.cli.archive import archive
 from keeve.cli.completion import Shell, tell_completion
 from keeve.cli.mending import dump, salvage
+from keeve.cli.pages import chain, messages
 from keeve.cli.proving import check, checkpoint, keys, prove_record
 from keeve.cli.rekeying import new_key, rekey
 from keeve.cli.removing import delete, erase, gc
@@ -33,6 +34,8 @@ COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "ls": ls,
     "show": show,
     "state": state,
+    "messages": messages,
+    "chain": chain,
     "log": log,
     "facts": facts,
     "fork": fork,

@@ -18,8 +18,8 @@ from keeve.cli.output import Output
 Shell = Literal["bash", "zsh", "fish"]
 
 SESSIONS: Final = (
-    *("chat", "turn", "queue", "steer", "interrupt", "show", "state", "fork", "snapshot", "delete", "erase", "prove"),
-    *("approve", "refuse"),
+    *("chat", "turn", "queue", "steer", "interrupt", "show", "state", "messages", "chain", "fork", "snapshot"),
+    *("delete", "erase", "prove", "approve", "refuse"),
 )
 """The commands whose first word is a session."""
 

@@ -7,6 +7,7 @@ both say the same. Saying it in words is `keeve.cli`'s. What became of an input 
 from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
 from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
+from keeve.looking.pages import NoMessages, chain_of, messages_of
 from keeve.looking.parts import AT_ONCE, PAGE, Room, page_of, part_of, rows_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint
 from keeve.looking.reading import Reading, reading_of
@@ -22,6 +23,7 @@ __all__ = [
     "PAGE",
     "FieldPlace",
     "Input",
+    "NoMessages",
     "NoSuchLook",
     "Reading",
     "Room",
@@ -31,12 +33,14 @@ __all__ = [
     "Waits",
     "all_waits",
     "approval_face",
+    "chain_of",
     "due",
     "effect_face",
     "fields_of",
     "held_face",
     "let_go",
     "look",
+    "messages_of",
     "must_state_turns",
     "outcome",
     "page_of",

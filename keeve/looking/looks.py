@@ -13,7 +13,7 @@ from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Held
 from dataspace.observe.holding import Place
 from keeve.faces import face, utc_time
-from keeve.looking import sessions
+from keeve.looking import pages, sessions
 from keeve.looking.parts import part_of
 from keeve.looking.proofs import checkpoint_said, receipt_said, words_of
 from keeve.looking.reading import Reading
@@ -77,11 +77,13 @@ async def _end(store: Reading, until: int | str | None) -> dict[str, Any]:
 
 
 LOOKS: Final[Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
+    "chain": pages.chain,
     "checkpoint": _checkpoint,
     "end": _end,
     "facts": _facts,
     "keys": _keys,
     "lacking": sessions.lacking,
+    "messages": pages.messages,
     "receipt": _receipt,
     "row": sessions.row,
     "sessions": sessions.list_sessions,

@@ -6,28 +6,23 @@ The one rule: what is proven is given as the text that others check, byte for by
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from typing import Any, Final
+from typing import Final
 
 import attrs
-import trio
 from starlette.responses import PlainTextResponse, Response
 
-from dataspace.drafts import read_used
-from dataspace.observe.events import Event, NotProven, Proof
+from dataspace.observe.events import NotProven
 from dataspace.observe.words import Words
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
-from keeve.looking import AT_ONCE, Room, weight
+from keeve.looking import chain_of, reading_of
 from keeve.server.api.sessions import reached
 from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint
 from vat.host.host import Host
 
-FEW: Final = 16
-"""Records whose words are read before others have a turn."""
 SEQ: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 """The only way in which a seq is written."""
 
@@ -99,39 +94,7 @@ async def list_chain(asked: Asked) -> Document:
     """Whoever hashes these bytes sees that each names the one before it."""
     host, _, row = await reached(asked, "read")
     query = asked.query
-    records: list[dict[str, Any]] = []
-    room, end, reader = Room(query.limit), query.after, host.reader()
-    while room and end < row.seq:
-        headers = host.headers(
-            row.id, after=end, limit=min(FEW if query.words else AT_ONCE, query.limit - len(records))
-        )
-        stated: dict[int, Event] = {}
-        if query.words:
-            first, last = headers[0].position, headers[-1].position
-            for event in host.query("(_ . _)", session=row.uid, lineage=True, after=first - 1, upto=last):
-                stated.setdefault(event.position, event)
-        for header in headers:
-            said = stated.get(header.position)
-            words = None if said is None else words_face(reader.proof(said))
-            place = {"seq": header.seq, "position": header.position}
-            records.append({**place, "header": b64encode(header.hashed).decode(), "words": words})
-            room.take(weight(words))
-            end = header.seq
-            if not room:
-                break
-        await trio.lowlevel.checkpoint()
-    return {"records": records, "next": end if end < row.seq else None}
-
-
-def words_face(proof: Proof) -> dict[str, Any] | None:
-    """What a record has stated, as its hash covers it."""
-    opened = proof.opened
-    if opened is None:
-        return None
-    used = set(read_used(opened.facts)[0])
-    cells = [{"number": n, "data": b64encode(data).decode()} for n, data in sorted(opened.cells.items()) if n in used]
-    digests = {"deeds": proof.deeds, "salt": opened.salt, "facts": opened.facts}
-    return {**{name: b64encode(data).decode() for name, data in digests.items()}, "cells": cells}
+    return await chain_of(reading_of(host), row, query.after, query.limit, query.words)
 
 
 async def verify_store(asked: Asked) -> Document:
