@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+import attrs
 import trio
 
 from dataspace.catalog.recent import SessionRow
@@ -142,30 +143,48 @@ async def events_of(host: Host, row: SessionRow, first: int, limit: int) -> tupl
 
     Costs a search for the first one, and what was recorded until all of them are over, or a later one is under way.
     """
-    events: list[Event] = []
-    room = Room(limit)
-    numbers: set[int] = set()
-    over: set[int] = set()
-    more = False
+    page = TurnsPage(first, Room(limit))
     after = before_turn(host, row, first) if first > 1 else 0
     async for event in host.observe("(_ _ . _)", after=after, session=row.uid, lineage=True, until="head"):
-        label, number = event.value.label, event.value.fields[0]
-        if label not in TELLING or type(number) is not int or number < first:
-            continue
-        if label == "turn" and number not in numbers:
-            more = more or not room
-            if not more:
-                numbers.add(number)
-                room.take(0)
-        if number in numbers:
-            events.append(event)
-            room.grows(weight(event.value.keywords))
-            over |= {number} if label in ENDS else set()
-        elif label in GOES_ON and number > max(numbers, default=first):
-            break  # one turn runs at a time: what is not over by now never is
-        if more and over == numbers:
+        if not page.take(event):
             break
-    return events, more
+    return page.events, page.more
+
+
+@attrs.define
+class TurnsPage:
+    """What was stated of the turns from `first` on, for which there is room; `more`: others came behind them."""
+
+    first: int
+    room: Room
+    events: list[Event] = attrs.field(factory=list)
+    more: bool = False
+    _numbers: set[int] = attrs.field(factory=set)
+    _open: set[int] = attrs.field(factory=set)
+    """Those of them that are not over."""
+
+    def take(self, event: Event) -> bool:
+        """One event more; gives whether those that follow can belong to it."""
+        label, number = event.value.label, event.value.fields[0]
+        if label not in TELLING or type(number) is not int or number < self.first:
+            return True
+        if label == "turn" and number not in self._numbers:
+            self._accepted(number)
+        if number in self._numbers:
+            self.events.append(event)
+            self.room.grows(weight(event.value.keywords))
+            if label in ENDS:
+                self._open.discard(number)
+        elif label in GOES_ON and number > max(self._numbers, default=self.first):
+            return False  # one turn runs at a time: what is not over by now never is
+        return bool(self._open) or not self.more
+
+    def _accepted(self, number: int) -> None:
+        self.more = self.more or not self.room
+        if not self.more:
+            self._numbers.add(number)
+            self._open.add(number)
+            self.room.take(0)
 
 
 async def list_messages(asked: Asked) -> Document:
