@@ -46,6 +46,7 @@ from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.archives import Archived, NotAnArchive
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
+from dataspace.log.ownership import NoLocks
 from dataspace.log.store import (
     BodyErased,
     NotAStore,
@@ -220,6 +221,7 @@ __all__ = [
     "NoCredential",
     "NoFolder",
     "NoHost",
+    "NoLocks",
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchFact",

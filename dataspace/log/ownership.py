@@ -15,7 +15,9 @@ import os
 import re
 import weakref
 from pathlib import Path
+from typing import ClassVar
 
+from dataspace.errors import KeeveError
 from dataspace.log.files import Files
 from dataspace.log.store import StaleOwner, StoreMoved, StoreOwned
 
@@ -29,11 +31,25 @@ _TICK = 20_000
 """Microseconds within which two changes of a folder may bear the same time."""
 
 
+class NoLocks(KeeveError):
+    """Nobody can own a store on this file system: it gives no locks."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path} cannot be locked ({reason}), so that nothing would keep two hosts from writing at once: put the "
+            "store on a local file system"
+        )
+
+
 class Ownership:
     """A store's lock, held by this process until `release`."""
 
     def __init__(self, path: Path, files: Files) -> None:
-        """Take the lock at `path`. Raises `StoreOwned`, and leaves nothing behind but the file."""
+        """Take the lock at `path`. Raises `StoreOwned` or `NoLocks`, and leaves nothing behind but the file."""
         self._path = str(path)
         self._folder = str(path.parent)
         self._files = files
@@ -45,6 +61,9 @@ class Ownership:
                 claim = _read(fd)
                 files.close(fd)
                 raise StoreOwned(self._folder, claim and claim[1]) from None
+            except OSError as error:
+                files.close(fd)
+                raise NoLocks(self._folder, error.strerror or str(error)) from error
             held = os.fstat(fd)
             if _identity(self._path) == (held.st_dev, held.st_ino):
                 break

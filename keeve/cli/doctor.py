@@ -194,7 +194,7 @@ def permissions(layout: Layout) -> Iterator[Sign]:
     access = access_of(layout)
     if not access.readable or not access.writable:
         what = "written to" if access.readable else "read"
-        remedy = f"run as the user that owns it, or chown -R {os.geteuid()} {layout.folder}"
+        remedy = access.remedy(layout.folder)
         yield Sign("permissions", BAD if not access.readable else WARN, f"not all of it can be {what}", remedy)
     elif access.foreign:
         remedy = f"chown -R {os.geteuid()} {layout.folder}, if it is to be yours"

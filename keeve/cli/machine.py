@@ -147,6 +147,12 @@ class Access:
     foreign: tuple[str, ...]
     open_to_others: tuple[str, ...]
 
+    def remedy(self, folder: Path) -> str:
+        """What to do where not all of it can be read and written."""
+        if self.foreign:
+            return f"run as the user that owns it, or chown -R {os.geteuid()} {folder}"
+        return f"chmod -R u+rwX {folder}, unless its file system is to be read only"
+
 
 def access_of(layout: Layout) -> Access:
     """Look at the folder, the log and its files."""

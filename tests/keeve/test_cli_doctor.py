@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from dataspace.log.ownership import owner_of
 from keeve import open_host
 from keeve.api import CATALOG
 from keeve.cli import doctor
-from keeve.cli.machine import Mount, Space, command_of, mount_of, sync_time
+from keeve.cli.machine import Access, Mount, Space, command_of, mount_of, sync_time
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_waiting
 
@@ -86,6 +87,12 @@ def test_a_folder_that_others_may_read_is_worth_a_warning(store: Path) -> None:
     store.chmod(0o755)
     sign = signs(store)["permissions"]
     assert (sign["state"], sign["remedy"]) == ("warn", f"chmod 700 {store}")
+
+
+def test_who_owns_what_may_not_be_written_is_not_told_to_become_its_owner(tmp_path: Path) -> None:
+    own = Access(readable=True, writable=False, foreign=(), open_to_others=())
+    assert own.remedy(tmp_path).startswith(f"chmod -R u+rwX {tmp_path}")
+    assert "chown" in attrs.evolve(own, foreign=("lock",)).remedy(tmp_path)
 
 
 def test_damage_is_bad_and_names_the_session(store: Path) -> None:

@@ -1,8 +1,9 @@
-"""A process that has no file descriptors left: what it is refused costs nothing else, and goes on when it has some."""
+"""What a system may lack: file descriptors, for a while, and locks. What is refused then costs nothing else."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from segment_folders import content, opened
 
 from dataspace.log.files import Files, ReadFailed, WriteFailed
+from dataspace.log.ownership import NoLocks
 from keeve.testing.chains import Chain, texts
 
 
@@ -61,3 +63,22 @@ def test_a_log_whose_folder_cannot_be_listed_is_said_to_be_so(tmp_path: Path, mo
         with pytest.raises(ReadFailed), store.still():
             pass
     store.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_holds_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Nothing would keep two hosts from writing at once; who only reads takes no lock."""
+    store = opened(tmp_path / "store")
+    store.close()
+    before = content(tmp_path / "store")
+
+    def refused(fd: int, how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with pytest.raises(NoLocks, match="local file system"):
+        opened(tmp_path / "store")
+    assert content(tmp_path / "store") == before
+    opened(tmp_path / "store", readonly=True).close()
