@@ -104,7 +104,9 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
         said = shortened(stated(event["kind"], event["text"]), 200)
         output.say(f"  fact     {said}, seq {event['seq']}, {_local(event['time'])}")
     if shown["turns_before"]:
-        output.note(f"{counted(shown['turns_before'], 'turn')} before these: keeve log '(turn . _)' --session {shown['id']}")
+        output.note(
+            f"{counted(shown['turns_before'], 'turn')} before these: keeve log '(turn . _)' --session {shown['id']}"
+        )
     for turn in shown["turns"]:
         _show_turn(output, turn)
     if shown["truncated"]:

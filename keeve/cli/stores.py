@@ -9,6 +9,7 @@ The one rule: a command does not know which of them it has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -176,8 +177,8 @@ class Served:
 
     async def look(self, what: str, **how: Any) -> dict[str, Any]:
         """See `Looks`."""
-        told: dict[str, Any] = await self._client.desk("look", what, how)
-        return told
+        told: dict[str, Any] = json.loads(json.dumps(await self._client.desk("look", what, how)))
+        return told  # it can be changed, as what is made here
 
     async def events(
         self, pattern: Pattern, *, after: Any, until: Any, session: str | None, lineage: bool, follow: bool

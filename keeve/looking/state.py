@@ -16,8 +16,7 @@ import attrs
 import trio
 
 from dataspace.observe.cursor import BadCursor, number_in
-from keeve.faces import items_of, joined, public_fields
-from keeve.faces.fields import item_face
+from keeve.faces import item_face, items_of, joined, public_fields
 from keeve.looking.parts import AT_ONCE, LOOKED_AT, Room, weight
 from snapshots.lists import ListTree
 from snapshots.tree import Tree

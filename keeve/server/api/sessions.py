@@ -5,26 +5,24 @@ The one rule: a list, a page and a row are read from what is stored. Only what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 import attrs
-import trio
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, turns_of, utc_time, value_of
 from keeve.looking import (
-    AT_ONCE,
     PAGE,
     FieldPlace,
+    NoMessages,
     Room,
     approval_face,
     effect_face,
     fields_of,
+    messages_of,
     page_of,
     reading_of,
     rows_of,
@@ -36,7 +34,6 @@ from keeve.server.api.table import Asked, Document
 from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal, there_are
 from keeve.server.finding import before_turn
-from snapshots.lists import ListTree
 from vat.errors import NoSuchMethod
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import effects_in
@@ -189,28 +186,11 @@ class TurnsPage:
 
 async def list_messages(asked: Asked) -> Document:
     """The whole conversation, by pages."""
-    host, ref, row = await reached(asked, "read")
-    after, limit = asked.query.after, asked.query.limit
-
-    now = host.look(row.id, lambda now: now)
-    stored = now.heap.state(ROOT_ACTOR).fields.get("messages")
-    part: Iterator[Any]
-    if isinstance(stored, ListTree):
-        count, first = stored.count, min(after, stored.count)
-        part = map(now.heap.read, stored.iterate(first, min(after + limit, count), now.heap.page))
-    else:  # a field of another kind, or none, which says so
-        messages = await ref.messages
-        count, part = len(messages), islice(messages, after, after + limit)
-    page: list[Any] = []
-    room = Room(limit)
-    for message in part:
-        page.append(face(message))
-        room.take(weight(message))
-        if not room:
-            break
-        if len(page) % AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-    return {"messages": page, "next": after + len(page) if count > after + len(page) else None}
+    host, _, row = await reached(asked, "read")
+    page = await messages_of(host.look(row.id, lambda now: now.heap), asked.query.after, asked.query.limit)
+    if page is None:
+        raise NoMessages(row.id, row.type)
+    return page
 
 
 async def delete_session(asked: Asked) -> Document:
