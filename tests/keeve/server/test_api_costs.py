@@ -12,9 +12,8 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.observe import observation, turns
 from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
-from keeve.looking import parts, state
+from keeve.looking import pages, parts, state
 from keeve.looking import sessions as shows
-from keeve.server.api import proofs, sessions
 from tests.giving_way import beside_others
 from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent
@@ -169,9 +168,9 @@ async def test_a_list_of_sessions_ends_where_many_were_looked_at_that_are_not_on
     ],
 )
 async def test_others_have_their_turns_while_an_answer_is_made(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(pages, "AT_ONCE", 2)
     monkeypatch.setattr(state, "AT_ONCE", 2)
-    monkeypatch.setattr(proofs, "FEW", 2)
+    monkeypatch.setattr(pages, "FEW", 2)
     monkeypatch.setattr(observation, "TURN", 2)
     monkeypatch.setattr(turns, "TURN", 2)
     async with world() as w:
