@@ -271,9 +271,12 @@ async def test_a_stream_is_taken_up_by_a_server_that_was_started_again() -> None
     assert events[-1].response.status == "completed"
 
 
-async def streamed_to(w: World, path: str, body: Any, send: Callable[[Any], Awaitable[None]]) -> None:
-    """Have ann ask for a stream, each message of which `send` is given."""
-    given = [{"type": "http.request", "body": json.dumps({**body, "stream": True}).encode(), "more_body": False}]
+async def streamed_to(
+    w: World, path: str, body: Any, send: Callable[[Any], Awaitable[None]], gone: trio.Event | None = None
+) -> None:
+    """Have ann ask for a stream, unless `body` says otherwise, each message of which `send` is given; when `gone` is
+    set, she is. Nothing else ends it, as a server may that finds the connection closed."""
+    given = [{"type": "http.request", "body": json.dumps({"stream": True, **body}).encode(), "more_body": False}]
     headers = [(b"host", b"127.0.0.1:8420"), (b"authorization", f"Bearer {TOKENS['ann']}".encode())]
     scope = {
         "type": "http",
@@ -291,7 +294,10 @@ async def streamed_to(w: World, path: str, body: Any, send: Callable[[Any], Awai
     }
 
     async def receive() -> Any:
-        return given.pop() if given else await trio.sleep_forever()
+        if not given:
+            await (trio.Event() if gone is None else gone).wait()
+            return {"type": "http.disconnect"}
+        return given.pop()
 
     await w.app(scope, receive, send)
 

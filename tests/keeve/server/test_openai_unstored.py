@@ -134,12 +134,11 @@ async def test_a_session_of_the_clients_own_is_kept_or_not_named() -> None:
         assert w.host.sessions() == []
 
 
-@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
-async def test_a_client_that_leaves_takes_what_it_said_along(path: str, stream: bool) -> None:
+async def test_a_client_that_leaves_takes_what_it_said_along(path: str) -> None:
     model = Waits()
     said = {"input": "private"} if path == "/v1/responses" else {"messages": [user("private")]}
-    body = json.dumps({**said, "store": False, "stream": stream})
+    body = json.dumps({**said, "store": False, "stream": True})
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['ann']}\r\n"
     async with world(ServerSettings(port=0), devices={"model": model}) as w, trio.open_nursery() as nursery:
         first = await w.host.asking("ann", "openai").spawn(Responding, "kept")
@@ -153,9 +152,28 @@ async def test_a_client_that_leaves_takes_what_it_said_along(path: str, stream: 
         with trio.fail_after(10):
             while w.host.sessions(PREFIX):  # noqa: ASYNC110  # nobody is told
                 await trio.sleep(0.01)
-        assert model.stopped.is_set()
+            await model.stopped.wait()
         assert [row.id for row in w.host.sessions()] == ["kept"]
         assert await first.history == []
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+async def test_a_request_without_a_stream_is_given_up_when_its_client_is_gone(path: str) -> None:
+    model, gone = Waits(), trio.Event()
+    said = {"input": "private"} if path == "/v1/responses" else {"messages": [user("private")]}
+
+    async def send(message: Any) -> None:
+        pass  # nobody is there
+
+    async with world(devices={"model": model}) as w, trio.open_nursery() as nursery:
+        nursery.start_soon(streamed_to, w, path, {**said, "store": False, "stream": False}, send, gone)
+        await model.began.wait()
+        assert len(w.host.sessions(PREFIX)) == 1
+        gone.set()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert w.host.sessions(PREFIX) == []
+        assert model.stopped.is_set()
         nursery.cancel_scope.cancel()
 
 
