@@ -16,6 +16,7 @@ from wires import TOKEN, Book, Raw, world
 from dataspace.values import Promise
 from dataspace.values.encoding import encode
 from keeve.wire.channels import ChannelClosed
+from keeve.wire.desk import Desk
 from keeve.wire.frames import framed, message
 from keeve.wire.guarding import Limits
 from keeve.wire.messages import DESK
@@ -288,3 +289,33 @@ async def test_clients_are_told_when_the_server_stops() -> None:
     async with world() as there, there.raw() as raw:
         there.stopping.set()
         assert (await ended(raw)).startswith("Stopping")
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_what_is_under_way_when_the_server_stops_is_answered_within_the_grace_and_nothing_new_begins(
+    in_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = trio.Event()
+
+    async def waits(*_: object) -> str:
+        await done.wait()
+        return "well"
+
+    monkeypatch.setattr(Desk, "_get", waits)
+    async with world() as there:
+        there.ending = trio.Event()
+        book = await there.host.spawn(Book, "b")
+        async with there.raw() as raw:
+            await raw.call(1, DESK, "get", "b")
+            await raw.call(2, DESK, "get", "b")
+            await wait_all_tasks_blocked(0.05)
+            there.stopping.set()
+            await raw.call(3, DESK, "spawn", "wires.book", "new", {})  # for the next server
+            await wait_all_tasks_blocked(0.05)
+            (done if in_time else there.ending).set()
+            if in_time:
+                said = [(await raw.next())[:3] for _ in range(2)]
+                assert sorted(said) == [["value", 1, "well"], ["value", 2, "well"]]
+            assert (await ended(raw)).startswith("Stopping")
+        assert [row.id for row in there.host.sessions()] == ["b"]
+        assert await book.lines == []

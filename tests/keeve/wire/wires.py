@@ -139,6 +139,8 @@ class World:
     guard: Free
     limits: Limits
     stopping: trio.Event = attrs.field(factory=trio.Event)
+    ending: trio.Event | None = None
+    """Where there is a grace: set when that is over."""
     streams: list[Any] = attrs.field(factory=list)
     open: int = 0
     ended: trio.Event = attrs.field(factory=trio.Event)
@@ -167,7 +169,7 @@ class World:
             served._write = slowly
         try:
             refs = SturdyRefs(self.secret)
-            await serve_connection(served, self.host, self.admit, refs, self.limits, self.stopping)
+            await serve_connection(served, self.host, self.admit, refs, self.limits, self.stopping, self.ending)
         finally:
             self.open -= 1
             self.ended.set()
