@@ -175,6 +175,18 @@ def test_a_wrong_key_is_not_exchanged(folder: Path, key: bytes) -> None:
     assert content(folder) == before
 
 
+def test_an_older_key_file_is_not_given_another_key(folder: Path) -> None:
+    """It would have the number of the newest one then, and nobody would know it from that."""
+    older = (folder / "keys").read_bytes()
+    with opened(folder) as store:
+        store.append([Chain("later").record()])
+    (folder / "keys").write_bytes(older)
+    with pytest.raises(KeyFileOlder):
+        rekeyed(folder, KEY, lambda: OTHER_KEY, Files(), bytes)
+    assert (folder / "keys").read_bytes() == older
+    refused(folder, WrongHostKey, OTHER_KEY)
+
+
 def test_only_a_store_that_is_encrypted_is_given_another_key(tmp_path: Path) -> None:
     with opened(tmp_path / "plain", None):
         pass
