@@ -13,6 +13,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from keeve.faces import date_of
+
 # Control characters but newline and tab; what turns the direction of text; halves of surrogate pairs.
 _HOSTILE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ANY_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\u2028\u2029]")
@@ -64,7 +66,7 @@ class Cleaner:
 
 def local_time(time: int) -> str:
     """A time (µs since 1970) for people: to the second, in the local zone; empty for 0."""
-    return datetime.fromtimestamp(time // 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
+    return date_of(time).astimezone().strftime("%Y-%m-%d %H:%M:%S") if time else ""
 
 
 def time_said(text: str) -> int:

@@ -22,7 +22,7 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
@@ -57,14 +57,27 @@ def face(value: Any) -> Any:
     raise TypeError(f"{kind.__name__} has no face in JSON")
 
 
+_CALENDAR: Final = -62_135_510_400, 253_402_128_000
+"""The seconds between which all zones have a date: a day from each end of the years 1 to 9999."""
+
+
+def date_of(time: int) -> datetime:
+    """The date of a time (µs since 1970), to the second. A time that no calendar has, as a clock or a witness may give
+    it, has the nearest one.
+
+    >>> date_of(1 << 63).year
+    9999
+    """
+    return datetime.fromtimestamp(min(max(time // 1_000_000, _CALENDAR[0]), _CALENDAR[1]), UTC)
+
+
 def utc_time(time: int) -> str:
     """A time (µs since 1970) for machines.
 
     >>> utc_time(1_700_000_000_000_001)
     '2023-11-14T22:13:20.000001Z'
     """
-    seconds, micros = divmod(time, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06}Z"
+    return f"{date_of(time):%Y-%m-%dT%H:%M:%S}.{time % 1_000_000:06}Z"
 
 
 def event_face(event: Event) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dataspace.values import ERASED, Blob, Promise, Ref, Symbol
 from keeve.cli.output import Output
-from keeve.cli.text import Cleaner, plain, shortened, visible
-from keeve.faces import face
+from keeve.cli.text import Cleaner, local_time, plain, shortened, visible
+from keeve.faces import face, utc_time
 from tests.dataspace.value_strategies import containers, scalars
 
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -133,3 +133,10 @@ def test_what_looks_like_markup_is_printed_as_it_is() -> None:
     stream = StringIO()
     Output(out=stream).say("[red]:smile:[/red] [link=http://x]y[/link]")
     assert stream.getvalue() == "[red]:smile:[/red] [link=http://x]y[/link]\n"
+
+
+@pytest.mark.parametrize("time", [-(1 << 63), -1, (1 << 63) - 1, ((1 << 64) - 1) * 1_000_000])
+def test_a_time_that_no_calendar_has_is_shown(time: int) -> None:
+    """A record's is any number of 64 bits, a witness's one of seconds."""
+    assert re.fullmatch(r"\d{1,4}-\d\d-\d\d \d\d:\d\d:\d\d", local_time(time))
+    assert utc_time(time).endswith("Z")
