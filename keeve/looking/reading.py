@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
@@ -29,6 +30,11 @@ def everything(row: SessionRow) -> bool:
     return True
 
 
+def all_said(session: str, uid: bytes) -> bool:
+    """All that was stated is there."""
+    return True
+
+
 class Reading:
     """A store that is read. `owner` tells which process has it, `states` how to tell how far its open effects are."""
 
@@ -41,6 +47,7 @@ class Reading:
         states: Callable[[], StateOf] | None = None,
         lacking: Callable[[], set[str]] = set,
         reaches: Callable[[SessionRow], bool] = everything,
+        sees: Callable[[str, bytes], bool] = all_said,
     ) -> None:
         self.space = space
         self.store = space.store
@@ -51,6 +58,8 @@ class Reading:
         self.lacking = lacking
         """The devices that the host which has the store was asked for and has not."""
         self.reaches = reaches
+        self.sees = sees
+        """Whether what a session, by id and uid, has stated is there for who asks."""
 
     @property
     def owner(self) -> int | None:
@@ -108,7 +117,13 @@ class Reading:
             return False
 
 
-def reading_of(host: Host, reaches: Callable[[SessionRow], bool] = everything, *, exact: bool = False) -> Reading:
+def reading_of(
+    host: Host,
+    reaches: Callable[[SessionRow], bool] = everything,
+    sees: Callable[[str, bytes], bool] = all_said,
+    *,
+    exact: bool = False,
+) -> Reading:
     """What a host of this process has, as far as somebody reaches it.
 
     exact: with the states of effects as the host has them; else as whoever reads its files has them, but for those
@@ -131,4 +146,5 @@ def reading_of(host: Host, reaches: Callable[[SessionRow], bool] = everything, *
         return {effect.device for effect in in_hand(host) if effect.state == "wanted"}
 
     proofs = HostProofs(host)
-    return Reading(dataspace_of(host), os.getpid, proofs=proofs, states=states, lacking=lacking, reaches=reaches)
+    how: Any = {"proofs": proofs, "states": states, "lacking": lacking, "reaches": reaches, "sees": sees}
+    return Reading(dataspace_of(host), os.getpid, **how)

@@ -125,6 +125,10 @@ class TokenGuard:
         """Whether a session is there."""
         return self._serving.gate.reaches(self._asking(), row)
 
+    def sees(self, session: str, uid: bytes) -> bool:
+        """Whether what a session has stated is there."""
+        return self._serving.gate.sees(self._asking(), session, uid)
+
     def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a session of that type begins with here, where these fields are given."""
         kind = kinds_of(self._serving).get(type)

@@ -102,7 +102,7 @@ class Desk:
             must_see(self._guard, "look", given.get("session"))
         else:
             self._must("look")
-        return await look(reading_of(self._host, self._guard.reaches), what, given)
+        return await look(reading_of(self._host, self._guard.reaches, self._guard.sees), what, given)
 
     async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value]) -> None:
         row = self._row(session, "resolve")
@@ -146,16 +146,18 @@ class Desk:
         holding = space.holding(
             pattern_in(pattern), at=place_in(at), after=behind, session=session, lineage=lineage is True
         )
-        found, further = await part_of(holding)
+        found, further = await part_of(holding, sees=lambda held: self._guard.sees(held.session, held.uid))
         return [[held_said(held) for held in found], holding.at, further and str(further)]
 
 
 def must_see(guard: Guard, method: str, session: object) -> None:
-    """Raise unless the dataspace may be asked so: all of it by who may see all, else of a session that is named."""
+    """Raise unless the dataspace may be asked so: of a session that is named, or of all, of which who asks is told what
+    they see (`Guard.sees`); but what effects tell, of all by who may see all."""
     if session is None:
         if not guard.unlimited:
             guard.must(AT_THE_DESK[method], method)
-            raise Refused(f"{method} of all sessions is for who may see all: {NAME_SESSION()}")
+            if method == "watch":
+                raise Refused(f"{method} of all sessions is for who may see all: {NAME_SESSION()}")
         return
     if not isinstance(session, str):
         raise TypeError(f"session is an id, not a {type(session).__name__}")

@@ -90,6 +90,9 @@ class Guard(Protocol):
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there, for this principal."""
 
+    def sees(self, session: str, uid: bytes) -> bool:
+        """Whether what a session (its id and uid; "" for the store itself) has stated is there, for this principal."""
+
     def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a session of that type begins with here, where these fields are given. Raises for what it cannot."""
 

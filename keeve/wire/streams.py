@@ -138,6 +138,9 @@ class Streams:
                 await self._tell(stream, items, encode(str(item.cursor)))
                 items, size = [], 0
                 continue
+            if session is None and not self._guard.sees(item.session, item.uid):
+                before = item.cursor
+                continue
             if isinstance(item, Unreadable) and not marks:
                 await self._tell(stream, items, _NONE)
                 # Read again as one is read that has not asked for marks: that raises what is wrong.

@@ -87,7 +87,9 @@ async def test_tokens_are_found_refused_and_heeded(tmp_path: Path) -> None:
         assert (await asked("ls", "--ids", "--server", there.url, "--token-file", file)).out == "s1\n"
         hidden = await asked("show", "s2", "--server", there.url, "--token-file", file)
         assert (hidden.code, "s2" in hidden.err) == (2, True)
-        assert (await asked("facts", "--server", there.url, "--token-file", file)).code == 2
+        for words in (("facts", "(spawn . _)"), ("log", "(spawn . _)")):
+            told = await asked(*words, "--server", there.url, "--token-file", file)
+            assert (told.code, told.out.count("spawn"), '(spawn "s1"' in told.out) == (0, 1, True), (words, told)
 
 
 async def test_a_server_of_another_version_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

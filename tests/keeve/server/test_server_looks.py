@@ -49,7 +49,15 @@ async def test_a_token_looks_at_and_does_what_it_allows(tmp_path: Path) -> None:
         assert await refused(SHOWS) is await refused(FACTS) is await refused(ERASES, sessions("s1")) is None
         assert await refused(SHOWS, sessions("s1"), read_only()) is None
         assert await refused(OTHER, sessions("s1")) == "NoSuchSession"
-        assert await refused(FACTS, sessions("s1")) == "Refused"
+        async with connect(there.socket, token=minted(there, sessions("s1"))) as client:
+            facts = await client.desk(
+                "look", "facts", {"pattern": "(turn . _)", "at": None, "session": None, "lineage": False}
+            )
+            assert [fact["session"] for fact in facts["facts"]] == ["s1"]
+            assert [held.session for held in await client.facts("(turn . _)")] == ["s1"]
+            with client.observe("(_ . _)", until="head") as events:
+                assert {event.session async for event in events} == {"s1"}
+        assert await refused(FACTS, methods("turn")) == "Refused"
         assert await refused(SHOWS, methods("turn")) == "Refused"
         assert await refused(SHOWS, methods("look")) is None
         assert await refused(SHOWS, named("ann")) == "NoSuchSession"

@@ -296,6 +296,7 @@ async def test_a_narrowed_client_reaches_its_session_and_nothing_else() -> None:
     async with world() as there, there.client() as wide:
         one, other = await wide.spawn(Book, "one"), await wide.spawn(Book, "other")
         await one.keep(other)
+        await other.write("of another")
         there.guard.only = frozenset({"one"})
         async with there.client() as client:
             mine = await client.get("one")
@@ -310,9 +311,7 @@ async def test_a_narrowed_client_reaches_its_session_and_nothing_else() -> None:
                 mine.fork(into="third"),
                 client.live(client.sturdy(await mine.kept())).write("x"),
                 client.delete("other"),
-                client.facts("(wires.line . _)"),
                 client.facts("(wires.line . _)", session="other"),
-                anext(client.observe("(wires.line . _)")),
                 anext(client.observe("(wires.line . _)", session="other")),
                 anext(client.watch()),
                 anext(client.watch("other")),
@@ -321,9 +320,12 @@ async def test_a_narrowed_client_reaches_its_session_and_nothing_else() -> None:
                 with pytest.raises((PermissionError, LookupError)):
                     await refused
             assert [row.id for row in await client.sessions(limit=10)] == ["one"]
-            assert [held.session for held in await client.facts("(wires.line . _)", session="one")] == ["one"]
+            for whose in ("one", None):
+                assert [held.session for held in await client.facts("(wires.line . _)", session=whose)] == ["one"]
+                with client.observe("(wires.line . _)", session=whose, until="head") as events:
+                    assert [event.session async for event in events] == ["one"]
         there.guard.only = None
-        assert await other.lines == []
+        assert await other.lines == ["of another"]
 
 
 @pytest.mark.parametrize(

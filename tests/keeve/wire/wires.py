@@ -106,6 +106,9 @@ class Free:
     def reaches(self, row: SessionRow) -> bool:
         return self.only is None or row.id in self.only
 
+    def sees(self, session: str, uid: bytes) -> bool:
+        return self.only is None or session in self.only
+
     def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         return fields
 
