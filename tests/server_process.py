@@ -8,15 +8,23 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import attrs
 import httpx2
 
 from tests.cli_runner import PROGRAM, environment
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Which authorities a client trusts, read once: it takes longer than a request."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 @attrs.define
@@ -43,7 +51,7 @@ class Server:
     def client(self, token: str | None = None) -> httpx2.Client:
         """A client of its owner, or of another principal."""
         headers = {"authorization": f"Bearer {token or self.token}"}
-        return httpx2.Client(base_url=self.address, headers=headers, timeout=60, trust_env=False)
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=60, trust_env=False, verify=trusted())
 
     def raw(self, data: bytes) -> bytes:
         """What comes for these bytes, to the end of the connection."""

@@ -34,15 +34,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert leaks == []
 
 
+@pytest.fixture(scope="module")
+def operations(served: Server) -> dict[str, Any]:
+    """What may be asked, by its name."""
+    schema = schemathesis.openapi.from_dict(document(TABLE))
+    schema.config.update(base_url=served.address)
+    return {each.ok().definition.raw["operationId"]: each.ok() for each in schema.get_all_operations()}
+
+
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=str)
 @pytest.mark.parametrize("there", [False, True], ids=["as it comes", "of a session that is there"])
 @pytest.mark.parametrize("name", [operation.name for operation in TABLE])
-def test_no_request_is_a_mistake_of_the_server(served: Server, name: str, there: bool, mode: GenerationMode) -> None:
-    schema = schemathesis.openapi.from_dict(document(TABLE))
-    schema.config.update(base_url=served.address)
-    operation = next(
-        each.ok() for each in schema.get_all_operations() if each.ok().definition.raw["operationId"] == name
-    )
+def test_no_request_is_a_mistake_of_the_server(
+    served: Server, operations: dict[str, Any], name: str, there: bool, mode: GenerationMode
+) -> None:
+    operation = operations[name]
     if there and "{id}" not in operation.path:
         return
 

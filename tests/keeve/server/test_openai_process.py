@@ -12,16 +12,16 @@ import pytest
 import trio
 
 from tests.model_server import held, model_server, streamed
-from tests.server_process import Server, server
+from tests.server_process import Server, server, trusted
 
 
 def sync(running: Server, **options: object) -> openai.OpenAI:
-    http = httpx2.Client(trust_env=False, timeout=60)
+    http = httpx2.Client(trust_env=False, timeout=60, verify=trusted())
     return openai.OpenAI(api_key=running.token, base_url=f"{running.address}v1", http_client=http, **options)  # type: ignore[arg-type]  # as it takes them
 
 
 def on_trio(running: Server) -> openai.AsyncOpenAI:
-    http = httpx2.AsyncClient(trust_env=False, timeout=60)
+    http = httpx2.AsyncClient(trust_env=False, timeout=60, verify=trusted())
     return openai.AsyncOpenAI(api_key=running.token, base_url=f"{running.address}v1", http_client=http, max_retries=0)
 
 

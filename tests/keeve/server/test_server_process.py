@@ -19,7 +19,7 @@ from keeve.client import connect
 from tests.cli_runner import PROGRAM, environment
 from tests.model_server import held, model_server, streamed
 from tests.server_certificates import certificate
-from tests.server_process import Server, server
+from tests.server_process import Server, server, trusted
 
 API = "/api/v1/sessions"
 
@@ -29,7 +29,8 @@ def model_at(url: str) -> dict[str, str]:
 
 
 def asking(running: Server) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=running.address, headers=running.headers, timeout=60, trust_env=False)
+    address, headers = running.address, running.headers
+    return httpx2.AsyncClient(base_url=address, headers=headers, timeout=60, trust_env=False, verify=trusted())
 
 
 def test_the_token_is_made_once_for_its_owner_alone_and_told_once(store_folder: Path) -> None:
