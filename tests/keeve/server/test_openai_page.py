@@ -9,7 +9,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from keeve.server.openai import routes, telling
+from keeve.server.openai import response_events, routes
 from keeve.server.openai.asking import CHAT, HARMLESS, RESPONSES
 from tests.openai_clients import client_of
 from tests.server_worlds import world
@@ -23,7 +23,7 @@ def test_every_parameter_is_on_the_page() -> None:
 
 
 def test_every_event_is_on_the_page() -> None:
-    told = set(re.findall(r'"(response\.[a-z_.]+)"', inspect.getsource(telling)))
+    told = set(re.findall(r'"(response\.[a-z_.]+)"', inspect.getsource(response_events)))
     assert sorted(told - CODE) == []
 
 
