@@ -5,10 +5,11 @@ The one rule: what is right is what a scan of the log gives; nothing is put righ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import UNREADABLE, Notable, noted
+from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.tree import HASH, STEP, WIDTH
 from dataspace.log.store import Store
 
@@ -110,11 +111,21 @@ def _session(catalog: Catalog, truth: Catalog, id: str) -> list[str]:
     if said != row:
         differing = [name for name in row._fields if getattr(said, name) != getattr(row, name)]
         return [f"the catalog has another {', '.join(differing)} for session {id!r} than the log"]
+    if not row.deleted and not catalog.owned(row.uid, by := _made_by(truth, row)):
+        return [f"the catalog does not find session {id!r} among those that {by or 'nobody who is known'} had made"]
     listed, told = set(catalog.positions(row.uid)), set(truth.positions(row.uid))
     # What is reclaimed of a deleted session says nothing any more, and may be listed until the catalog is made anew.
     if _said(truth, told - listed) if row.deleted else told != listed:
         return [f"the catalog has other records for session {id!r} than the log"]
     return []
+
+
+def _made_by(truth: Catalog, row: SessionRow) -> str:
+    """Who had a session made, by its first record; "" where that cannot be read."""
+    position = truth.position(row.uid, row.parent_seq + 1)
+    said = None if position is None else noted(truth.stored(position)).message
+    by = said.get("by") if isinstance(said, Mapping) else None
+    return by if isinstance(by, str) else ""
 
 
 def _said(truth: Catalog, lost: Iterable[int]) -> bool:

@@ -72,9 +72,14 @@ class Questions:
         """The session `id`."""
         return self._one(f"SELECT {SESSION} WHERE id = ? ORDER BY n LIMIT 1", (self._names.hashed(id),))
 
-    def listed(self, prefix: str, after: str, limit: int) -> list[SessionRow]:
-        """The sessions in the order of their ids, from `prefix` on, those behind `after`."""
-        return self._names.listed(self._reader, prefix, after, limit)
+    def listed(self, prefix: str, after: str, limit: int, by: str | None = None) -> list[SessionRow]:
+        """The sessions in the order of their ids, from `prefix` on, those behind `after`; or those of one owner."""
+        return self._names.listed(self._reader, prefix, after, limit, by)
+
+    def owned(self, uid: bytes, by: str) -> bool:
+        """Whether the session `uid` is among those of an owner."""
+        found = rows(self._reader, "SELECT owner IS ? FROM sessions WHERE uid = ?", (self._names.owner(by), uid))
+        return bool(found and found[0][0])
 
     def forks(self, uid: bytes) -> list[bytes]:
         """The uids of the sessions that were forked from `uid`."""

@@ -75,13 +75,14 @@ class Taken(NamedTuple):
 
 
 class Birth(NamedTuple):
-    """What a session's first record says of it."""
+    """What a session's first record says of it. `by` had it made; "" where that is not known."""
 
     id: str
     type: str
     parent: bytes | None
     parent_seq: int
     created: int
+    by: str = ""
 
 
 def nameless(uid: bytes, time: int) -> Birth:
@@ -276,10 +277,15 @@ def _birth(said: Any, record: Notable) -> Birth | None:
     """What the message of a session's first record says; None when that is not what such a message says."""
     match said:
         case {"id": str(id), "type": str(type), "parent": bytes(parent), "seq": int(seq)} if 0 <= seq < record.seq:
-            return Birth(id, type, parent, seq, record.time)
+            return Birth(id, type, parent, seq, record.time, _made_by(said))
         case {"id": str(id), "type": str(type)} if said.get("parent") is None:
-            return Birth(id, type, None, 0, record.time)
+            return Birth(id, type, None, 0, record.time, _made_by(said))
     return None
+
+
+def _made_by(said: Any) -> str:
+    by = said.get("by")
+    return by if isinstance(by, str) else ""
 
 
 def _buried(said: Any) -> Birth | None:

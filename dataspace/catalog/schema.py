@@ -14,7 +14,8 @@ rows of one session or label never overlap.
     tree       nodes of the Merkle tree over the records
 
 Ids, types and labels stand there as the `Veil` of a store makes them: of an encrypted store as keyed hashes and
-ciphertext. A session's row then has the hash of its id in `id`, and id and type together in `type`.
+ciphertext. A session's row then has the hash of its id in `id`, and id and type together in `type`. By `owner`, who had
+it made, sessions are found; whose one is, its first record says.
 
 The one rule: what changes here counts the format up, and the file is made anew.
 """
@@ -32,15 +33,16 @@ from dataspace.catalog.tree import SCHEMA as TREE
 
 CATALOG: Final = "catalog.sqlite"
 """The file in a store's folder; derived, and may be deleted."""
-FORMAT: Final = f"keeve catalog 2 {sys.byteorder}"
+FORMAT: Final = f"keeve catalog 3 {sys.byteorder}"
 """What a file says that it is; after it comes the veil's own mark."""
 
 SCHEMA: Final = f"""
 CREATE TABLE about(format TEXT, log_id BLOB, position INT, hash BLOB, segment INT, offset INT, committed BLOB);
 CREATE TABLE sessions(n INTEGER PRIMARY KEY, uid BLOB NOT NULL UNIQUE, id TEXT NOT NULL, type TEXT NOT NULL,
     seq INT, position INT, hash BLOB, parent BLOB, parent_seq INT, pending INT, deleted INT, created INT,
-    updated INT);
+    updated INT, owner TEXT);
 CREATE INDEX session_ids ON sessions(id);
+CREATE INDEX owned ON sessions(owner, id) WHERE owner IS NOT NULL;
 CREATE INDEX forks ON sessions(parent) WHERE parent IS NOT NULL;
 CREATE INDEX waking ON sessions(n) WHERE pending > 0;
 CREATE TABLE spans(start INTEGER PRIMARY KEY, addresses BLOB);

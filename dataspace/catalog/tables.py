@@ -140,8 +140,9 @@ class Tables(Questions):
         found = rows(db, f"SELECT n, {SESSION} WHERE uid = ?", (thread.uid,))
         if not found:
             row = thread.over(None)
-            values = (row.uid, *self._names.cells(row), *row[3:])
-            db.execute("INSERT INTO sessions VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            owner = self._names.owner(thread.birth.by if thread.birth else "")
+            values = (row.uid, *self._names.cells(row), *row[3:], owner)
+            db.execute("INSERT INTO sessions VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             return db.last_insert_rowid(), False
         number = int(found[0][0])
         before = self._names.session(found[0][1:])

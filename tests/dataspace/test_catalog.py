@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import World, busy_world, damage_from, everything, in_memory
 
+from dataspace.catalog.checking import Right, check_catalog
 from dataspace.catalog.recall import noted
 from dataspace.drafts import Assertion, Handle, Retraction
 from dataspace.facts import Fact, fact
@@ -132,6 +133,34 @@ def test_sessions_are_listed_by_id_in_pages() -> None:
     assert [row.id for row in world.catalog.sessions("s01", limit=20)] == ids[10:20]
     assert [row.id for row in world.catalog.sessions("s01", after="s013", limit=3)] == ids[14:17]
     assert world.catalog.sessions("nothing") == []
+
+
+def test_the_sessions_of_an_owner_are_listed_without_those_of_others(tmp_path: Path) -> None:
+    for secret in (None, bytes(32)):
+        world = World(tmp_path / f"catalog-{secret is None}", secret=secret)
+        ids = [f"s{number:03}" for number in range(30)]
+        world.spawn(*ids[:20:2], by="ann")
+        world.spawn(*ids[1:20:2], by="bob")
+        world.catalog.flush()
+        world.spawn(*ids[20:], by="ann")
+        world.fork("s001", "s001.1")  # which is eve's
+        mine = [*ids[:20:2], *ids[20:]]
+        for flushed in (False, True):
+            if flushed:
+                world.catalog.flush()
+            found: list[str] = []
+            while page := world.catalog.sessions(after=found[-1] if found else "", limit=7, by="ann"):
+                found += [row.id for row in page]
+            assert found == mine
+            assert [row.id for row in world.catalog.sessions("s00", by="eve")] == ["s001.1"]
+            assert world.catalog.sessions(by="nobody") == world.catalog.sessions(by="") == []
+        right = Right(world.store)
+        assert not [what for step in check_catalog(world.catalog, right) for what in step]
+        world.catalog._tables._writer.execute("UPDATE sessions SET owner = NULL WHERE n = 3")
+        [wrong] = [what for step in check_catalog(world.catalog, right) for what in step]
+        assert "among those that ann had made" in wrong
+        right.catalog.close()
+        world.catalog.close()
 
 
 def test_a_deleted_session_keeps_its_id_for_ever(tmp_path: Path) -> None:

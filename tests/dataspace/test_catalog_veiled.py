@@ -61,7 +61,7 @@ def test_what_is_not_written_yet_is_found_beside_what_is(world: World) -> None:
 
 
 def test_no_id_no_type_and_no_label_stands_in_the_file(world: World, path: Path) -> None:
-    world.spawn("a-canary-sings", type="canary.type")
+    world.spawn("a-canary-sings", type="canary.type", by="canary")
     order = world.say("a-canary-sings", fact("canary.label", "canary"))
     world.say("a-canary-sings", retract=(Handle(order.seq, 0),))
     world.catalog.flush()

@@ -66,11 +66,11 @@ class World:
             self.space.note(records)
         return records
 
-    def spawn(self, *ids: str, type: str = "chat.session") -> None:
+    def spawn(self, *ids: str, type: str = "chat.session", by: str = "ada") -> None:
         drafts = []
         for id in ids:
             self.uids[id] = self.random.randbytes(16)
-            drafts.append(self.draft(self.uids[id], Kind.SPAWN, {"id": id, "type": type, "by": "ada", "via": "test"}))
+            drafts.append(self.draft(self.uids[id], Kind.SPAWN, {"id": id, "type": type, "by": by, "via": "test"}))
             state(drafts[-1], Fact("spawn", (id,), FrozenDict({"type": type})))
         self.append(*drafts)
 
@@ -98,7 +98,7 @@ class World:
         here = self.draft(parent, Kind.FORK, {"into": into, "child": child, "at": seq})
         state(here, Fact("fork", (id,), FrozenDict({"into": into, "at": seq})))
         self.heads[child] = (seq, digest)
-        message = {"id": into, "type": "chat.session", "parent": parent, "seq": seq, "hash": digest}
+        message = {"id": into, "type": "chat.session", "parent": parent, "seq": seq, "hash": digest, "by": "eve"}
         there = self.draft(child, Kind.FORKED, message)
         state(there, Fact("forked", (into,), FrozenDict({"from": id, "at": seq})))
         self.append(here, there)
@@ -156,6 +156,7 @@ def everything(catalog: Catalog) -> dict[str, Any]:
         "head": catalog.head,
         "rows": rows,
         "living": [row.id for row in catalog.sessions(limit=1000)],
+        "owned": [[row.id for row in catalog.sessions(limit=1000, by=by)] for by in ("ada", "eve", "bob", "")],
         "named": [catalog.session(row.id) for row in rows] + [catalog.session("nobody"), catalog.session("")],
         "by uid": [catalog.by_uid(uid) for uid in uids],
         "pending": sorted(catalog.with_pending()),
