@@ -11,8 +11,11 @@ The one rule: a token is compared by its digest, is in no log and in no answer, 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -28,6 +31,7 @@ from keeve.wire.tokens import Allowance
 from vat.errors import Deleted
 from vat.host.host import Host
 from vat.host.outside import HostRef
+from vat.host.within import dataspace_of
 
 COOKIE: Final = "keeve_token"
 """The cookie of the page: HttpOnly, SameSite=Strict."""
@@ -183,6 +187,27 @@ class Gate:
         if row.deleted or (principal.sessions is not None and row.id not in principal.sessions):
             return False
         return principal.everyone or self.owner(row) == principal.name
+
+    def listed(self, principal: Principal) -> Callable[..., list[SessionRow]]:
+        """A list of sessions, as `Host.sessions` is one, that has all that a principal reaches, and few others."""
+        if principal.sessions is not None:
+            return partial(self._named, sorted(principal.sessions))
+        if principal.everyone or "admin" in principal.verbs:
+            return self._host.sessions
+        return partial(dataspace_of(self._host).catalog.sessions, by=principal.name)
+
+    def _named(
+        self, ids: list[str], prefix: str = "", *, after: str = "", limit: int = 100, deleted: bool = False
+    ) -> list[SessionRow]:
+        """Those of these ids that are there."""
+        found: list[SessionRow] = []
+        for id in ids[bisect_right(ids, after) :]:
+            if len(found) == limit:
+                break
+            if id.startswith(prefix):
+                with suppress(KeeveError):
+                    found.append(self._host.row(id))
+        return found
 
     def sees(self, principal: Principal, session: str, uid: bytes) -> bool:
         """Whether a principal may see what a session has stated, which is so where it `reaches` that.

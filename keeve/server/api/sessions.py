@@ -49,7 +49,7 @@ async def list_sessions(asked: Asked) -> Document:
     """Those that who asks can reach, among so many that are looked at."""
     serving, query = asked.serving, asked.query
     principal, gate = serving.principal(asked.request), serving.gate
-    listed, reaches = serving.host.sessions, partial(gate.reaches, principal)
+    listed, reaches = gate.listed(principal), partial(gate.reaches, principal)
     found, following = await rows_of(listed, reaches, query.prefix, query.after, query.limit, query.deleted)
     return {"sessions": [row_face(serving.host, row) for row in found], "next": following}
 

@@ -14,11 +14,13 @@ from dataspace.observe import observation, turns
 from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
 from keeve.looking import pages, parts, state
 from keeve.looking import sessions as shows
+from keeve.server import Principal
+from keeve.server.settings import VERBS
 from tests.giving_way import beside_others
 from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent
 from tests.page_visits import browser
-from tests.server_worlds import World, world
+from tests.server_worlds import TOKENS, World, world
 
 API = "/api/v1"
 TURNS = 8
@@ -152,8 +154,38 @@ async def test_a_list_of_sessions_ends_where_many_were_looked_at_that_are_not_on
     async with world() as w:
         for n in range(7):
             await w.host.asking("ann" if n == 5 else "bob").spawn(Session, f"s{n}")
-        pages = await in_pages(w.ann, "/sessions", "sessions")
-        assert [[row["id"] for row in page] for page in pages] == [[], ["s5"], []]
+        seen = looking.reading_of(w.host, lambda row: row.id == "s5")
+        found: list[list[str]] = []
+        after: Any = ""
+        while after is not None:
+            how = {"prefix": "", "after": after, "limit": 100, "deleted": False}
+            page = await looking.look(seen, "sessions", how)
+            found.append([row["id"] for row in page["sessions"]])
+            after = page["next"]
+        assert found == [[], ["s5"], []]
+
+
+@pytest.mark.parametrize("limits", [{}, {"sessions": frozenset(("s1", "s5", "s9"))}, {"verbs": frozenset(VERBS)}])
+async def test_for_a_list_of_ones_own_sessions_those_of_others_are_not_looked_at(
+    limits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world() as w:
+        for n in range(7):
+            await w.host.asking("ann" if n in (1, 5) else "bob").spawn(Session, f"s{n}")
+        principal, looked = Principal("ann", **limits), 0
+        reaches = w.serving.gate.reaches
+
+        def counted(who: Principal, row: Any) -> bool:
+            nonlocal looked
+            looked += 1
+            return reaches(who, row)
+
+        monkeypatch.setattr(w.serving.gate, "reaches", counted)
+        w.serving.gate.ways[0].add(TOKENS["ann"], principal)  # type: ignore[attr-defined]  # of those that are known
+        listed = await in_pages(w.ann, "/sessions", "sessions", limit=1)
+        mine = ["s1", "s5"] if "verbs" not in limits else [f"s{n}" for n in range(7)]
+        assert [row["id"] for page in listed for row in page] == mine
+        assert looked <= 2 * len(mine)
 
 
 @pytest.mark.parametrize(
