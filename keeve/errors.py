@@ -77,7 +77,7 @@ from keeve.looking import NoMessages, NoSuchLook, SeveralWait, StatesNoTurns
 from keeve.opening import NotAsync, NotTrio
 from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
 from keeve.wire.channels import ChannelClosed
-from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
+from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoTLS, NoToken, NotTrusted, Unreachable
 from keeve.wire.connection import Silent, Stopping
 from keeve.wire.frames import BadFrame
 from keeve.wire.guarding import TooLarge, TooMany, Untaken
@@ -232,6 +232,7 @@ __all__ = [
     "NoSuchPromise",
     "NoSuchSession",
     "NoSuchTool",
+    "NoTLS",
     "NoToken",
     "NoTokenId",
     "NotADevice",
@@ -256,6 +257,7 @@ __all__ = [
     "NotSigned",
     "NotSigning",
     "NotTrio",
+    "NotTrusted",
     "NotWritable",
     "NothingSound",
     "NothingTakenUp",

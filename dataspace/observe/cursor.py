@@ -84,7 +84,7 @@ class WrongCursor(KeeveError):
 
     def __init__(self, cursor: Cursor, what: str) -> None:
         self.cursor = cursor
-        super().__init__(f"cursor {cursor}: {what}")
+        super().__init__(f"{f'cursor {cursor}' if cursor.hash else f'position {cursor.position}'}: {what}")
 
 
 class CursorOfAnotherLog(WrongCursor):
@@ -102,11 +102,9 @@ class CursorAhead(WrongCursor):
 
     def __init__(self, cursor: Cursor, head: int) -> None:
         self.head = head
-        super().__init__(
-            cursor,
-            f"it is ahead of the log, which ends at position {head}: this may be an older copy of the store; "
-            "find the newer one, or start over",
-        )
+        older = "this may be an older copy of the store; find the newer one, or start over"
+        remedy = older if cursor.hash else "give one up to that, or head"
+        super().__init__(cursor, f"it is ahead of the log, which ends at position {head}: {remedy}")
 
 
 class CursorChanged(WrongCursor):

@@ -277,16 +277,33 @@ def fork(
     return 0
 
 
-def effects(*, common: Options = OPTIONS) -> int:
+def effects(
+    *,
+    session: str | None = None,
+    ids: Annotated[bool, Flag] = False,
+    calls: Annotated[bool, Flag] = False,
+    common: Options = OPTIONS,
+) -> int:
     """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
 
     One that has *started* while no process owns the store is of unknown outcome.
 
     ```
     keeve effects
+    keeve effects --session s1
     ```
+
+    Parameters
+    ----------
+    session
+        Only what this session waits for.
+    ids
+        Only the ids of effects, one on each line.
+    calls
+        Only the ids of calls that wait for a person, one on each line.
     """
-    return common.looked_at(partial(list_effects, output=common.output))
+    how: dict[str, Any] = {"session": session, "ids": ids, "calls": calls}
+    return common.looked_at(partial(list_effects, output=common.output, **how))
 
 
 def resolve(

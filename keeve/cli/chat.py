@@ -250,7 +250,8 @@ class Conversation:
                 told = waits
                 if waits and not answer.done():
                     stream.rest()
-                    self._output.note(f"({waits}. Ctrl-C ends this turn)")
+                    leaving = " Leave first." if self._there.opened.alone else ""
+                    self._output.note(f"({waits}.{leaving} Ctrl-C ends this turn)")
 
     def _hear(self, answer: Future[Any]) -> None:
         """Somebody types while a turn runs: the line joins it at its next step."""

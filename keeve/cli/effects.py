@@ -53,14 +53,23 @@ class ManyEffects(KeeveError, LookupError):
         super().__init__(f"{len(ids)} open effects begin with {prefix!r}: {', '.join(ids[:5])}; give more of it")
 
 
-async def list_effects(store: Looks, output: Output) -> int:
-    """Tell of the effects that have no outcome yet, and of what else waits, of all sessions.
+async def list_effects(
+    store: Looks, output: Output, *, session: str | None = None, ids: bool = False, calls: bool = False
+) -> int:
+    """Tell of the effects that have no outcome yet, and of what else waits, of all sessions or of one.
 
-    Gives 1 when one of these could not be read.
+    ids: of the effects nothing but their ids; calls: of the calls that wait for a person. Gives 1 when one of the
+    sessions could not be read.
     """
-    told = with_words(await store.look("waiting"))
+    if session is None:
+        told = with_words(await store.look("waiting"))
+    else:
+        told = {**with_words(await store.look("waits", id=session)), "unreadable": []}
     if output.as_json:
         output.document(told)
+    elif ids or calls:
+        for each in [*(told["effects"] if ids else ()), *(told["approvals"] if calls else ())]:
+            output.say(each["id"])
     else:
         tables = (
             (("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), _effect_rows(told["effects"], told["owner"])),

@@ -35,7 +35,7 @@ async def missing(store: Acts, id: str) -> str:
         return ""
     said = []
     for call in waits["approvals"]:
-        command = f"{'leave, then ' if store.alone else ''}keeve approve {quote(id)} {quote(call['id'])}"
+        command = f"keeve approve {quote(id)} {quote(call['id'])}"
         said.append(f"a person has to approve of {call['name']}: {command} (or keeve refuse, with a reason)")
     for effect in effects:
         call, device = f"{effect['device']}.{effect['method']}", effect["device"]

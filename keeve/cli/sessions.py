@@ -138,7 +138,7 @@ async def show_state(store: Looks, output: Output, id: str, at: int | None) -> N
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:
     if not shown["pending"]:
-        return "nothing"
+        return "nothing but what stands below" if shown["approvals"] or shown["fibers"] else "nothing"
     names = [f"{called(each)} ({state_in_words(each, owner)})" for each in shown["effects"]]
     more = shown["pending"] - len(names)
     return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))

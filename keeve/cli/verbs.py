@@ -220,9 +220,9 @@ def facts(
 
 def _input(given: str | None) -> str:
     """What is said. Raises `NothingToSay`."""
-    said = given
-    if said is None and not sys.stdin.isatty():
-        said = sys.stdin.read().removesuffix("\n")
+    if given is not None:
+        return given  # also the empty text, which is said as it is over HTTP, too
+    said = "" if sys.stdin.isatty() else sys.stdin.read().removesuffix("\n")
     if not said:
         raise NothingToSay
     return said

@@ -56,7 +56,10 @@ class TwoStores(KeeveError, ValueError):
     usage: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        super().__init__("a command has one store: give either --store (a folder) or --server (a URL)")
+        super().__init__(
+            "a command has one store: give either --store (a folder) or --server (a URL); where the token of that "
+            "server is in the folder of its store, KEEVE_STORE names that"
+        )
 
 
 class NoServerToken(KeeveError, ValueError):
@@ -66,7 +69,8 @@ class NoServerToken(KeeveError, ValueError):
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(
-            f"there is no token for {server} ({why}): put it into {VARIABLE}, or its file into --token-file"
+            f"there is no token for {server} ({why}): put it into {VARIABLE}, its file into --token-file, or, for a "
+            "server on this machine, the folder of its store into KEEVE_STORE"
         )
 
 

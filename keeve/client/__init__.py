@@ -20,14 +20,16 @@ from keeve.client.dialing import Address
 from keeve.client.refs import RemotePromise, RemoteRef
 from keeve.client.running import running
 from keeve.client.streams import RemoteObservation, RemoteWatch
-from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoToken, Unreachable
+from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoTLS, NoToken, NotTrusted, Unreachable
 
 __all__ = [
     "BadURL",
     "Client",
     "ClientClosed",
     "ClientTooLarge",
+    "NoTLS",
     "NoToken",
+    "NotTrusted",
     "RemoteObservation",
     "RemotePromise",
     "RemoteRef",

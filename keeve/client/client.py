@@ -26,7 +26,7 @@ from keeve.client.link import Link
 from keeve.client.refs import DESK, RemoteCall, RemotePromise, RemoteRef
 from keeve.client.streams import RemoteObservation, RemoteStream, RemoteWatch
 from keeve.wire.channels import Channel, ChannelClosed
-from keeve.wire.client_errors import ClientClosed, Unreachable
+from keeve.wire.client_errors import ClientClosed, Unreachable, unreachable
 from keeve.wire.frames import BadFrame, decoded, message
 from keeve.wire.messages import FROM_SERVER, VERSION, WrongVersion, fields_of
 from keeve.wire.sturdy import PREFIX, BadRef
@@ -225,7 +225,7 @@ class Client:
         except TokenRefused:
             raise
         except (OSError, ChannelClosed) as error:
-            raise Unreachable(self._url, error) from error
+            raise unreachable(self._url, error) from error
         try:
             await channel.send(message("hello", VERSION, self._token))
             said = decoded(await channel.receive(), None)

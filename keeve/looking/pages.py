@@ -37,7 +37,7 @@ class NoMessages(KeeveError, LookupError):
 
     def __init__(self, session: str, type: str) -> None:
         super().__init__(
-            f"session {session!r} is a {type}, which has no list of messages: keeve state {session} shows what it has"
+            f"session {session!r} is a {type}, which has no list of messages: see what it has with keeve state"
         )
 
 

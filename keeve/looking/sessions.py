@@ -163,7 +163,8 @@ async def state(store: Reading, id: str, at: int | None, after: str = "") -> dic
 
 async def waits(store: Reading, id: str) -> dict[str, Any]:
     """What one session waits for. Costs a restore."""
-    return await _faces(store, [waits_of(store, store.session(id), PageCache(CACHE))])
+    found = [waits_of(store, store.session(id), PageCache(CACHE))]
+    return {"owner": store.owner, **await _faces(store, found)}
 
 
 async def waiting(store: Reading, effect: str = "") -> dict[str, Any]:

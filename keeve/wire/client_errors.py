@@ -5,9 +5,21 @@ The one rule: whether something was done is said wherever it is not plain.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import ssl
+from typing import ClassVar, Final
 
 from dataspace.errors import KeeveError
+
+_OTHER_NAME: Final = frozenset((62, 64))
+_OTHER_TIME: Final = frozenset((9, 10))
+"""As OpenSSL numbers what is wrong with a certificate: it is not of this name or address; not of this time."""
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """Why a server cannot be reached, where an attempt has failed with that."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return NotTrusted(url, error)
+    return NoTLS(url, error) if isinstance(error, ssl.SSLError) else Unreachable(url, error)
 
 
 class Unreachable(KeeveError, ConnectionError):
@@ -22,6 +34,30 @@ class Unreachable(KeeveError, ConnectionError):
             else ""
         )
         super().__init__(f"the server at {url} cannot be reached ({why}): is it running?{may}")
+
+
+class NotTrusted(Unreachable):
+    """The certificate of a server is not believed here, so that nothing was said to it."""
+
+    def __init__(self, url: str, error: ssl.SSLCertVerificationError) -> None:
+        super().__init__(url, error)
+        remedy = "name the file of the CA that has signed it (PEM) in SSL_CERT_FILE"
+        if error.verify_code in _OTHER_NAME:
+            remedy = "connect by a name that it has, or have one made for this name"
+        elif error.verify_code in _OTHER_TIME:
+            remedy = "have another one made, or set the clock of this machine"
+        self.args = (f"the certificate of the server at {url} is not trusted here ({error.verify_message}): {remedy}",)
+
+
+class NoTLS(Unreachable):
+    """What is spoken at the address of a server is not the TLS that its URL says."""
+
+    def __init__(self, url: str, error: ssl.SSLError) -> None:
+        super().__init__(url, error)
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        self.args = (
+            f"TLS cannot be spoken with the server at {url} ({reason}): if it speaks none, connect to http://",
+        )
 
 
 class ClientClosed(KeeveError, RuntimeError):

@@ -127,6 +127,8 @@ def test_a_cursor_ahead_of_the_log_or_on_another_history_is_refused(store: Path)
     log, position, hash = keeve("log", "(turn . _)", "--store", store, "--json").lines[0]["cursor"].split(":")
     ahead = keeve("log", "(_ . _)", "--after", f"{log}:99:{hash}", "--store", store)
     refused(ahead, 2, "ahead of the log, which ends at position 4")
+    bare = keeve("log", "(_ . _)", "--after", "99", "--store", store)
+    refused(bare, 2, "position 99: it is ahead of the log, which ends at position 4: give one up to that")
     changed = keeve("log", "(_ . _)", "--after", f"{log}:{position}:{'0' * 64}", "--store", store)
     refused(changed, 2, "the history is not the one that was read")
 

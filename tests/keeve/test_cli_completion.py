@@ -13,7 +13,7 @@ from tests.cli_runner import keeve
 ASK = """
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-_keeve_and_sessions
+_keeve_and_what_there_is
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -44,11 +44,17 @@ def test_bash_completes_commands_options_and_ids_of_sessions(script: Path) -> No
     assert completed(script, "snap") == ["snapshot"]
     assert "--turn" in completed(script, "fork", "s1", "--t")
     assert completed(script, "show", "") == ["s1", "it\\ is"]
-    assert completed(script, "--store", "elsewhere", "turn", "s") == ["s1", "it\\ is"]
-    assert completed(script, "log", "(turn . _)", "--session", "s") == ["s1", "it\\ is"]
+    assert completed(script, "--store", "elsewhere", "turn", "s") == ["s1"]
+    assert completed(script, "log", "(turn . _)", "--session", "s") == ["s1"]
     assert completed(script, "turn", "s1", "hel") == [""]
+    assert completed(script, "--st") == ["--store"]
+    assert {"--server", "--json", "--token-file"} <= set(completed(script, "--"))
+    assert completed(script, "--store", "elsewhere", "snap") == ["snapshot"]
+    assert completed(script, "approve", "s1", "it") == ["it\\ is"]
+    assert completed(script, "resolve", "s") == ["s1"]
     asked = (script.parent / "keeve.asked").read_text().splitlines()
     assert asked[1] == "ls --ids --limit 200 --store elsewhere -- s"
+    assert asked[-2:] == ["effects --calls --session s1", "effects --ids"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -58,6 +58,8 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(tmp_path: Path) -> None:
     none = keeve("ls", "--server", "https://keeve.example")
     assert (none.code, none.err.count("\n")) == (2, 1)
     assert "there is no token for https://keeve.example" in none.err
+    assert "KEEVE_STORE" in none.err
+    assert "KEEVE_STORE" in both.err
 
 
 def test_what_is_no_json_is_told_as_what_can_be_typed(tmp_path: Path) -> None:
