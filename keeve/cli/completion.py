@@ -1,4 +1,4 @@
-"""`keeve completion`: what a shell needs to complete the words of a command, ids of sessions, effects, calls among them.
+"""`keeve completion`: what a shell needs to complete the words of a command, ids of sessions, effects and calls too.
 
 The script comes of the commands themselves. In bash and fish it asks `keeve ls --ids` and `keeve effects` for ids: of
 the store or server that the environment names, and in bash that the words name.

@@ -77,7 +77,7 @@ async def test_chat_says_what_a_person_has_to_approve_of_and_ends(store: Path) -
     await leave_asking(store)
     said = await trio.to_thread.run_sync(lambda: keeve("chat", "s1", "--store", store, input="and?\n"))
     assert said.code == 1
-    assert "a person has to approve of send: leave, then keeve approve s1 call_1" in said.err
+    assert "a person has to approve of send: keeve approve s1 call_1" in said.err
     assert len(keeve("effects", "--store", store, "--json").json["approvals"]) == 1
 
 
