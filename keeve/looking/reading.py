@@ -48,6 +48,7 @@ class Reading:
         lacking: Callable[[], set[str]] = set,
         reaches: Callable[[SessionRow], bool] = everything,
         sees: Callable[[str, bytes], bool] = all_said,
+        listed: Callable[..., list[SessionRow]] | None = None,
     ) -> None:
         self.space = space
         self.store = space.store
@@ -58,6 +59,8 @@ class Reading:
         self.lacking = lacking
         """The devices that the host which has the store was asked for and has not."""
         self.reaches = reaches
+        self.listed = self.catalog.sessions if listed is None else listed
+        """A page of the sessions, with all that are there for who asks among them."""
         self.sees = sees
         """Whether what a session, by id and uid, has stated is there for who asks."""
 
@@ -121,6 +124,7 @@ def reading_of(
     host: Host,
     reaches: Callable[[SessionRow], bool] = everything,
     sees: Callable[[str, bytes], bool] = all_said,
+    listed: Callable[..., list[SessionRow]] | None = None,
     *,
     exact: bool = False,
 ) -> Reading:
@@ -147,4 +151,5 @@ def reading_of(
 
     proofs = HostProofs(host)
     how: Any = {"proofs": proofs, "states": states, "lacking": lacking, "reaches": reaches, "sees": sees}
+    how["listed"] = listed
     return Reading(dataspace_of(host), os.getpid, **how)

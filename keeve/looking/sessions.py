@@ -54,7 +54,7 @@ CONVERSATIONS: Final = frozenset((CONVERSATION, type_of(Responding).name))
 async def list_sessions(store: Reading, prefix: str, after: str, limit: int, deleted: bool) -> dict[str, Any]:
     """At most `limit` sessions whose ids begin with `prefix` and follow `after`, of those that are looked at for it.
     `next` is what `after` is for the next part, if there may be more."""
-    rows, following = await rows_of(store.catalog.sessions, store.reaches, prefix, after, limit, deleted)
+    rows, following = await rows_of(store.listed, store.reaches, prefix, after, limit, deleted)
     return {"sessions": [session_face(row, store.name(row.parent)) for row in rows], "next": following}
 
 

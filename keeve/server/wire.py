@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -124,6 +124,10 @@ class TokenGuard:
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there."""
         return self._serving.gate.reaches(self._asking(), row)
+
+    def listed(self) -> Callable[..., list[SessionRow]]:
+        """A list that has all that are there, and few others."""
+        return self._serving.gate.listed(self._asking())
 
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session has stated is there."""

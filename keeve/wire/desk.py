@@ -102,7 +102,8 @@ class Desk:
             must_see(self._guard, "look", given.get("session"))
         else:
             self._must("look")
-        return await look(reading_of(self._host, self._guard.reaches, self._guard.sees), what, given)
+        guard = self._guard
+        return await look(reading_of(self._host, guard.reaches, guard.sees, guard.listed()), what, given)
 
     async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value]) -> None:
         row = self._row(session, "resolve")
@@ -129,12 +130,12 @@ class Desk:
         self._must("sessions")
         if type(limit) is not int:
             raise TypeError(f"limit is a number of rows, not a {type(limit).__name__}")
-        wanted = max(0, min(limit, PAGE))
+        wanted, guard = max(0, min(limit, PAGE)), self._guard
         found: list[list[Any]] = []
         more: str | None = after
         while more is not None and len(found) < wanted:
             left = wanted - len(found)
-            rows, more = await rows_of(self._host.sessions, self._guard.reaches, prefix, more, left, deleted is True)
+            rows, more = await rows_of(guard.listed(), guard.reaches, prefix, more, left, deleted is True)
             found += map(row_said, rows)
         return found
 

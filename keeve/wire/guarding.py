@@ -5,7 +5,7 @@ The one rule: a connection asks its guard at each call, since a token may end, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Protocol
 
@@ -89,6 +89,9 @@ class Guard(Protocol):
 
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there, for this principal."""
+
+    def listed(self) -> Callable[..., list[SessionRow]]:
+        """A list of sessions, as `Host.sessions` is one, that has all that this principal reaches, and few others."""
 
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session (its id and uid; "" for the store itself) has stated is there, for this principal."""

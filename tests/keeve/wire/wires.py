@@ -103,6 +103,9 @@ class Free:
         self.must(verb, method, id)
         return self.host.row(id)
 
+    def listed(self) -> Callable[..., list[SessionRow]]:
+        return self.host.sessions
+
     def reaches(self, row: SessionRow) -> bool:
         return self.only is None or row.id in self.only
 
