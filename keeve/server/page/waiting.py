@@ -18,6 +18,7 @@ from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
+from keeve.server.page.wording import told
 
 PASSED: Final = 50_000
 """Records and sessions that are passed by for one page, to find those that may wait."""
@@ -53,7 +54,7 @@ async def show_waiting(visit: Visit) -> Response:
         await trio.lowlevel.checkpoint()
         looked += each is not None
         if isinstance(each, UnreadSession):
-            found.append({"id": each.session, "effects": [], "approvals": [], "damage": str(each.error)})
+            found.append({"id": each.session, "effects": [], "approvals": [], "damage": said_of(each.error)})
         elif each is not None and (each.effects or each.approvals):
             effects = _some(room, (effect_face(effect, state_of(effect)) for effect in each.effects))
             approvals = _some(room, (approval_face(call) for call in each.approvals))
@@ -62,6 +63,12 @@ async def show_waiting(visit: Visit) -> Response:
             found.append({"id": id, "effects": effects, "approvals": approvals, "damage": ""})
     found.sort(key=itemgetter("id"))
     return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
+
+
+def said_of(error: Exception) -> str:
+    """What is wrong with a session, in words of the page."""
+    refusal = told(error)
+    return str(error) if refusal is None else refusal.message
 
 
 def _some(room: Room, faces: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
