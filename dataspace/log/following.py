@@ -22,6 +22,7 @@ from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
 from dataspace.log.near import Near
 from dataspace.log.opening import durable_part, still
+from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
@@ -116,10 +117,17 @@ class StoreFolder:
         if published is not None and log_id in (None, published.log_id):
             self._mark = published.mark
             with suppress(LogCorrupt, ReadFailed):
-                if self._reader.holds(published.mark):
+                if self._reader.holds(published.mark) and not self._is_behind(published.mark):
                     self.log_id, self.epoch = published.log_id, published.epoch
                     return
         self._judge(evidence, visit)
+
+    def _is_behind(self, mark: Mark) -> bool:
+        """Whether the log goes on after a published mark that nobody moves on any more: an older file was put there, or
+        its owner died before it could."""
+        if owner_of(self._layout.lock) is not None:
+            return False
+        return self._layout.segment(mark.segment + 1).exists() or self._reader.frame(*mark.place) is not None
 
     def _judge(self, evidence: Evidence, visit: Visit | None) -> None:
         self._reader.renew()
@@ -151,7 +159,10 @@ class StoreFolder:
         if published.log_id != self.log_id:
             raise StoreMoved(self._path, "another store is there now")
         self._reader.renew()
-        if mark.place < self._mark.place or not (self._mark == BEGINNING or self._reader.holds(self._mark)):
+        holds = self._mark == BEGINNING or self._reader.holds(self._mark)
+        if holds and mark.place < self._mark.place:
+            return  # an older file was put there: this store knows better
+        if not holds:
             raise StoreMoved(self._path, f"its log does not go on from position {self._mark.position}, as read here")
         self.epoch = published.epoch
         self._mark = mark

@@ -65,6 +65,8 @@ class Allowing:
         at, header, address = 0, None, 0
         found: list[str] = []
         for each in gone:
+            if each.position > self._catalog.head.position:
+                break  # it came after what is known here, and what allows it may have as well
             if each.position != at:
                 if header is not None and found:
                     yield _told(header, address, found)
