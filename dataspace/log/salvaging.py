@@ -54,10 +54,12 @@ class Chain:
     hash: bytes = ZERO_HASH
     time: int = 0
     id: str | None = None
+    born: Mapping[str, Any] = {}
+    """What a tombstone says of it, as its first record says it."""
     deleted: bool = False
     """Whether its tombstone is kept."""
     tombstone: bool = False
-    """Whether a tombstone of it was met."""
+    """Whether a tombstone of it was met, or its first record without its body, which nothing but a tombstone takes."""
     first: int = 0
     """The seq of the first record that is kept."""
     lost: int = 0
@@ -153,8 +155,9 @@ class Salvage:
 
     @property
     def unread(self) -> int:
-        """How many records of erasures cannot be read, and may have been of what is in the files yet."""
-        return len(self._unread)
+        """How many records of the store's own cannot be read that may have said what is erased, and is there yet."""
+        own = self.chains.get(STORE_UID)
+        return len(self._unread) + (0 if own is None else max(0, own.last - own.met))
 
     @property
     def erases(self) -> bool:
@@ -264,6 +267,8 @@ class Salvage:
             named = split_digests(deeds.digests)
             self._know(chain, header, deeds.message)
             chain.pending = deeds.pending
+        elif not chain.seq and header.uid != STORE_UID:
+            chain.tombstone = True
         parts = [Part(Type.RECORD, body)]
         erased = self._erased.get(header.position, ())
         for number, start in enumerate(starts):
@@ -291,6 +296,8 @@ class Salvage:
             return
         id, parent = message.get("id"), message.get("parent")
         chain.id = id if isinstance(id, str) else None
+        at = header.seq - 1  # 0 but for a fork
+        chain.born = {"type": message.get("type"), "parent": parent if at else None, "at": at, "created": header.time}
         if header.kind == Kind.FORKED and isinstance(parent, bytes) and parent in self.chains:
             chain.pageless = self.chains[parent].pageless
 

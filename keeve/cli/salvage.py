@@ -48,8 +48,8 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
         what = "a session that was deleted may be there again, if that is among them: no catalog has come so far"
         output.say(f"{what}; look through {new}, and delete it again", "red")
     if found.unerased:
-        what = "cannot be read, and what they took out may be there again: erase it again"
-        output.say(f"{counted(found.unerased, 'record')} of erasures {what}", "red")
+        what = "of the store itself cannot be read: what they may have erased may be there again; erase it again"
+        output.say(f"{counted(found.unerased, 'record')} {what}", "red")
     if found.older_keys:
         output.say(f"{found.older_keys}; then salvage again: what is lost here may be kept", "red")
     for session in found.buried:

@@ -47,8 +47,9 @@ class Salvaged:
     same without). `places`: what in the old log is damaged, as far as it was met. `away`: pieces of archived content
     that were in no archive that is there: they read as erased in the new store. `buried`: sessions that were deleted,
     and whose tombstones are not kept; they have new ones. `revived`: whether one may be there again that was deleted,
-    since nothing that is left would tell. `unerased`: how many erasures cannot be read any more, and may have been of
-    what is there again. `older_keys`: why the key file is not the newest one, with which more might be kept.
+    since nothing that is left would tell. `unerased`: how many records cannot be read any more that may have said what
+    is erased, so that it is there again. `older_keys`: why the key file is not the newest one, with which more might be
+    kept.
     """
 
     log: str
@@ -111,7 +112,9 @@ def marked(chain: Chain, now: int, salts: Salts) -> Record:
 def buried(chain: Chain, now: int, salts: Salts) -> Record:
     """The tombstone of a session that was deleted, in place of its own, which is lost or comes after what is lost."""
     draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
-    draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage"})
+    # Like any tombstone it tells what the first record does, which goes: else the id would be free when that has gone.
+    born = chain.born or {"type": "", "parent": None, "at": 0, "created": chain.time}
+    draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage", **born})
     draft.stated(draft.operation(Op.STATED, 0), "deleted", (name_of(chain),), FrozenDict({}))
     return draft.seal(chain.hash, salts)
 
