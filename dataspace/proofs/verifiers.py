@@ -47,7 +47,7 @@ class BadKey(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, key: str, what: str) -> None:
+    def __init__(self, key: object, what: str) -> None:
         self.key = key
         self.what = what
         super().__init__(f"{key!r:.120} is no good key: {what}; ask whoever gave it for the right one")
@@ -78,8 +78,12 @@ class Verifier:
             raise BadKey(self.name, what)
 
     @classmethod
-    def parse(cls, text: str) -> Verifier:
-        """The key that a text is. Raises `BadKey`."""
+    def parse(cls, text: str | Verifier) -> Verifier:
+        """The key that a text is; or what is one already. Raises `BadKey`."""
+        if isinstance(text, Verifier):
+            return text
+        if not isinstance(text, str):
+            raise BadKey(text, f"it is a {type(text).__name__}, and neither a Verifier nor the text of one")
         parts = text.split("+", 2)  # base64 may have a plus, names and ids have none
         if len(parts) != 3 or not _ID.fullmatch(parts[1]):
             raise BadKey(

@@ -85,6 +85,14 @@ def test_a_malformed_key_is_refused(text: str):
         Verifier.parse(text)
 
 
+def test_what_is_a_key_already_is_taken_and_nothing_else_is():
+    key = Verifier.parse(FOO)
+    assert Verifier.parse(key) is key
+    for wrong in (None, 1, FOO.encode()):
+        with pytest.raises(BadKey, match="neither a Verifier"):
+            Verifier.parse(wrong)  # type: ignore[arg-type] # that is what is tried
+
+
 def test_a_key_for_another_algorithm_is_refused_by_its_number():
     key = b"\x02" + bytes(32)
     text = f"x+{key_id('x', key).hex()}+{b64encode(key).decode()}"
