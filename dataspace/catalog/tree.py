@@ -82,16 +82,18 @@ class LogTree:
         """
         if not 0 < position <= size:
             raise IndexError(f"position {position} is not in a tree of {size}")
-        if size != self._size or len(self._proofs) >= _KEPT:
+        if size != self._size:
             self._size = size
             self._proofs.clear()
-        number, inside = divmod(position - 1, WIDTH)
+        number = position - 1 >> STEP
         proofs = self._proofs.get(number)
         if proofs is None:
+            if len(self._proofs) >= _KEPT:
+                self._proofs.clear()
             count = min(WIDTH, size - WIDTH * number)
             above = beside(STEP, number, size, self._node)
             proofs = self._proofs[number] = together(self._below(number, count)[:STEP], count, above)
-        return proofs[inside]
+        return proofs[position - 1 & WIDTH - 1]
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""
