@@ -208,7 +208,7 @@ class Checkpoints:
 
         `header` is that record's, from who has it, and any checkpoint that covers it will do; else it is read. Raises
         `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond; for a new record with
-        its header, some 10 µs.
+        its header, some 2 µs.
         """
         newest = self._newest
         if note is None and header is not None and newest is not None and position <= newest[0].size:
