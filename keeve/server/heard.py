@@ -77,7 +77,7 @@ class Heard:
             return
         answer = self._answers.get(piece.session)
         if answer is None or (answer.effect, answer.attempt) != (piece.effect, piece.attempt):
-            if answer is None and not self._is_conversation(piece.session):
+            if answer is None and not self.keeps(piece.session):
                 return
             self._drop(answer)
             answer = self._answers[piece.session] = HeardAnswer(piece.effect, piece.attempt)
@@ -95,7 +95,8 @@ class Heard:
             while self.size > ROOM:
                 self._drop(next(each for each in self._answers.values() if each.pieces))
 
-    def _is_conversation(self, session: str) -> bool:
+    def keeps(self, session: str) -> bool:
+        """Whether what is said in a session is kept: it is a conversation."""
         try:
             return self._host.row(session).type in self._types
         except KeeveError:

@@ -1,7 +1,8 @@
 """Previews in a stream of facts: what models say of answers that they are giving, between the facts where it was said.
 
 A piece says behind which position of the log it was told. It is told here once the stream has come that far, and before
-what came later. Who begins to look in the middle of an answer is told first all that was said of it.
+what came later. Who begins to look in the middle of an answer is told first all that was said of it, or where nobody
+has kept that, with the next piece, that some are missed.
 
 The one rule: pieces are a preview. They have no cursor, and what counts is the fact that has all of it.
 """
@@ -11,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import trio
 
 from keeve.server.serving import Serving
 from keeve.server.streams import Sent
 from vat.host.pieces import Piece, Pieces
+from vat.host.within import in_hand
 
 
 class Previews:
@@ -26,6 +29,9 @@ class Previews:
         self._so_far = serving.heard.so_far(session)
         if self._so_far is not None:
             self._pieces.put(self._so_far)
+        running = () if serving.heard.keeps(session) else in_hand(serving.host)
+        self._begun = {effect.id for effect in running if effect.session == session and effect.state == "running"}
+        """The effects that may have told something of which nothing is known."""
         self.close = serving.host.on_progress(self._hear, session)
         self.came = trio.Event()
         """Set when there may be more to tell; whoever waits for it makes a new one."""
@@ -39,6 +45,9 @@ class Previews:
         """What was told when the log ended there, or before; each is taken when it is asked for."""
         while (piece := self._pieces.first) is not None and piece.after <= position:
             piece = self._pieces.take()
+            if piece.effect in self._begun:
+                self._begun.discard(piece.effect)
+                piece = attrs.evolve(piece, missed=piece.missed + 1)
             yield Sent({**piece_face(piece), "so_far": piece is self._so_far}, "piece")
 
 

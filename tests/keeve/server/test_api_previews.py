@@ -10,6 +10,7 @@ import trio.testing
 from keeve import Session
 from tests.keeve.server.test_api_dataspace import ANN, Stream, reading
 from tests.keeve.server.test_api_turns import events_of
+from tests.keeve.server.test_own_agents import Agent
 from tests.openai_clients import Streams
 from tests.server_worlds import world
 
@@ -39,6 +40,31 @@ async def test_who_looks_in_the_middle_of_an_answer_is_told_what_has_come_and_th
         await reading(w, ANN, "session=s&pieces=true&pattern=(_+%3Fn+.+_)", read)
         assert told[:5] == ["turn", ("one ", True), ("two", False), "model-output", "turn-done"]
         assert told[5:] == ["turn", ("three", False), "model-output", "turn-done"]
+
+
+async def test_of_an_agent_of_ones_own_it_is_said_that_the_beginning_was_missed() -> None:
+    middle = trio.Event()
+    devices = {"model": Streams(["one ", middle, "two ", "three"], ["four"])}
+    async with world(devices=devices, actors=[Agent]) as w:
+        agent = await w.host.asking("ann").spawn(Agent, "s")
+        w.serving.nursery.start_soon(agent.turn, "hello")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        told: list[Any] = []
+
+        async def read(stream: Stream) -> None:
+            async for body in stream.out:
+                for event, _, data in events_of(body.decode()):
+                    if event == "caught-up" and not middle.is_set():
+                        middle.set()
+                    if event == "piece":
+                        told.append((data["text"], data["missed"]))
+                        if data["text"] == "three":
+                            w.serving.nursery.start_soon(agent.turn, "again")
+                        if data["text"] == "four":
+                            return
+
+        await reading(w, ANN, "session=s&pieces=true&pattern=(_+%3Fn+.+_)", read)
+        assert told == [("two ", 1), ("three", 0), ("four", 0)]
 
 
 async def test_pieces_are_told_of_one_session_that_is_reached() -> None:
