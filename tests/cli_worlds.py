@@ -18,7 +18,6 @@ from vat.objects.collections import List, Map, Set
 from vat.objects.owing import owe
 from vat.objects.waiting import within
 
-
 SOON = Settings(grace=0.01)
 """Of a host that gives what runs hardly any time to end."""
 
