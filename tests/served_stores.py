@@ -18,9 +18,9 @@ from keeve.server.gate import OWNER, Tokens
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, make_log
 from keeve.server.owner import token_in
-from keeve.server.settings import VERBS
 from keeve.server.tokens import Chains
 from keeve.server.wire import serve_socket
+from keeve.settings import VERBS
 from keeve.wire.revocations import Revocations
 from tests.cli_runner import Said, keeve
 from vat.host.host import Host

@@ -14,7 +14,7 @@ import trio
 from keeve.server import Gate, Principal, ServerSettings, Serving, application, openai
 from keeve.server.gate import OWNER, Tokens
 from keeve.server.logs import Secrets, make_log
-from keeve.server.settings import VERBS
+from keeve.settings import VERBS
 from keeve.testing import FakeClock, MemoryLog, memory_host
 from vat.host.host import Host
 from vat.objects.types import type_of

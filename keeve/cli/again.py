@@ -16,9 +16,9 @@ DEFAULT = Path("data")
 """The store when nobody names one."""
 
 
-def chat_with(id: str, folder: Path, actors: Sequence[str] = (), server: str | None = None) -> str:
-    """`keeve chat ...` for a session of the store in `folder`, or with a `server`; `actors` are those that this command
-    was given."""
+def chat_with(id: str, folder: Path, own: Sequence[str] = (), server: str | None = None) -> str:
+    """`keeve chat ...` for a session of the store in `folder`, or with a `server`; `own` are the options that a host of
+    this command's own was given."""
     program = sys.argv[0]
     found = shutil.which("keeve")
     if Path(program).name != "keeve" or (found is not None and Path(found).resolve() == Path(program).resolve()):
@@ -26,5 +26,4 @@ def chat_with(id: str, folder: Path, actors: Sequence[str] = (), server: str | N
     store = [] if folder == DEFAULT else ["--store", str(folder)]
     if server is not None:
         store = [] if os.environ.get("KEEVE_SERVER") == server else ["--server", server]
-    types = [] if "KEEVE_ACTORS" in os.environ else [word for named in actors for word in ("--actors", named)]
-    return shlex.join([program, "chat", *store, *types, *(["--"] if id.startswith("-") else []), id])
+    return shlex.join([program, "chat", *store, *own, *(["--"] if id.startswith("-") else []), id])

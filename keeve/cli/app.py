@@ -23,10 +23,12 @@ from keeve.cli.effects import list_effects, resolve_effect
 from keeve.cli.fork import fork_session
 from keeve.cli.log import check, tell_log
 from keeve.cli.output import Output
+from keeve.cli.own import CONFIG, Own
 from keeve.cli.sessions import list_sessions, show_session
 from keeve.cli.stores import Looks
 from keeve.cli.verify import verify as check_all
 from keeve.cli.where import SERVER, TwoStores, Where
+from keeve.settings import ACTORS
 
 Flag = Parameter(negative="")
 
@@ -106,20 +108,34 @@ OPTIONS = Options()
 @Parameter(name="*")
 @attrs.frozen
 class OwnerOptions(Options):
-    """What the commands take that run sessions.
+    """What the commands take that run sessions. Where a server has the store, its own types, tools and models count.
 
     Parameters
     ----------
     actors
         Your actor types, as module or module:Class; may be given several times.
+    tools
+        The tools that sessions may call, as module:NAME of a Tools.
+    config
+        The TOML file of settings with which keeve serve has the store: its models, tools, types, and its folder.
     """
 
-    actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None
+    actors: Annotated[list[str] | None, Parameter(env_var=ACTORS, negative="")] = None
+    tools: str | None = None
+    config: Annotated[Path | None, Parameter(env_var=CONFIG)] = None
 
     @property
-    def own(self) -> list[str]:
-        """The actor types, by name."""
-        return self.actors or []
+    def own(self) -> Own:
+        """What is brought for a host."""
+        return Own(self.actors, self.tools, self.config)
+
+    @property
+    def where(self) -> Where:
+        """Where the store is: where nobody names a folder or a server, the file of settings may."""
+        where = super().where
+        if self.config is None or where.server is not None or self.named_folder is not None:
+            return where
+        return attrs.evolve(where, folder=self.own.loaded().settings.store)
 
 
 OWNER_OPTIONS = OwnerOptions()
@@ -146,7 +162,7 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
-    return hold_conversation(common.where, common.output, session, actors=common.own)
+    return hold_conversation(common.where, common.output, session, own=common.own)
 
 
 def ls(
@@ -271,9 +287,7 @@ def fork(
     into
         The id of the new session.
     """
-    trio.run(
-        partial(fork_session, common.where, common.output, session, at=at, turn=turn, into=into, actors=common.own)
-    )
+    trio.run(partial(fork_session, common.where, common.output, session, at=at, turn=turn, into=into, own=common.own))
     return 0
 
 
@@ -325,7 +339,7 @@ def resolve(
     error
         Why it failed, in words.
     """
-    trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, actors=common.own))
+    trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, own=common.own))
     return 0
 
 

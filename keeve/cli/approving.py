@@ -5,13 +5,13 @@ The one rule: what is said takes the same way into the log as from a program, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import trio
 
 from keeve.cli.app import OWNER_OPTIONS, OwnerOptions
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.where import Where
 
 
@@ -55,15 +55,13 @@ def refuse(session: str, call: str, reason: str = "", /, *, common: OwnerOptions
     return 0
 
 
-async def _say(
-    where: Where, output: Output, session: str, call: str, refused: str | None, actors: Sequence[str]
-) -> None:
+async def _say(where: Where, output: Output, session: str, call: str, refused: str | None, own: Own) -> None:
     """Approve of a call, or refuse it for a reason.
 
     Raises `NoSuchSession`, `Deleted`, `NothingWaits`, `SeveralWait`, `StoreOwned`, `NoSuchActors`; `UnknownActorType`
     for a session whose code is not here: that takes the word at once.
     """
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         await store.say(session, call, refused)
         passing = store.passing
     said = "approved" if refused is None else "refused"

@@ -17,6 +17,7 @@ from cyclopts.validators import Number
 from dataspace.errors import KeeveError
 from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.owning import owning
 from keeve.cli.progress import telling, written
 from keeve.cli.text import counted, size
@@ -74,16 +75,14 @@ def archive(
         raise OneDirection
     folder = common.where.files("archive")
     if into is not None:
-        trio.run(partial(_go, folder, common.output, into, before=before, keep=keep, idle=idle, actors=common.own))
+        trio.run(partial(_go, folder, common.output, into, before=before, keep=keep, idle=idle, own=common.own))
     else:
-        trio.run(partial(_come_back, folder, common.output, from_, actors=common.own))
+        trio.run(partial(_come_back, folder, common.output, from_, own=common.own))
     return 0
 
 
-async def _go(
-    folder: Path, output: Output, into: Path, *, before: int | None, keep: int, idle: bool, actors: list[str]
-) -> None:
-    async with owning(folder, actors) as host, telling(output, written(into, "archived")):
+async def _go(folder: Path, output: Output, into: Path, *, before: int | None, keep: int, idle: bool, own: Own) -> None:
+    async with owning(folder, own.types()) as host, telling(output, written(into, "archived")):
         done = await host.archive(into, before=before, keep=keep, idle=idle)
     if output.as_json:
         output.document(attrs.asdict(done))
@@ -98,8 +97,8 @@ async def _go(
         output.say(f"session {session} keeps all it has: a method waits in it, or it cannot be read", "dim")
 
 
-async def _come_back(folder: Path, output: Output, where: Path | None, *, actors: list[str]) -> None:
-    async with owning(folder, actors) as host, telling(output, written(folder / "log", "brought back")):
+async def _come_back(folder: Path, output: Output, where: Path | None, *, own: Own) -> None:
+    async with owning(folder, own.types()) as host, telling(output, written(folder / "log", "brought back")):
         done = await host.bring_back(where)
     if output.as_json:
         output.document(attrs.asdict(done))

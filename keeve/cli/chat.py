@@ -22,7 +22,7 @@ from keeve.cli.again import chat_with
 from keeve.cli.answers import Span, Stream
 from keeve.cli.output import Output
 from keeve.cli.outside import LOOK, WaitsOutside
-from keeve.cli.own import named_types
+from keeve.cli.own import Own
 from keeve.cli.partner import Partner
 from keeve.cli.prompt import PROMPT, Bell, Keyboard, at_a_terminal, piped
 from keeve.cli.sessions import in_words
@@ -46,7 +46,7 @@ PATIENCE: Final = 60.0
 """Seconds that a conversation waits for a server to come back that has gone away."""
 
 
-def chat(where: Where, output: Output, id: str | None, *, actors: Sequence[str] = ()) -> int:
+def chat(where: Where, output: Output, id: str | None, *, own: Own) -> int:
     """Hold a conversation with session `id`, which is made if it is not there; with a new one if it is None.
 
     What has an outcome that nobody knows is kept as it is until something is said.
@@ -55,9 +55,9 @@ def chat(where: Where, output: Output, id: str | None, *, actors: Sequence[str] 
     """
     if id is not None and not may_be_called(id):
         raise BadSessionId(id)
-    opens = partial(where.acting, actors, talking=True, makes=True, patience=PATIENCE)
+    opens = partial(where.acting, own, talking=True, makes=True, patience=PATIENCE)
     with closing(Bell()) as bell, closing(OtherThread[Acts](opens, where.folder)) as there:
-        talk = Conversation(there, output, id, bell, named_types(actors) if there.opened.alone else ())
+        talk = Conversation(there, output, id, bell, own.types() if there.opened.alone else ())
         try:
             if not at_a_terminal():
                 return talk.line_by_line()
@@ -65,7 +65,7 @@ def chat(where: Where, output: Output, id: str | None, *, actors: Sequence[str] 
                 return talk.at_the_prompt(keys)
         finally:
             if talk.id is not None:
-                output.note(f"resume it with: {chat_with(talk.id, where.folder, actors, where.server)}")
+                output.note(f"resume it with: {chat_with(talk.id, where.folder, own.words(), where.server)}")
 
 
 class Said(NamedTuple):

@@ -38,7 +38,7 @@ _keeve_and_what_there_is() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "${COMP_WORDS[i]}" in
       --store|--server|--token-file) where+=("${COMP_WORDS[i]}" "${COMP_WORDS[++i]}") ;;
-      --actors) ((i++)) ;;
+      --actors|--tools|--config) ((i++)) ;;
       -*) ;;
       *)
         if [[ -z $command ]]; then command="${COMP_WORDS[i]}"

@@ -5,15 +5,14 @@ The one rule: nothing else happens to the store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.where import Where
 
 
-async def delete_session(where: Where, output: Output, id: str, *, force: bool, actors: Sequence[str]) -> None:
+async def delete_session(where: Where, output: Output, id: str, *, force: bool, own: Own) -> None:
     """Delete a session. Raises `Busy` (unless it is forced), `NoSuchSession`, `Deleted`, `StoreOwned`."""
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         await store.delete(id, force)
     if output.as_json:
         output.document({"session": id, "deleted": True})

@@ -15,6 +15,7 @@ from typing import Any
 
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.stores import Looks
 from keeve.cli.text import local_time, shortened, time_said
 from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
@@ -139,7 +140,7 @@ def _local(time: str) -> str:
 
 
 async def resolve_effect(
-    where: Where, output: Output, prefix: str, *, value: str | None, error: str | None, actors: Sequence[str]
+    where: Where, output: Output, prefix: str, *, value: str | None, error: str | None, own: Own
 ) -> None:
     """Settle the one effect whose id begins with `prefix`, with a value (JSON) or an error.
 
@@ -149,7 +150,7 @@ async def resolve_effect(
     if (value is None) == (error is None):
         raise NoOutcome
     outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         effect = _begins_with(prefix, (await store.look("waiting", effect=prefix))["effects"])
         await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing

@@ -5,13 +5,12 @@ The one rule: nothing else happens to the store. The parent's pending work stays
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import parse
 from keeve.cli.again import chat_with
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.stores import Acts
 from keeve.cli.where import Where
 from keeve.faces import turns_of
@@ -49,7 +48,7 @@ class IdTaken(IdInUse):
 
 
 async def fork_session(
-    where: Where, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, actors: Sequence[str]
+    where: Where, output: Output, id: str, *, at: int | None, turn: int | None, into: str | None, own: Own
 ) -> None:
     """Fork a session at a seq (its head), or after a turn.
 
@@ -57,7 +56,7 @@ async def fork_session(
     """
     if at is not None and turn is not None:
         raise TwoPlaces
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         if turn is not None:
             at = await _end_of(store, id, turn)
         parent = await store.get(id)

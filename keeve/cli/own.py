@@ -10,52 +10,100 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from typing import Final
+
+import attrs
 
 from actors.tools import Tools
 from dataspace.errors import KeeveError
+from keeve.settings import ACTORS, LoadedSettings, settings_from
 from vat.objects.types import BadActorType, type_of
+
+CONFIG: Final = "KEEVE_SERVER_CONFIG"
+"""The variable that names a file of settings."""
 
 
 class NoSuchActors(KeeveError, LookupError):
-    """What `--actors` names cannot be had; says why."""
+    """Actor types that are named cannot be had; says why, and where they are named (`said`)."""
 
     usage = True
 
-    def __init__(self, named: str, problem: str) -> None:
+    def __init__(self, said: str, named: str, problem: str) -> None:
         super().__init__(
-            f"--actors {named}: {problem}; name a module that has actor types, or one of them: shop.actors:Cart"
+            f"{said} {named}: {problem}; name a module that has actor types, or one of them: shop.actors:Cart"
         )
 
 
 class NoSuchTools(KeeveError, LookupError):
-    """What `--tools` names cannot be had; says why."""
+    """Tools that are named cannot be had; says why, and where they are named (`said`)."""
 
     usage = True
 
-    def __init__(self, named: str, problem: str) -> None:
-        super().__init__(f"--tools {named}: {problem}; name a Tools in a module: shop.tools:tools")
+    def __init__(self, said: str, named: str, problem: str) -> None:
+        super().__init__(f"{said} {named}: {problem}; name a Tools in a module: shop.tools:tools")
 
 
-def named_types(names: Sequence[str]) -> list[type]:
+@attrs.frozen
+class Own:
+    """What a command is told of the host that it may have to be: types and tools by name, and a file of settings.
+
+    It is read as `keeve serve` reads it, when such a host is needed, and not where a server has the store.
+    """
+
+    actors: Sequence[str] | None = None
+    tools: str | None = None
+    config: Path | None = None
+    environ: Mapping[str, str] = attrs.field(factory=lambda: os.environ, repr=False)
+
+    def loaded(self) -> LoadedSettings:
+        """The settings. Raises `BadServerSetting`."""
+        flags = {"actors": list(self.actors) if self.actors else None, "tools": self.tools}
+        return settings_from(flags, self.environ, self.config)
+
+    def types(self) -> list[type]:
+        """The actor types. Raises `BadServerSetting`, `NoSuchActors`, whatever importing them raises."""
+        return types_of(self.loaded())
+
+    def words(self) -> list[str]:
+        """The options of the command line that say it, where the environment does not."""
+        actors = [] if self.environ.get(ACTORS) else [word for name in self.actors or () for word in ("--actors", name)]
+        config = None if self.config is None else str(self.config)
+        file = [] if config in (None, self.environ.get(CONFIG)) else ["--config", str(config)]
+        return [*file, *actors, *([] if self.tools is None else ["--tools", self.tools])]
+
+
+def types_of(loaded: LoadedSettings) -> list[type]:
+    """The actor types that settings name. Raises `NoSuchActors`, whatever importing them raises."""
+    return named_types(loaded.settings.actors, loaded.said("actors"))
+
+
+def tools_of(loaded: LoadedSettings) -> Tools | None:
+    """The tools that settings name. Raises `NoSuchTools`, whatever importing them raises."""
+    named = loaded.settings.tools
+    return None if named is None else named_tools(named, loaded.said("tools"))
+
+
+def named_types(names: Sequence[str], said: str = "--actors") -> list[type]:
     """The actor types that are named. Raises `NoSuchActors`, whatever importing them raises."""
     found: dict[type, None] = {}
     for named in names:
-        found |= dict.fromkeys(_types(named))
+        found |= dict.fromkeys(_types(said, named))
     return list(found)
 
 
-def named_tools(named: str) -> Tools:
+def named_tools(named: str, said: str = "--tools") -> Tools:
     """The tools that are named. Raises `NoSuchTools`, whatever importing them raises."""
     module_name, _, name = named.partition(":")
     try:
         found = getattr(_imported(module_name), name or "tools")
     except Exception as error:  # the module is the user's code
-        raise NoSuchTools(named, f"they cannot be had ({type(error).__name__}: {error})") from error
+        raise NoSuchTools(said, named, f"they cannot be had ({type(error).__name__}: {error})") from error
     if not isinstance(found, Tools):
-        raise NoSuchTools(named, f"{name or 'tools'} is a {type(found).__name__}, and not a Tools")
+        raise NoSuchTools(said, named, f"{name or 'tools'} is a {type(found).__name__}, and not a Tools")
     return found
 
 
@@ -65,25 +113,24 @@ def _imported(module_name: str) -> ModuleType:
     return import_module(module_name)
 
 
-def _types(named: str) -> list[type]:
+def _types(said: str, named: str) -> list[type]:
     module_name, _, path = named.partition(":")
     try:
         module = _imported(module_name)
     except Exception as error:  # the module is the user's code
-        raise NoSuchActors(named, f"it cannot be imported ({type(error).__name__}: {error})") from error
+        raise NoSuchActors(said, named, f"it cannot be imported ({type(error).__name__}: {error})") from error
     if path:
         thing = module
         for part in path.split("."):
             thing = getattr(thing, part, None)  # type: ignore[assignment]  # a class in the end, which is looked at below
         if thing is None:
-            raise NoSuchActors(named, f"{module_name} has no {path}")
+            raise NoSuchActors(said, named, f"{module_name} has no {path}")
         found = [thing]
     else:
         found = [thing for thing in vars(module).values() if _is_type(thing)]
     if not found or not all(map(_is_type, found)):
-        raise NoSuchActors(
-            named, "there is no class in it that @actor decorates" if not path else "@actor does not decorate it"
-        )
+        problem = "@actor does not decorate it" if path else "there is no class in it that @actor decorates"
+        raise NoSuchActors(said, named, problem)
     return found  # type: ignore[return-value]  # they are classes: `_is_type` has said so
 
 

@@ -35,7 +35,7 @@ def delete(session: str, /, *, force: Annotated[bool, Flag] = False, common: Own
     force
         Abandon the work that it has under way.
     """
-    trio.run(partial(delete_session, common.where, common.output, session, force=force, actors=common.own))
+    trio.run(partial(delete_session, common.where, common.output, session, force=force, own=common.own))
     return 0
 
 
@@ -48,7 +48,7 @@ def gc(*, common: OwnerOptions = OWNER_OPTIONS) -> int:
     keeve gc --store ./data
     ```
     """
-    trio.run(partial(collect, common.where.files("gc"), common.output, actors=common.own))
+    trio.run(partial(collect, common.where.files("gc"), common.output, own=common.own))
     return 0
 
 
@@ -87,6 +87,6 @@ def erase(
     if (turn is None) == (seq is None):
         raise OnePlace
     trio.run(
-        partial(erase_content, common.where, common.output, session, seq=seq, turn=turn, force=force, actors=common.own)
+        partial(erase_content, common.where, common.output, session, seq=seq, turn=turn, force=force, own=common.own)
     )
     return 0

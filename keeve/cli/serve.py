@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias, get_origin, get_type_hints
 
 import attrs
 import trio
@@ -20,8 +20,9 @@ from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
 from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
-from keeve.cli.own import named_tools, named_types
+from keeve.cli.own import tools_of, types_of
 from keeve.served import TOKEN
+from keeve.settings import ACTORS, HOW, ServerSettings, settings_from, shown
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 
@@ -37,76 +38,34 @@ class NoServer(KeeveError):
         )
 
 
-@Parameter(name="*")
-@attrs.frozen
-class Flags:
-    """The settings of a server, as far as they are given on the command line.
+def _flag(name: str, kind: Any) -> Any:
+    """The flag of a setting: whatever is not given stands elsewhere, or is the default."""
+    said = HOW[name][1]
+    what = f"{said[0].upper()}{said[1:]}"
+    if get_origin(kind) is tuple:
+        how = Parameter(help=f"{what}; may be given several times.", negative="", env_var=_VARIABLES.get(name))
+        return Annotated[list[str] | None, how]
+    return Annotated[kind | None, Parameter(help=f"{what}.")]
 
-    Parameters
-    ----------
-    host
-        The address that is listened at; 127.0.0.1 unless it is given.
-    port
-        The port there; 0 takes one that is free.
-    tls_cert
-        The file of a certificate chain (PEM): TLS is spoken, and only that.
-    tls_key
-        The file of its key.
-    hosts
-        A name under which it is reached, beside localhost and addresses; may be given several times.
-    origins
-        Another origin whose pages may ask; may be given several times.
-    actors
-        Your actor types, as module or module:Class; may be given several times.
-    tools
-        The tools that sessions may call, as module:NAME of a Tools.
-    signer
-        The file of an Ed25519 key that signs checkpoints and receipts.
-    unknown
-        What becomes of calls of unknown outcome: break (the model is told), or hold, for a person to settle.
-    body_bytes
-        Bytes that the body of a request may have.
-    body_seconds
-        Seconds that a body may take to come.
-    idle_seconds
-        Seconds that a connection may be idle, or take to say what it wants.
-    connections
-        Connections at once; further ones wait.
-    streams
-        Requests of a principal under way at once.
-    requests
-        Requests of a principal in a minute.
-    sessions
-        Sessions that a principal may have, unless it is admin.
-    grace
-        Seconds that requests and turns have to end when the server stops.
-    log
-        How the log is written: text or json.
-    log_level
-        The least that it has: debug, info, warning or error.
-    """
 
-    host: str | None = None
-    port: int | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    hosts: Annotated[list[str] | None, Parameter(negative="")] = None
-    origins: Annotated[list[str] | None, Parameter(negative="")] = None
-    actors: Annotated[list[str] | None, Parameter(env_var="KEEVE_ACTORS", negative="")] = None
-    tools: str | None = None
-    signer: Path | None = None
-    unknown: str | None = None
-    body_bytes: int | None = None
-    body_seconds: float | None = None
-    idle_seconds: float | None = None
-    connections: int | None = None
-    streams: int | None = None
-    requests: int | None = None
-    sessions: int | None = None
-    grace: float | None = None
-    log: str | None = None
-    log_level: str | None = None
+_VARIABLES: Final = {"actors": ACTORS}
+"""The variables that count as a flag, since all commands know them."""
 
+if TYPE_CHECKING:
+    Flags: TypeAlias = Any
+else:
+    Flags = attrs.make_class(
+        "Flags",
+        {
+            name: attrs.field(default=None, type=_flag(name, kind))
+            for name, kind in get_type_hints(ServerSettings).items()
+            if name in HOW and name != "store"  # which stands behind the command
+        },
+        frozen=True,
+        slots=False,
+    )
+    Flags.__doc__ = "The settings of a server, as far as they are given on the command line."
+    Flags = Parameter(name="*")(Flags)
 
 FLAGS = Flags()
 Config = Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")]
@@ -133,9 +92,10 @@ def serve(
         A TOML file of settings.
     """
     _needed()
-    from keeve.server import link, serve, settings_from
+    from keeve.server import link, serve
 
-    settings = settings_from(_given(flags, path, common), os.environ, config).settings
+    loaded = settings_from(_given(flags, path, common), os.environ, config)
+    settings = loaded.settings
 
     def started(address: str, token: str | None) -> None:
         common_output = common.output
@@ -152,7 +112,7 @@ def serve(
                 f"{settings.store / TOKEN}. Ctrl-C ends"
             )
 
-    own, offered = named_types(settings.actors), None if settings.tools is None else named_tools(settings.tools)
+    own, offered = types_of(loaded), tools_of(loaded)
     ended = trio.run(partial(serve, settings, os.environ, started, actors=own, tools=offered))
     return 130 if ended == signal.SIGINT else 0
 
@@ -174,9 +134,6 @@ def config(
     config
         A TOML file of settings.
     """
-    _needed()
-    from keeve.server import settings_from, shown
-
     rows = shown(settings_from(_given(flags, path, common), os.environ, config))
     output = common.output
     if output.as_json:

@@ -5,11 +5,11 @@ The one rule: what they say is gone is gone from the files of the store, durably
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
+from keeve.cli.own import Own
 from keeve.cli.owning import owning
 from keeve.cli.progress import telling
 from keeve.cli.text import size
@@ -27,14 +27,14 @@ class OnePlace(KeeveError, ValueError):
         )
 
 
-async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> None:
+async def collect(folder: Path, output: Output, *, own: Own) -> None:
     """Have what was deleted go from the files. Raises `NotAStore`, `StoreOwned`, or what the disk refuses."""
     before = _taken(folder)
 
     def freed_by_now() -> str:
         return f"freed: {size(max(0, before - _taken(folder)))}"
 
-    async with owning(folder, actors) as host, telling(output, freed_by_now):
+    async with owning(folder, own.types()) as host, telling(output, freed_by_now):
         gone = await host.reclaim()
     freed = max(0, before - _taken(folder))
     if output.as_json:
@@ -61,13 +61,13 @@ async def collect(folder: Path, output: Output, *, actors: Sequence[str]) -> Non
 
 
 async def erase(
-    where: Where, output: Output, id: str, *, seq: int | None, turn: int | None, force: bool, actors: Sequence[str]
+    where: Where, output: Output, id: str, *, seq: int | None, turn: int | None, force: bool, own: Own
 ) -> None:
     """Erase what a record of a session brought, or what was said in a turn.
 
     Raises `NothingToErase`, `Busy` (unless it is forced), `NoSuchSession`, `Deleted`, `StoreOwned`.
     """
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         pieces = await store.erase(id, seq, turn, force)
     if output.as_json:
         output.document({"session": id, "seq": seq, "turn": turn, "erased": pieces})

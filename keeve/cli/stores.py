@@ -98,10 +98,18 @@ class Files:
 
 
 class Owned:
-    """A host of this process. `passing`: it takes nothing up."""
+    """A host of this process. `passing`: it takes nothing up. `begins` says what a session of a type begins with."""
 
-    def __init__(self, host: Host, *, passing: bool, answers: str = "") -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        passing: bool,
+        begins: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
+        answers: str = "",
+    ) -> None:
         self._host = host
+        self._begins = begins
         self.passing = passing
         self.alone = not passing
         self.answers = answers
@@ -130,7 +138,7 @@ class Owned:
 
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
         """The ref to a new one."""
-        return await self._host.directory.spawn(type, id, dict(fields))
+        return await self._host.directory.spawn(type, id, dict(self._begins(type, fields)))
 
     async def delete(self, id: str, force: bool) -> None:
         """Delete a session."""

@@ -19,6 +19,7 @@ from keeve.cli.effects import parsed
 from keeve.cli.log import stated
 from keeve.cli.output import Output
 from keeve.cli.outside import LOOK, WaitsOutside, missing
+from keeve.cli.own import Own
 from keeve.cli.sessions import in_words
 from keeve.cli.stores import Acts, Looks
 from keeve.cli.text import local_time, time_said
@@ -52,10 +53,10 @@ def fields_of(given: Sequence[str], system: str | None, model: str | None) -> di
 
 
 async def create_session(
-    where: Where, output: Output, id: str | None, *, type: str, fields: Mapping[str, Any], actors: Sequence[str]
+    where: Where, output: Output, id: str | None, *, type: str, fields: Mapping[str, Any], own: Own
 ) -> None:
     """Make a session, and say its id. The store is made if there is none."""
-    async with where.acting(actors, makes=True) as store:
+    async with where.acting(own, makes=True) as store:
         ref = await store.spawn(type, id, fields)
         row = await store.look("row", id=await store.name(ref))
     if output.as_json:
@@ -64,9 +65,9 @@ async def create_session(
         output.say(row["id"])
 
 
-async def take_turn(where: Where, output: Output, id: str, text: str, *, actors: Sequence[str]) -> None:
+async def take_turn(where: Where, output: Output, id: str, text: str, *, own: Own) -> None:
     """Say something, and tell what is answered. Raises what the turn does, and `WaitsOutside`."""
-    async with where.acting(actors, talking=True) as store:
+    async with where.acting(own, talking=True) as store:
         said = await _answer(store, id, text)
     if output.as_json:
         output.document(said)
@@ -74,9 +75,9 @@ async def take_turn(where: Where, output: Output, id: str, text: str, *, actors:
         output.say(in_words(said["output"]))
 
 
-async def accept(where: Where, output: Output, method: str, id: str, text: str, *, actors: Sequence[str]) -> None:
+async def accept(where: Where, output: Output, method: str, id: str, text: str, *, own: Own) -> None:
     """Have an input accepted, durably, without waiting for what comes of it. `method` is `turn` or `steer`."""
-    async with where.acting(actors, talking=True) as store:
+    async with where.acting(own, talking=True) as store:
         ref, input = await _ready(store, id)
         said = taken_face(id, await input.accepted(ref, method, text))
         alone = store.alone
@@ -88,9 +89,9 @@ async def accept(where: Where, output: Output, method: str, id: str, text: str, 
         output.note(f"the next host that opens this store goes on with {id}")
 
 
-async def interrupt(where: Where, output: Output, id: str, turn: int | None, *, actors: Sequence[str]) -> None:
+async def interrupt(where: Where, output: Output, id: str, turn: int | None, *, own: Own) -> None:
     """End the turn of that number, or the one that runs."""
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         ended = await (await store.get(id)).interrupt(turn=turn)
     if output.as_json:
         output.document({"session": id, "turn": ended})
@@ -98,9 +99,9 @@ async def interrupt(where: Where, output: Output, id: str, turn: int | None, *, 
         output.say("no turn was to end" if ended is None else f"turn {ended} was interrupted")
 
 
-async def snapshot(where: Where, output: Output, id: str, *, actors: Sequence[str]) -> None:
+async def snapshot(where: Where, output: Output, id: str, *, own: Own) -> None:
     """Take a snapshot, and tell the value that names it."""
-    async with where.acting(actors) as store:
+    async with where.acting(own) as store:
         named = await (await store.get(id)).snapshot()
     if output.as_json:
         output.document({"session": named.session, "seq": named.seq, "root": named.root, "hash": named.hash})

@@ -62,7 +62,7 @@ def create(
         The registered name of its actor type.
     """
     fields = fields_of(field or [], system, model)
-    trio.run(partial(create_session, common.where, common.output, session, type=type, fields=fields, actors=common.own))
+    trio.run(partial(create_session, common.where, common.output, session, type=type, fields=fields, own=common.own))
     return 0
 
 
@@ -83,7 +83,7 @@ def turn(session: str, input: str | None = None, /, *, common: OwnerOptions = OW
     input
         What is said; else it is the standard input, all of it.
     """
-    trio.run(partial(take_turn, common.where, common.output, session, _input(input), actors=common.own))
+    trio.run(partial(take_turn, common.where, common.output, session, _input(input), own=common.own))
     return 0
 
 
@@ -103,7 +103,7 @@ def queue(session: str, input: str | None = None, /, *, common: OwnerOptions = O
     input
         What is said; else it is the standard input, all of it.
     """
-    trio.run(partial(accept, common.where, common.output, "turn", session, _input(input), actors=common.own))
+    trio.run(partial(accept, common.where, common.output, "turn", session, _input(input), own=common.own))
     return 0
 
 
@@ -121,7 +121,7 @@ def steer(session: str, input: str | None = None, /, *, common: OwnerOptions = O
     input
         What is said; else it is the standard input, all of it.
     """
-    trio.run(partial(accept, common.where, common.output, "steer", session, _input(input), actors=common.own))
+    trio.run(partial(accept, common.where, common.output, "steer", session, _input(input), own=common.own))
     return 0
 
 
@@ -145,7 +145,7 @@ def interrupt(
     turn
         Only the turn of this number.
     """
-    trio.run(partial(end_turn, common.where, common.output, session, turn, actors=common.own))
+    trio.run(partial(end_turn, common.where, common.output, session, turn, own=common.own))
     return 0
 
 
@@ -161,7 +161,7 @@ def snapshot(session: str, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
     session
         The id of the session.
     """
-    trio.run(partial(take_snapshot, common.where, common.output, session, actors=common.own))
+    trio.run(partial(take_snapshot, common.where, common.output, session, own=common.own))
     return 0
 
 

@@ -10,24 +10,28 @@ server on this machine if nothing else is named.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import attrs
 import trio
 
-from actors.models import model_from_environment
+from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.ownership import owner_of
+from keeve.cli.own import Own, tools_of, types_of
 from keeve.cli.owning import owning
 from keeve.cli.reading import reading
 from keeve.cli.stores import Acts, Files, Looks, Owned, Served
+from keeve.looking import CONVERSATION
 from keeve.private_files import read_private
 from keeve.served import SOCKET, TOKEN, is_served
+from keeve.settings import answering, begins_with, models_of, named
+from vat.objects.types import type_of
 
 SERVER: Final = "KEEVE_SERVER"
 VARIABLE: Final = "KEEVE_TOKEN"
@@ -116,12 +120,12 @@ class Where:
 
     @asynccontextmanager
     async def acting(
-        self, actors: Sequence[str], *, talking: bool = False, makes: bool = False, patience: float = PATIENCE
+        self, own: Own, *, talking: bool = False, makes: bool = False, patience: float = PATIENCE
     ) -> AsyncIterator[Acts]:
         """The store, to be asked for something: of its server, or else of a host that owns it for as long as this.
 
-        actors: types of the user's own, for such a host. talking: it has the model that the environment names, and
-        takes up what is asked; else that is left to the next host. makes: a store is made if there is none. patience:
+        own: what is brought for such a host. talking: it has the models and tools of that, and takes up what is asked;
+        else that is left to the next host. makes: a store is made if there is none. patience:
         seconds that are waited for a server to come back that has gone away.
 
         Raises `StoreOwned`, and what opening it does.
@@ -134,9 +138,8 @@ class Where:
             async with served(str(self.folder), token, patience) as store:
                 yield store
         else:
-            model = model_from_environment(self.environ) if talking else None
-            async with owning(self.folder, actors, model=model, makes=makes) as host:
-                yield Owned(host, passing=model is None, answers="" if model is None else model.description)
+            async with _owned(self.folder, own, talking=talking, makes=makes) as store:
+                yield store
 
     def _has_server(self) -> bool:
         """Whether a server has the store in the folder, as far as its files say."""
@@ -152,6 +155,31 @@ class Where:
         if urlsplit(server).hostname not in _HERE:
             raise NoServerToken(server, "none was given")
         return _token_in(self.folder / TOKEN, server)
+
+
+@asynccontextmanager
+async def _owned(folder: Path, own: Own, *, talking: bool, makes: bool) -> AsyncIterator[Owned]:
+    """A host of the store, with what is brought for it, read as `keeve serve` reads it."""
+    loaded = own.loaded()
+    types, tools, settings = types_of(loaded), tools_of(loaded), loaded.settings
+    kinds = {CONVERSATION: Session, **{type_of(each).name: each for each in types}}
+    # Without a file the host that has the models is somebody's program: which it has is not known here.
+    models = named(own.environ, ["model", *settings.models]) if settings.models else None
+
+    def begins(type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        kind = kinds.get(type)
+        return fields if kind is None else begins_with(kind, fields, models, tools)
+
+    if not talking:
+        async with owning(folder, types, makes=makes) as host:
+            yield Owned(host, passing=True, begins=begins)
+        return
+    answers = answering(settings, own.environ)
+    devices, vault = models_of(settings, own.environ)
+    if tools is not None:
+        devices["tools"] = tools
+    async with owning(folder, types, devices=devices, vault=vault, makes=makes) as host:
+        yield Owned(host, passing=False, begins=begins, answers=answers)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 from dataspace.errors import KeeveError
 
 FLAGS: Final = frozenset(("--json", "--debug"))
-VALUED: Final = frozenset(("--store", "--server", "--token-file", "--actors"))
+VALUED: Final = frozenset(("--store", "--server", "--token-file", "--actors", "--tools", "--config"))
 """What may stand before a command, and is followed by a value."""
 OWN: Final = frozenset(("--help", "-h", "--version"))
 """What `keeve` itself is asked, without a command."""

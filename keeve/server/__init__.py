@@ -11,7 +11,7 @@ from keeve.server.errors import Refusal, refusal_of
 from keeve.server.gate import Gate, Principal
 from keeve.server.running import link, serve
 from keeve.server.serving import Serving
-from keeve.server.settings import ServerSettings, settings_from, shown
+from keeve.settings import ServerSettings, settings_from, shown
 
 __all__ = [
     "Gate",

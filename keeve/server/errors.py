@@ -206,3 +206,8 @@ def internal() -> Refusal:
     return Refusal(
         500, "internal", "the server has made a mistake", "tell whoever keeps it the request id: its log says more"
     )
+
+
+def no_model(name: Any, known: Iterable[str], param: str = "model", status: int = 404) -> Refusal:
+    """There is no model of that name."""
+    return Refusal(status, "model_not_found", f"there is no model {name!r:.100} here", there_are(known), param=param)

@@ -26,7 +26,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
-from keeve.server.settings import VERBS
+from keeve.settings import VERBS
 from keeve.wire.tokens import Allowance
 from vat.errors import Deleted
 from vat.host.host import Host

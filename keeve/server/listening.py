@@ -31,7 +31,7 @@ from hypercorn.utils import wrap_app
 from dataspace.errors import KeeveError
 from keeve.server.http1 import Http1Server
 from keeve.server.middleware import ON_KNOWN
-from keeve.server.settings import BadServerSetting, ServerSettings
+from keeve.settings import BadServerSetting, ServerSettings
 
 MOMENT: Final = 1.0
 """Seconds that what is done for a client has to end when that is gone."""

@@ -29,13 +29,12 @@ from keeve.server.counting import count_turns
 from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, listens, make_log
-from keeve.server.models import named
 from keeve.server.owner import token_in
 from keeve.server.preparing import prepared
 from keeve.server.serving import Serving
-from keeve.server.settings import VERBS, PrincipalFile, ServerSettings
 from keeve.server.tokens import Chains
 from keeve.server.tracing import Tracing, tracer
+from keeve.settings import VERBS, PrincipalFile, ServerSettings, named
 from keeve.wire.revocations import Revocations
 from vat.objects.types import type_of
 

@@ -17,12 +17,11 @@ from keeve.server.gate import Gate, Principal
 from keeve.server.heard import Heard
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
-from keeve.server.models import named
 from keeve.server.quota import Quota
 from keeve.server.rate_limits import RateLimits
-from keeve.server.settings import ServerSettings
 from keeve.server.standing import Standing
 from keeve.server.tracing import Tracing
+from keeve.settings import ServerSettings, named
 from vat.host.host import Host
 from vat.host.outside import HostRef
 
@@ -36,7 +35,7 @@ class Serving:
     told. ending: set when the grace is over (`end`). waiting: requests of which nothing was answered yet.
     log: structured, and without secrets. metrics: what is counted. tracing: spans.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
-    named: the device behind each name under which a model may be asked for (`keeve.server.models`).
+    named: the device behind each name under which a model may be asked for (`keeve.settings.named`).
     tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
     `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
     rates: how often, and how much at once. standing: whether those who are being answered are taken yet.

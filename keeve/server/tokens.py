@@ -10,7 +10,7 @@ from typing import Final
 
 from dataspace.errors import KeeveError
 from keeve.server.gate import OWNER, Principal, unknown
-from keeve.server.settings import VERBS
+from keeve.settings import VERBS
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import Allowance, BadToken, Token, TokenRefused, check, is_token
 

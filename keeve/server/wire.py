@@ -28,7 +28,7 @@ from keeve.server.errors import Refusal
 from keeve.server.gate import Principal, token_of
 from keeve.server.listening import accepted
 from keeve.server.serving import Serving
-from keeve.server.settings import VERBS
+from keeve.settings import VERBS
 from keeve.wire.channels import ByteChannel, ChannelClosed
 from keeve.wire.connection import serve_connection
 from keeve.wire.frames import BadFrame

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.models import ChatModel, ChosenModel
-from keeve.cli import where
+from keeve.settings import models
 from tests.cli_runner import Said, keeve
 from tests.cli_worlds import leave_a_turn_waiting
 from tests.model_server import Answer, ModelServer, failing, model_server, streamed, whole
@@ -155,7 +155,7 @@ async def test_the_next_turn_after_a_failure_is_answered(store: Path) -> None:
 
 def test_a_model_that_is_not_there_ends_it_with_1(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = ChatModel("http://127.0.0.1:9/v1", "small", policy=Policy(on_crash="retry"))
-    monkeypatch.setattr(where, "model_from_environment", lambda environ: ChosenModel(absent, "absent", {}))
+    monkeypatch.setattr(models, "model_from_environment", lambda environ: ChosenModel(absent, "absent", {}))
     said = keeve("chat", "s1", "--store", store, input="hello\n")
     assert said.code == 1
     assert "no answer from http://127.0.0.1:9/v1" in said.err

@@ -79,7 +79,7 @@ async def test_the_beginning_of_an_effects_id_is_enough(store: Path) -> None:
         (f"{HERE}:Nobody", "has no Nobody"),
         (f"{HERE}:leave_waiting", "@actor does not decorate it"),
         ("json", "there is no class in it that @actor decorates"),
-        ("", "cannot be imported"),
+        ("", "is not a text"),
     ],
 )
 async def test_what_names_no_type_is_refused_and_nothing_is_done(store: Path, named: str, problem: str) -> None:

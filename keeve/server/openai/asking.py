@@ -18,8 +18,7 @@ import attrs
 from starlette.requests import Request
 
 from actors.responding import names_in
-from keeve.server.errors import Refusal, there_are
-from keeve.server.models import no_model
+from keeve.server.errors import Refusal, no_model, there_are
 from keeve.server.openai.items import Json, refused
 from keeve.server.serving import Serving
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from keeve.server.models import no_model
+from keeve.server.errors import no_model
 from keeve.server.openai.asking import Model, models
 from keeve.server.serving import Serving
 

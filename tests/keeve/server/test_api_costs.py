@@ -15,7 +15,7 @@ from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
 from keeve.looking import pages, parts, state
 from keeve.looking import sessions as shows
 from keeve.server import Principal
-from keeve.server.settings import VERBS
+from keeve.settings import VERBS
 from tests.giving_way import beside_others
 from tests.keeve.server.test_own_agents import Pays, pay
 from tests.keeve.server.test_page_talking import Silent

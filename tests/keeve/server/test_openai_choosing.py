@@ -11,8 +11,8 @@ import trio.testing
 
 from actors.tools import Tools, tool
 from keeve.server import application
-from keeve.server.models import named
 from keeve.server.openai import asking
+from keeve.settings import named
 from tests.actors.scenes import Says, calls, says
 from tests.keeve.server.test_openai_responses import weather
 from tests.openai_clients import client_of, schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import attrs
@@ -15,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from keeve.cli.serve import Flags
 from keeve.server.listening import tls
-from keeve.server.settings import HOW, BadServerSetting, PrincipalFile, ServerSettings, settings_from
-from tests.cli_runner import keeve
+from keeve.settings import HOW, BadServerSetting, PrincipalFile, ServerSettings, settings_from
+from tests.cli_runner import ROOT, keeve
 from tests.server_certificates import certificate
 
 
@@ -36,6 +37,21 @@ def test_every_setting_has_a_flag_and_says_what_it_is() -> None:
     names = {field.name for field in attrs.fields(ServerSettings)} - {"principals", "models"}
     assert names == set(HOW)
     assert {field.name for field in attrs.fields(Flags)} == names - {"store"}
+    said = " ".join(keeve("serve", "--help", env={"COLUMNS": "200"}).out.split())
+    assert all(f"--{name.replace('_', '-')}" in said for name in names - {"store"})
+    assert "Another origin" not in said
+    assert "Other origins whose pages may ask (https://app.example); may be given several times." in said
+
+
+def test_the_page_has_every_setting_with_its_default_and_what_it_is() -> None:
+    page = (ROOT / "docs" / "server.md").read_text().partition("| setting | default | |\n|---|---|---|\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.partition("\n\n")[0].splitlines()]
+    assert [name.strip("`") for name, *_ in rows] == list(HOW)
+    for name, default, what in rows:
+        value = getattr(ServerSettings(), name.strip("`"))
+        assert default.strip("`") == ("none" if value in (None, ()) else str(value)), name
+        plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", what).replace("`", "")
+        assert plain.startswith(HOW[name.strip("`")][1]), name
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import trio
 from dataspace.errors import KeeveError
 from keeve.server import ServerSettings
 from keeve.server.running import serve
-from keeve.server.settings import PrincipalFile, settings_from
+from keeve.settings import PrincipalFile, settings_from
 
 FAILS = ("a principal without a token", "nobody can be told")
 

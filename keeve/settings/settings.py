@@ -21,6 +21,8 @@ import attrs
 from dataspace.errors import KeeveError
 
 PREFIX: Final = "KEEVE_SERVER_"
+ACTORS: Final = "KEEVE_ACTORS"
+"""The variable that names actor types for all commands."""
 VERBS: Final = ("read", "turn", "manage", "admin")
 """What a principal may do: look; say something; make, fork, approve of and delete; all that with all sessions."""
 
@@ -102,57 +104,86 @@ def _one_of(*words: str) -> Callable[[Any], str]:
     return read
 
 
+def _is(read: Callable[[Any], Any], what: str) -> dict[str, Any]:
+    return {"read": read, "what": what}
+
+
 @attrs.frozen(kw_only=True)
 class ServerSettings:
-    """All settings of a server; `HOW` says what each is."""
+    """All settings of a server: each says how it is read, and what it is (`HOW`), and has its default."""
 
-    store: Path = Path("data")
-    host: str = "127.0.0.1"
-    port: int = 8420
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    actors: tuple[str, ...] = ()
-    tools: str | None = None
-    signer: Path | None = None
-    unknown: str = "break"
-    body_bytes: int = 4 << 20
-    body_seconds: float = 30.0
-    idle_seconds: float = 15.0
-    connections: int = 1000
-    streams: int = 100
-    requests: int = 6000
-    sessions: int = 100_000
-    grace: float = 10.0
-    log: str = "text"
-    log_level: str = "info"
+    store: Path = attrs.field(default=Path("data"), metadata=_is(_path, "the folder of the store"))
+    host: str = attrs.field(default="127.0.0.1", metadata=_is(_text, "the address that is listened at"))
+    port: int = attrs.field(default=8420, metadata=_is(_count(0, 65535), "the port there; 0 takes one that is free"))
+    tls_cert: Path | None = attrs.field(
+        default=None, metadata=_is(_path, "the file of a certificate chain (PEM): TLS is spoken, and only that")
+    )
+    tls_key: Path | None = attrs.field(default=None, metadata=_is(_path, "the file of its key"))
+    hosts: tuple[str, ...] = attrs.field(
+        default=(), metadata=_is(_list, "names under which it is reached, beside localhost and addresses")
+    )
+    origins: tuple[str, ...] = attrs.field(
+        default=(), metadata=_is(_list, "other origins whose pages may ask (https://app.example)")
+    )
+    actors: tuple[str, ...] = attrs.field(
+        default=(), metadata=_is(_list, "actor types of your own, as module or module:Class")
+    )
+    tools: str | None = attrs.field(
+        default=None, metadata=_is(_text, "the tools that sessions may call, as module:NAME of a Tools")
+    )
+    signer: Path | None = attrs.field(
+        default=None, metadata=_is(_path, "the file of an Ed25519 key that signs checkpoints and receipts")
+    )
+    unknown: str = attrs.field(
+        default="break",
+        metadata=_is(
+            _one_of("break", "hold"),
+            "what becomes of calls of unknown outcome: they break, or they hold until a person settles them",
+        ),
+    )
+    body_bytes: int = attrs.field(
+        default=4 << 20, metadata=_is(_count(1, 1 << 30), "bytes that the body of a request may have")
+    )
+    body_seconds: float = attrs.field(default=30.0, metadata=_is(_seconds, "seconds that a body may take to come"))
+    idle_seconds: float = attrs.field(
+        default=15.0, metadata=_is(_seconds, "seconds that a connection may be idle, or take to say what it wants")
+    )
+    connections: int = attrs.field(
+        default=1000,
+        metadata=_is(
+            _count(1, 1_000_000), "connections at once; a further one waits for a place, or takes that of an idle one"
+        ),
+    )
+    streams: int = attrs.field(
+        default=100, metadata=_is(_count(1, 1_000_000), "requests of a principal under way at once")
+    )
+    requests: int = attrs.field(
+        default=6000, metadata=_is(_count(1, 10_000_000), "requests of a principal in a minute")
+    )
+    sessions: int = attrs.field(
+        default=100_000,
+        metadata=_is(_count(1, 1_000_000_000), "sessions that a principal may have, unless it is admin"),
+    )
+    grace: float = attrs.field(
+        default=10.0, metadata=_is(_seconds, "seconds that requests and turns have to end when the server stops")
+    )
+    log: str = attrs.field(
+        default="text", metadata=_is(_one_of("text", "json"), "how the log is written: text or json")
+    )
+    log_level: str = attrs.field(
+        default="info",
+        metadata=_is(
+            _one_of("debug", "info", "warning", "error"), "the least that it has: debug, info, warning or error"
+        ),
+    )
     principals: Mapping[str, PrincipalFile] = attrs.field(factory=dict)
     models: Mapping[str, ModelSource] = attrs.field(factory=dict)
 
 
 HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
-    "store": (_path, "the folder of the store"),
-    "host": (_text, "the address that is listened at"),
-    "port": (_count(0, 65535), "the port there; 0 takes one that is free"),
-    "tls_cert": (_path, "the file of a certificate chain (PEM): TLS is spoken, and only that"),
-    "tls_key": (_path, "the file of its key"),
-    "hosts": (_list, "names under which it is reached, beside localhost and addresses"),
-    "origins": (_list, "other origins whose pages may ask (https://app.example)"),
-    "actors": (_list, "actor types of your own, as module or module:Class"),
-    "tools": (_text, "the tools that sessions may call, as module:NAME of a Tools"),
-    "unknown": (_one_of("break", "hold"), "what becomes of calls of unknown outcome: they break, or wait for a person"),
-    "signer": (_path, "the file of an Ed25519 key that signs checkpoints and receipts"),
-    "body_bytes": (_count(1, 1 << 30), "bytes that the body of a request may have"),
-    "body_seconds": (_seconds, "seconds that a body may take to come"),
-    "idle_seconds": (_seconds, "seconds that a connection may be idle, or take to say what it wants"),
-    "connections": (_count(1, 1_000_000), "connections at once; then the one idle longest goes, or the next waits"),
-    "streams": (_count(1, 1_000_000), "requests of a principal under way at once"),
-    "requests": (_count(1, 10_000_000), "requests of a principal in a minute"),
-    "sessions": (_count(1, 1_000_000_000), "sessions that a principal may have, unless it is admin"),
-    "grace": (_seconds, "seconds that requests and turns have to end when the server stops"),
-    "log": (_one_of("text", "json"), "how the log is written"),
-    "log_level": (_one_of("debug", "info", "warning", "error"), "the least that it has"),
+    field.name: (field.metadata["read"], field.metadata["what"])
+    for field in attrs.fields(ServerSettings)
+    if "read" in field.metadata
 }
 """Of each setting that is one value: how it is read, and what it is."""
 
@@ -163,6 +194,15 @@ class LoadedSettings:
 
     settings: ServerSettings
     sources: Mapping[str, str]
+
+    def said(self, name: str) -> str:
+        """How a setting was said, for who is to say it otherwise: `--tools`, `KEEVE_SERVER_TOOLS`, `tools (file …)`."""
+        source = self.sources[name]
+        if source == "flag":
+            return f"--{name.replace('_', '-')}"
+        if source == "environment":
+            return f"{PREFIX}{name.upper()}"
+        return source if source == ACTORS else f"{name} ({source})"
 
 
 def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> LoadedSettings:
@@ -210,8 +250,8 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
 
 def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Where a flag comes from: the command line reads `KEEVE_ACTORS`, which all commands know, in the flag's place."""
-    named = environ.get("KEEVE_ACTORS", "").split()
-    return "KEEVE_ACTORS" if name == "actors" and named and named == list(flags["actors"] or ()) else "flag"
+    named = environ.get(ACTORS, "").split()
+    return ACTORS if name == "actors" and named and named == list(flags.get("actors") or ()) else "flag"
 
 
 def shown(settled: LoadedSettings) -> list[tuple[str, Any, str]]:

@@ -1,0 +1,40 @@
+"""What a host is told to be, wherever it is opened: by `keeve serve`, or by a command that has a store to itself.
+
+Flags, variables and a TOML file are read into `ServerSettings` (`settings_from`; `shown` gives them with where each
+came from, `HOW` what each is), of which its models come (`models_of`, `named`), and what sessions begin with
+(`begins_with`).
+"""
+
+from keeve.settings.beginning import NoSuchModel, begins_with
+from keeve.settings.models import answering, model_names, models_of, named
+from keeve.settings.settings import (
+    ACTORS,
+    HOW,
+    VERBS,
+    BadServerSetting,
+    LoadedSettings,
+    ModelSource,
+    PrincipalFile,
+    ServerSettings,
+    settings_from,
+    shown,
+)
+
+__all__ = [
+    "ACTORS",
+    "HOW",
+    "VERBS",
+    "BadServerSetting",
+    "LoadedSettings",
+    "ModelSource",
+    "NoSuchModel",
+    "PrincipalFile",
+    "ServerSettings",
+    "answering",
+    "begins_with",
+    "model_names",
+    "models_of",
+    "named",
+    "settings_from",
+    "shown",
+]

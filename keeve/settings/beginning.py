@@ -1,0 +1,58 @@
+"""Beginning: what a session made here begins with, by whichever door: its model by its name, the tools that there are.
+
+    keeve.session, or a type of one's own that is one    `tools`, unless they are given
+    another type of one's own                            its field of the kind `Toolbox`, where it has one such
+    what names a model                                   the device behind the name, which has to be there
+
+The one rule: every door asks here, so that the same session comes of the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from actors.session import Session
+from actors.talking import Model
+from actors.toolbox import Toolbox
+from actors.tools import Tools
+from dataspace.errors import KeeveError
+from vat.objects.types import type_of
+
+
+class NoSuchModel(KeeveError, LookupError):
+    """What a session is to have as its model (`field` names it) is none that there is."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, model: str, field: str, known: Mapping[str, str]) -> None:
+        self.model = model
+        self.field = field
+        super().__init__(f"there is no model {model!r:.100} here: use one that is there, {', '.join(known)}")
+
+
+def begins_with(
+    kind: type, fields: Mapping[str, Any], named: Mapping[str, str] | None, tools: Tools | None
+) -> dict[str, Any]:
+    """The fields that a session of that type begins with, where these are given. Raises `NoSuchModel`.
+
+    named: the device behind the name of each model; None: which there are is not known.
+    """
+    begins = dict(fields)
+    for name in _names(kind, "model", Model):
+        if named is not None and isinstance(asked := begins.get(name), str):
+            if asked not in named:
+                raise NoSuchModel(asked, name, named)
+            begins[name] = named[asked]
+    holds = _names(kind, "tools", Toolbox)
+    if tools is not None and len(holds) == 1:  # with several, only who wrote them knows which is for what
+        begins.setdefault(holds[0], tools.schemas)
+    return begins
+
+
+def _names(kind: type, of_session: str, part: type) -> list[str]:
+    """The fields that hold such a thing."""
+    if issubclass(kind, Session):
+        return [of_session]
+    fields = type_of(kind).fields.values()
+    return [field.name for field in fields if isinstance(field.kind, type) and issubclass(field.kind, part)]

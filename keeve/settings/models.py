@@ -1,0 +1,63 @@
+"""The models that settings and the environment name, as devices, and the names under which they may be asked for: that
+of each device, and before it the name that the environment gives its model (`KEEVE_MODEL`), which its user knows.
+
+The one rule: whoever opens a store with the same settings has the same models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from actors.models import ChatModel, EchoModel, model_from_environment
+from keeve.settings.settings import BadServerSetting, ServerSettings
+from vat.devices.vault import Environment, Vault
+
+
+def named(environ: Mapping[str, str], devices: Iterable[str]) -> dict[str, str]:
+    """The device behind each name, in the order in which they are listed.
+
+    >>> named({"KEEVE_MODEL": "gpt"}, ["model", "small"])
+    {'gpt': 'model', 'model': 'model', 'small': 'small'}
+    """
+    known = {device: device for device in devices} or {"model": "model"}
+    own = environ.get("KEEVE_MODEL", "").strip()
+    return {own: "model", **known} if own and own not in known else known
+
+
+def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dict[str, Any], Vault]:
+    """The models as devices, and the vault with their keys: those of the settings, and the environment's as `model`.
+
+    Without any of them there is the host's own stand-in, an echo. Raises `BadServerSetting`, `BadModelSetting`.
+    """
+    chosen = model_from_environment(environ)
+    devices: dict[str, Any] = {} if isinstance(chosen.device, EchoModel) else {"model": chosen.device}
+    credentials = dict(chosen.credentials)
+    for model in settings.models.values():
+        if model.name in devices:
+            raise BadServerSetting(f"models.{model.name}", model.where, "the environment has a model of that name")
+        if model.key is not None:
+            if not environ.get(model.key):
+                reason = f"key names the variable {model.key}, which is not set"
+                raise BadServerSetting(f"models.{model.name}", model.where, reason)
+            credentials[f"model.{model.name}"] = Environment(model.key, environ)
+        devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
+    if devices and "model" not in devices:
+        devices["model"] = devices[next(iter(devices))]
+    return devices, Vault(credentials)
+
+
+def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:
+    """By the name of a device that is a model, the model's own name."""
+    named = {each.name: each.model for each in settings.models.values()}
+    first = next(iter(named.values()), "model")
+    return {name: named.get(name) or environ.get("KEEVE_MODEL") or first for name in devices}
+
+
+def answering(settings: ServerSettings, environ: Mapping[str, str]) -> str:
+    """Which model answers where none is named, for people."""
+    chosen = model_from_environment(environ)
+    first = settings.models.get("model") or next(iter(settings.models.values()), None)
+    if first is None or not isinstance(chosen.device, EchoModel):
+        return chosen.description
+    return f"{first.model} at {first.url}"
