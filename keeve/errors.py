@@ -75,6 +75,7 @@ from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
 from keeve.looking import NoMessages, NoSuchLook, SeveralWait, StatesNoTurns
 from keeve.opening import NotAsync, NotTrio
+from keeve.settings import NoSuchModel
 from keeve.wire.calls import NoSuchPromise, NotARef, Stopped
 from keeve.wire.channels import ChannelClosed
 from keeve.wire.client_errors import BadURL, ClientClosed, ClientTooLarge, NoTLS, NoToken, NotTrusted, Unreachable
@@ -228,6 +229,7 @@ __all__ = [
     "NoSuchFact",
     "NoSuchLook",
     "NoSuchMethod",
+    "NoSuchModel",
     "NoSuchPoint",
     "NoSuchPromise",
     "NoSuchSession",

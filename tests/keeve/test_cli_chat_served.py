@@ -13,7 +13,7 @@ from actors.models import ChatModel, EchoModel
 from actors.session import Session
 from keeve import Effect, effect
 from keeve.cli import chat
-from keeve.looking import LOOKS
+from keeve.looking import LOOKS, say_word
 from tests.cli_worlds import Caller, leave_a_turn_waiting, leave_asking
 from tests.model_server import Answer, chunk, held, model_server, stream, streamed
 from tests.served_stores import ServedStore, asked, served_store
@@ -106,7 +106,7 @@ async def test_what_a_person_has_to_approve_is_told_and_waited_for(
 
         nursery.start_soon(talk)
         await often.wait()
-        assert (await asked("refuse", "s1", "call_1", "not now", "--store", store)).code == 0
+        await say_word(there.host, "s1", "call_1", "not now")
     assert said[0].code == 0
     assert "(a person has to approve of send: keeve approve s1 call_1 (or keeve refuse, with a reason))" in said[0].err
 
