@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache
 from string import Formatter
 from typing import Final
 
@@ -49,22 +49,26 @@ class Remedy:
 
     def data(self, message: str) -> Mapping[str, str] | None:
         """What it says of its data in a message; None if it is not in there."""
-        found = self._pattern.search(message)
+        found = _pattern(self.words)[1].search(message)
         return None if found is None else found.groupdict()
 
     def put(self, message: str, words: str) -> str:
         """A message with other words in its place, wherever it is in there."""
-        if self._start not in message:
-            return message
-        return self._pattern.sub(lambda found: words.format_map(found.groupdict()), message)
+        return put(message, self.words, words)
 
-    @cached_property
-    def _start(self) -> str:
-        return next(iter(Formatter().parse(self.words)))[0]
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("".join(_parts(self.words)), re.DOTALL)
+def put(message: str, said: str, words: str) -> str:
+    """A message with other words in the place of those that were said, which have their data as a remedy has."""
+    start, pattern = _pattern(said)
+    if start not in message:
+        return message
+    return pattern.sub(lambda found: words.format_map(found.groupdict()), message)
+
+
+@cache
+def _pattern(words: str) -> tuple[str, re.Pattern[str]]:
+    """What they begin with, and what finds them."""
+    return next(iter(Formatter().parse(words)))[0], re.compile("".join(_parts(words)), re.DOTALL)
 
 
 def _parts(words: str) -> Iterator[str]:

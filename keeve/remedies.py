@@ -1,4 +1,4 @@
-"""What errors say to do, at each door: over HTTP, at the prompt of the command line, in the log of a server.
+"""What errors say to do, at each door: over HTTP, at the prompt, in the log of a server, in a client.
 
 Errors are written for programs in Python, which have a host (`dataspace.remedies`). Nobody else has one: they are told
 a command, a setting, or whom to ask.
@@ -9,24 +9,24 @@ its words at every door.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from dataspace.remedies import REMEDIES
+from dataspace.remedies import REMEDIES, put
 
-Door: TypeAlias = Literal["http", "commands", "log"]
+Door: TypeAlias = Literal["http", "commands", "log", "client"]
 
 
 class Words(NamedTuple):
     """What is said in place of a remedy, with the data that it has; None: that is for programs as it is, and fits.
 
-    http: who asks a server. commands: who types. log: who runs a server.
+    http: who asks a server. commands: who types. log: who runs a server. client: a program that has a client.
     """
 
     http: str | None
     commands: str | None
     log: str | None
+    client: str | None = None
 
 
 SAME_STORE: Final = "one process owns a store at a time"
@@ -51,6 +51,7 @@ WORDS: Final[Mapping[str, Words]] = {
         "choose another id",
         "keeve show shows it; or choose another id",
         "choose another id",
+        "get it with client.get({id}), or choose another id",
     ),
     "close-there": Words(
         SAME_STORE,
@@ -93,6 +94,7 @@ WORDS: Final[Mapping[str, Words]] = {
         "look at the list of those that there are",
         "keeve ls lists those that are there",
         "keeve ls lists those that are there",
+        "look at those of client.sessions()",
     ),
     "look-at-turns": Words("", None, None),
     "make-key": Words(None, "--make makes one", None),
@@ -163,10 +165,6 @@ WORDS: Final[Mapping[str, Words]] = {
 """By the code of each remedy."""
 
 
-_OF_CLIENTS: Final = re.compile(r"\bclient\.(sessions|get)\(")
-"""What `keeve.client` has told its program in place of what a host tells one."""
-
-
 def worded(message: str, door: Door) -> str:
     """A message of an error of ours in the words of a door.
 
@@ -175,10 +173,11 @@ def worded(message: str, door: Door) -> str:
     ("there is a session 's1' already: choose another id", \
 "there is a session 's1' already: keeve show shows it; or choose another id")
     """
-    message = _OF_CLIENTS.sub(r"host.\1(", message)
     for code, remedy in REMEDIES.items():
         words = WORDS.get(code)
         said = None if words is None else getattr(words, door)
         if said is not None:
             message = remedy.put(message, said)
+            if words is not None and words.client is not None:  # it may have come over a connection
+                message = put(message, words.client, said)
     return message
