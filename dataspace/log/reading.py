@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
-from dataspace.log.archives import Archives
+from dataspace.log.archives import Archived, Archives
 from dataspace.log.files import ReadFailed
 from dataspace.log.frames import (
     COMMIT_SIZE,
@@ -340,14 +340,9 @@ class StoredRecord:
         if not 0 <= number < len(self._starts):
             raise NoSuchPart(self.header.position, number, name)
         start = self._starts[number]
-        at = self._at + start
+        at, offset = self._at + start, self._frame.offset + start
         inside = at + PREFIX <= len(self._window)
-        offset = self._frame.offset + start
-        found = (
-            self._reader.frame(self._segment, offset, self._window, at)
-            if inside
-            else self._reader.frame(self._segment, offset)
-        )
+        found = self._reader.frame(self._segment, offset, *((self._window, at) if inside else ()))
         if found is None or found.was not in (Type.CELL, Type.PAGE):
             raise self._damaged(f"{name} {number} has no sound frame")
         return found
@@ -359,8 +354,7 @@ class StoredRecord:
         if found.flags & ~ENCRYPTED:
             raise NewerFormat(self._segment, found.offset, f"a frame with flags {found.flags:#x}")
         if found.type == Type.ARCHIVED:
-            data = self._reader.archives.body(self._segment, found, self.header.position)
-            return self._opened(found, data, what) if found.flags else data
+            return self._archived(found, what)
         length = found.body_length
         at = self._at + found.body_offset - self._frame.offset
         if at + length <= len(self._window):
@@ -369,6 +363,18 @@ class StoredRecord:
             data = self._reader.pread(self._segment, found.body_offset, length)
         if not body_fits(found, data):
             raise self._damaged(f"{what} is not what was written")
+        return self._opened(found, data, what) if found.flags else data
+
+    def _archived(self, found: Frame, what: str) -> bytes | None:
+        """The same of an archived one; or of what its owner's process has made of it since."""
+        try:
+            data = self._reader.archives.body(self._segment, found, self.header.position)
+        except Archived:
+            self._reader.exchanged(self._segment)
+            now, self._window = self._reader.frame(self._segment, found.offset), b""
+            if now is None or now.type == Type.ARCHIVED:
+                raise
+            return self._content(now, what)
         return self._opened(found, data, what) if found.flags else data
 
     def _opened(self, found: Frame, stored: bytes, what: str) -> bytes | None:

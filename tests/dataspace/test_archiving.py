@@ -235,3 +235,23 @@ def test_a_copy_that_does_not_read_back_is_not_relied_on(tmp_path: Path, monkeyp
     assert in_store(tmp_path, GOES)
     assert partial(texts, store)() == [said * 50 for said in [*TEXTS, LATE]]
     store.close()
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["erased", "brought back"])
+def test_a_reader_that_still_has_the_old_file_reads_what_became_of_it(tmp_path: Path, back: bool) -> None:
+    """Its owner's process erased it, here and in the archive, or had it back and the archive is elsewhere by now."""
+    store, records = filled(tmp_path)
+    archive(store, tmp_path)
+    reader = opened(tmp_path / "store", readonly=True)
+    stored = reader.read(records[0].address)
+    assert stored.cell(0) == GOES * 50
+    if back:
+        for each in store.sealed():
+            store.bring_back(each.segment)
+        (tmp_path / "archive").rename(tmp_path / "elsewhere")
+    else:
+        store.erase([Erasure(records[0].address, [0], body=False)])
+    reader.archives.renew()
+    assert (stored.cell(0), reader.read(records[0].address).cell(0)) == ((GOES * 50,) * 2 if back else (ERASED,) * 2)
+    reader.close()
+    store.close()
