@@ -266,6 +266,15 @@ class Keyring:
         if serial > self._keys.serial:
             raise KeyFileOlder(str(self._path), self._keys.serial, serial)
 
+    @property
+    def behind(self) -> str:
+        """Why this is not the newest key file of what was opened with it; nothing when it may be."""
+        try:
+            self.check_serial(self.seen)
+        except KeyFileOlder as error:
+            return str(error)
+        return ""
+
     def follow(self) -> None:
         """Take up what another process has written into the key file since. Costs a look at its times."""
         stamp = _stamp(self._path)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dataspace.log.frames import Type, record_head
+from dataspace.log.packed import SegmentFile
 from dataspace.records import Kind
 from keeve import Session, Settings, open_host
 from keeve.api import now
@@ -100,3 +101,22 @@ async def test_a_salvage_says_how_many_erasures_may_be_among_what_is_lost(store_
     [(lost, _), _] = [each for each in frames(store, Type.RECORD) if record_head(each[1].head)[0].kind == Kind.ERASE]
     lost.unlink()
     assert salvage(store, store_folder / "saved", now=now, salts=os.urandom).unerased > 0
+
+
+async def test_a_salvage_sees_that_the_end_is_missing_after_a_packed_segment(store_folder: Path) -> None:
+    """A segment is packed when another one has followed, so that an end cut off there has left a trace."""
+    store = store_folder / "store"
+    async with host_of(store) as host:
+        await (await host.spawn(Session, "s")).turn("a secret " * 200)
+        await host.erase("s", turn=1)
+    lie = [SegmentFile(path, number) for number, path in enumerate(sorted((store / "log").iterdir()), 1)]
+    packed = [number for number, each in enumerate(lie, 1) if each.packed]
+    for each in lie:
+        each.close()
+    for path in (store / "log").iterdir():
+        if int(path.stem) > packed[0]:
+            path.unlink()
+    without_derived(store)
+    found = salvage(store, store_folder / "saved", now=now, salts=os.urandom)
+    assert not found.whole
+    assert (found.missing, found.marked) == (1, 1)

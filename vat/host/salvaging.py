@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,15 +22,15 @@ import attrs
 
 from dataspace.catalog.deletions import Deletions, deletions_in
 from dataspace.catalog.schema import CATALOG
-from dataspace.encryption.errors import KeyFileOlder
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import Type, record_head, record_head_length
-from dataspace.log.keyring import Keyring, open_keys
+from dataspace.log.keyring import open_keys
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
+from dataspace.log.opening import known_here
 from dataspace.log.ownership import owner_of
 from dataspace.log.packed import mended_in
 from dataspace.log.patience import BLOCK, Patient
@@ -40,7 +40,7 @@ from dataspace.log.salvaging import Chain, Salvage
 from dataspace.log.segments import SEGMENT_BYTES
 from dataspace.log.store import NotAStore, StoreOwned
 from dataspace.log.survey import owner_of as segment_of
-from dataspace.log.verdicts import SegmentBytes
+from dataspace.log.verdicts import NOTHING_KNOWN, SegmentBytes
 from dataspace.log.windows import Window
 from dataspace.records import STORE_UID, ZERO_HASH, Record, Salts
 from vat.host.aftermath import NAMED, LostSession, Salvaged, buried, marked, name_of, notice
@@ -102,19 +102,10 @@ def salvage(
         try:
             found = _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
             places = tuple([*disk.unread, *found.places][:NAMED])
-            return attrs.evolve(found, places=places, older_keys="" if keys is None else _older(keys))
+            return attrs.evolve(found, places=places, older_keys="" if keys is None else keys.behind)
         except BaseException:
             _remove(aside)
             raise
-
-
-def _older(keys: Keyring) -> str:
-    """Why a key file, with which a log was read, is not its newest one; nothing when it may be."""
-    try:
-        keys.check_serial(keys.seen)
-    except KeyFileOlder as error:
-        return str(error)
-    return ""
 
 
 def _check(source: Layout, new: Path) -> None:
@@ -345,7 +336,13 @@ class _Written:
         for chain in log.chains.values():
             if chain.seq:
                 named += max(0, chain.last - chain.first + 1 - chain.met)
-        return max(0, self._end() - len(log.positions) - named)
+        return max(int(self._is_cut()), self._end() - len(log.positions) - named)
+
+    def _is_cut(self) -> bool:
+        """Whether the newest segment lies packed, as only those do that another one has followed."""
+        with suppress(KeeveError):
+            return known_here(self._source, NOTHING_KNOWN).sealed > 0
+        return False
 
 
 def _remove(layout: Layout) -> None:
