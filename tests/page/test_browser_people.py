@@ -20,7 +20,7 @@ def test_all_of_it_goes_without_a_mouse(chrome: Any, served: Server) -> None:
         press("/")
         assert page.evaluate("document.activeElement.id") == "q"
         if not page.get_by_role("button", name="Make it").is_visible():
-            page.get_by_text("New session").press("Enter")
+            page.get_by_text("New session", exact=True).press("Enter")
         page.get_by_role("button", name="Make it").press("Enter")
         page.get_by_label("Say something").wait_for()
         page.wait_for_load_state()
@@ -50,7 +50,7 @@ def test_reading_and_writing_go_without_javascript(chrome: Any, served: Server, 
         page.get_by_label("Token").fill(served.token)
         page.get_by_role("button", name="Log in").click()
         if not page.get_by_role("button", name="Make it").is_visible():  # open where there is none yet
-            page.get_by_text("New session").click()
+            page.get_by_text("New session", exact=True).click()
         page.get_by_role("textbox", name="Id").fill("plain")
         page.get_by_role("button", name="Make it").click()
         small.go_on.clear()
