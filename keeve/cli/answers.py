@@ -69,7 +69,7 @@ class Stream:
             self._next = None
             if piece.missed:
                 self.rest()
-                self._output.note("(some of what was said came too fast to be shown)")
+                self._output.note("(some of what was said was not heard)")
             if piece.failed:
                 self.rest()
                 self._output.note(f"({worded(piece.failed, 'commands')}; it is asked again)")

@@ -246,12 +246,11 @@ class Conversation:
             if self._bell.wait(keys=self._keys is not None and not self._left, seconds=LOOK):
                 stream.rest()
                 self._hear(answer)
-            elif (waits := self._waits()) != told:
+            elif (waits := self._waits()) and waits != told and not answer.done():
                 told = waits
-                if waits and not answer.done():
-                    stream.rest()
-                    leaving = " Leave first." if self._there.opened.alone else ""
-                    self._output.note(f"({waits}.{leaving} Ctrl-C ends this turn)")
+                stream.rest()
+                leaving = " Leave first." if self._there.opened.alone else ""
+                self._output.note(f"({waits}.{leaving} Ctrl-C ends this turn)")
 
     def _hear(self, answer: Future[Any]) -> None:
         """Somebody types while a turn runs: the line joins it at its next step."""

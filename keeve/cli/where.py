@@ -190,7 +190,8 @@ async def served(server: str, token: str | None, patience: float = PATIENCE) -> 
     except ModuleNotFoundError as error:
         raise NoClient(error.name) from error
     async with connect(server, token=token, patience=patience) as client:
-        yield Served(client, f"the server {server}")
+        named = f"the server {'at' if '://' in server or server.startswith('unix:') else 'of'} {server}"
+        yield Served(client, named)
 
 
 def devices_lacking(folder: Path) -> set[str]:

@@ -15,6 +15,7 @@ from weakref import finalize
 
 import anyio
 import anyio.lowlevel
+import attrs
 
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
@@ -182,12 +183,25 @@ class RemoteObservation(RemoteStream[Any]):
 class RemoteWatch(RemoteStream[Piece]):
     """What `client.watch` gives: the pieces of a session's running effects, from now on.
 
-    Nothing of it is kept anywhere, so what was told while the connection was away is missed.
+    Nothing of it is kept anywhere, so what was told while the connection was away is missed; the first piece after that
+    says at least one as `missed`.
     """
 
     def __init__(self, client: Hears, session: RemoteRef | str | None) -> None:
         self._session = session
+        self._was_away = False
         super().__init__(client)
+
+    def open(self, link: Link) -> None:
+        """Begin, or begin again."""
+        self._was_away = self._link is not None
+        super().open(link)
+
+    def _take(self, item: Piece) -> None:
+        if self._was_away:
+            item = attrs.evolve(item, missed=max(1, item.missed))
+            self._was_away = False
+        super()._take(item)
 
     def _opened(self, link: Link) -> int:
         which: str | Ref | Promise | None

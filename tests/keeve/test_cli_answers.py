@@ -90,7 +90,7 @@ def test_what_comes_faster_than_it_is_shown_is_left_out_until_the_end(
     screen.told("a", "two ", "three ", "four", after=5)
     screen.stream.show(ran(3))
     screen.stream.end("one two three four")
-    assert screen.seen == "one\n(some of what was said came too fast to be shown)\nthree four\none two three four\n"
+    assert screen.seen == "one\n(some of what was said was not heard)\nthree four\none two three four\n"
 
 
 def test_what_other_sessions_say_is_not_shown(screen: Screen) -> None:

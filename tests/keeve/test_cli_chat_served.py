@@ -130,7 +130,7 @@ async def at_a_terminal(
 
     def talk() -> None:
         with person("chat", "s1", "--store", store) as someone:
-            someone.sees("with the server", "> ")
+            someone.sees("with the server of", "> ")
             says(someone, service)
             someone.types(CTRL_D)
             assert someone.leaves() == 0

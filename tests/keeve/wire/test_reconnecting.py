@@ -169,6 +169,10 @@ async def test_pieces_are_told_to_who_watches() -> None:
         with client.watch(s) as pieces:
             assert await s.turn("say") == "hello"
             assert [(await anext(pieces)).text for _ in range(2)] == ["hel", "lo"]
+            await there.cut()
+            assert await s.turn("again") == "hello"
+            told = [await anext(pieces) for _ in range(2)]
+            assert [(piece.text, piece.missed) for piece in told] == [("hel", 1), ("lo", 0)]
 
 
 async def test_what_nobody_refers_to_any_more_is_released() -> None:
