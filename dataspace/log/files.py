@@ -29,7 +29,7 @@ _NO_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EL
 class WriteFailed(KeeveError):
     """The disk refused a write. `undone`: whether the file is again as it was before."""
 
-    advice: ClassVar[str] = "nothing of it is in the log; look at the disk, then try again"
+    advice: ClassVar[str] = "this write is not in the log, and all before it is; look at the disk, then try again"
 
     def __init__(self, path: str, reason: str, undone: bool) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class WriteFailed(KeeveError):
 class DiskFull(WriteFailed):
     """There was no space for a write. What was durable before is intact."""
 
-    advice = "nothing of it is in the log; make space, then try again"
+    advice = "this write is not in the log, and all before it is; make space, then try again"
 
 
 OWN_FOLDER: Final = Remedy("own-folder", "use a folder of its own, or only read the store (readonly=True)")
