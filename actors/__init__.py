@@ -1,11 +1,11 @@
 """What runs in vats: `Session`, a conversation with a model that calls tools, and `Responding`, one whose turns are
 asked for whole, as other people's programs do (`BadRequest`, `NotCalled`, `TurnRuns`, and `names_in` for the names of
-tools); the models that it is given as devices (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`) and
-the tools (`Tools`, `McpTools`); what a conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`, and the
-messages `user(...)` and `tool(...)`); what a model is told of its calls (`told`, `tool_message`, `NOT_RUN`, `UNKNOWN`);
-`approvals_in`, which reads what waits for a person (each a `WaitingCall`), and `asking_people`, which
-actors it can wait at; and the `Directory`, which spawns, finds,
-lists and deletes sessions by message.
+tools); the models that it is given as devices (`ChatModel`, `EchoModel`, `ScriptedModel`; more in `actors.models`)
+and the tools (`Tools`, `McpTools`); what a conversation of one's own is made with (`Model`, `Toolbox`, `Approvals`,
+and the messages `user(...)` and `tool(...)`); what a model is told of its calls (`told`, `tool_message`, `FAILED`,
+`NOT_RUN`, `UNKNOWN`), and the `ROLES` of messages; `approvals_in`, which reads what waits for a person (each a
+`WaitingCall`), and `asking_people`, which actors it can wait at; and the `Directory`, which spawns, finds, lists and
+deletes sessions by message.
 
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """
@@ -14,9 +14,9 @@ from actors.approvals import Approvals, NothingWaits
 from actors.chat import BadAnswer, BadInput, told
 from actors.directory import Directory, NoHost
 from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
-from actors.messages import NOT_RUN, UNKNOWN, tool_message, user
+from actors.messages import FAILED, NOT_RUN, UNKNOWN, tool_message, user
 from actors.models import ChatModel, EchoModel, ScriptedModel
-from actors.responding import BadRequest, NotCalled, Responding, TurnRuns, names_in
+from actors.responding import ROLES, BadRequest, NotCalled, Responding, TurnRuns, names_in
 from actors.session import BadSetting, Session, TurnInterrupted, TurnOver
 from actors.talking import Model
 from actors.toolbox import Toolbox
@@ -24,7 +24,9 @@ from actors.tools import ApprovalWanted, BadArguments, BadTool, CallRefused, NoS
 from actors.waiting_calls import WaitingCall, approvals_in, asking_people
 
 __all__ = [
+    "FAILED",
     "NOT_RUN",
+    "ROLES",
     "UNKNOWN",
     "ApprovalWanted",
     "Approvals",

@@ -250,7 +250,7 @@ async def test_no_secret_of_any_kind_is_logged_wherever_it_stands(kind: str, mon
             for headers in ({}, {"x-request-id": secret}, {"authorization": f"Bearer {secret}"}, {"cookie": secret}):
                 await w.ann.get(path, headers=headers)
         monkeypatch.setattr(w.serving.gate, "reaches", broken)
-        await w.host.spawn(Session, "s")
+        await w.host.asking("ann").spawn(Session, "s")
         assert (await w.ann.get(f"{API}/sessions")).status_code == 500
         w.serving.log.error("x", said={"it": [secret, b64encode(secret.encode())]}, where=f"http://x/?y={secret}&z=1")
         told = {"msg": "it is %s", "args": (secret,), "levelname": "WARNING", "name": "keeve.x"}

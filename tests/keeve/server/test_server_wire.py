@@ -88,9 +88,7 @@ async def test_the_owner_reaches_all_and_a_principal_its_own(tmp_path: Path) -> 
         async with client_of(there, TOKENS["ann"]) as client:
             assert [row.id for row in await client.sessions()] == ["ann's"]
             for told in (
-                client.facts("(turn . _)"),
                 client.facts("(turn . _)", session="bob's"),
-                anext(client.observe("(turn . _)")),
                 anext(client.observe("(turn . _)", session="bob's")),
                 client.delete("bob's"),
                 client.get("bob's"),
@@ -98,6 +96,9 @@ async def test_the_owner_reaches_all_and_a_principal_its_own(tmp_path: Path) -> 
                 with pytest.raises((Refused, NoSuchSession)):
                     await told
             assert len(await client.facts("(turn . _)", session="ann's")) == 2
+            assert {held.session for held in await client.facts("(turn . _)")} == {"ann's"}
+            with client.observe("(turn . _)", until="head") as events:
+                assert {event.session async for event in events} == {"ann's"}
 
 
 @pytest.mark.parametrize(
