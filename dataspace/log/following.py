@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 
 from dataspace.errors import KeeveError
@@ -17,6 +18,7 @@ from dataspace.log.certificates import notes
 from dataspace.log.chains import Chains
 from dataspace.log.contents import Opener
 from dataspace.log.files import Files, ReadFailed
+from dataspace.log.frames import SEGMENT_SIZE
 from dataspace.log.keyring import Keyring, open_keys
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import BEGINNING, ChainHead, Damage, Head, Mark
@@ -26,8 +28,10 @@ from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
 from dataspace.log.reading import SegmentReader, StoredRecord
+from dataspace.log.scan import Batch, read_batch
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.log.windows import Window
 from dataspace.log.withheld import Withheld
 from dataspace.records import Salts
 
@@ -127,7 +131,15 @@ class StoreFolder:
         its owner died before it could."""
         if owner_of(self._layout.lock) is not None:
             return False
-        return self._layout.segment(mark.segment + 1).exists() or self._reader.frame(*mark.place) is not None
+        if self._begins_batch(*mark.place):
+            return True
+        following = mark.segment + 1
+        return self._layout.segment(following).exists() and self._begins_batch(following, SEGMENT_SIZE)
+
+    def _begins_batch(self, segment: int, offset: int) -> bool:
+        """Whether a whole batch begins there, and not what a write that was cut short has left."""
+        data = Window(partial(self._reader.pread, segment), self._reader.written(segment), self._path)
+        return isinstance(read_batch(SegmentBytes(segment, data), offset), Batch)
 
     def _judge(self, evidence: Evidence, visit: Visit | None) -> None:
         self._reader.renew()

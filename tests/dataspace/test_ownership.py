@@ -321,6 +321,24 @@ class TestReadingBeside:
         assert reader.head.position == 2
         reader.close()
 
+    @pytest.mark.parametrize("torn", [True, False])
+    def test_a_head_that_is_behind_is_believed_where_only_a_torn_write_follows(self, folder: Path, torn: bool) -> None:
+        """An owner that dies while it writes has published what is durable; an older head says less than the log."""
+        store, chain = opened(folder), Chain()
+        store.append([chain.record("first")])
+        head, end = (folder / "head").read_bytes(), store.mark.offset
+        store.append([chain.record("second")])
+        store.append([chain.record("third")])
+        store.close()
+        (folder / "head").write_bytes(head)
+        if torn:
+            os.truncate(segment(folder), end + 200)
+            segment(folder, 2).touch()
+        reader = opened(folder, readonly=True)
+        assert texts(reader) == (["first"] if torn else ["first", "second", "third"])
+        assert reader.refresh() == reader.head
+        reader.close()
+
     def test_a_reader_changes_no_file(self, folder: Path, store: SegmentStore) -> None:
         store.append([Chain().record()])
         before = content(folder)
