@@ -44,7 +44,7 @@ WORDS: Final[Mapping[str, Words]] = {
     ),
     "ask-there": Words(
         SAME_STORE,
-        "keeve turn, queue, steer, interrupt, fork, approve and the like ask that; for this command end it first",
+        "keeve chat, turn, queue, steer, fork, approve and the like ask that; for this command end it first",
         f"end that first: {SAME_STORE}",
     ),
     "choose-id": Words(

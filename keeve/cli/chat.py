@@ -42,6 +42,9 @@ NOTHING_SAID: Final = (
 
 KEYS: Final = "Ctrl-C interrupts, Ctrl-D ends, \\ at the end of a line goes on with the next."
 
+AWAY: Final = 2.0
+"""Seconds after which it is said that a server does not answer."""
+
 PATIENCE: Final = 60.0
 """Seconds that a conversation waits for a server to come back that has gone away."""
 
@@ -229,8 +232,13 @@ class Conversation:
         return answer.result()
 
     def _waits(self) -> str:
-        """What the session waits for that nothing here gives, in words."""
-        return "" if self._partner is None else self._there.do(self._partner.missing)
+        """What the session waits for that nothing here gives, in words; or that a server does not answer."""
+        if self._partner is None:
+            return ""
+        try:
+            return self._there.begin(self._partner.missing).result(AWAY)
+        except TimeoutError:
+            return "" if self._there.opened.alone else f"{self._there.opened.answers} does not answer; it is waited for"
 
     def _as_it_comes(self, answer: Future[Any], stream: Stream) -> Any:
         """What comes of something that is waited for, and what is streamed until then is shown.
