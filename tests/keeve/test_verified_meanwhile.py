@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from signing_hosts import Till, opened
 
+from dataspace.catalog import checking
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.checking import Right, check_catalog
 from keeve import Settings, open_host
@@ -39,3 +41,17 @@ async def test_what_goes_while_the_catalog_is_looked_at_is_not_missed_in_it(stor
         later = Catalog(None, store_of(host))
         assert set(later.positions(None, "fork")) < set(right.catalog.positions(None, "fork"))
         assert not any(check_catalog(later, right))
+
+
+async def test_a_long_past_is_looked_at_in_steps(store_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two of them a host has its turn."""
+    async with opened(store_folder) as host:
+        for number in range(4):
+            await (await host.spawn(Till, f"till-{number}")).fork()
+        right = Right(store_of(host))
+        at_once = list(check_catalog(catalog_of(host), right))
+        monkeypatch.setattr(checking, "_FACTS", 5)
+        in_steps = list(check_catalog(catalog_of(host), right))
+        assert not any(at_once)
+        assert not any(in_steps)
+        assert len(in_steps) > len(at_once)
