@@ -34,6 +34,7 @@ SALT: Final = 16
 
 _LINKED = struct.Struct(">16sQBq32s32s")
 _LENGTH = struct.Struct(">I")
+_REST = struct.Struct(f">32s{SALT}sQ")
 
 
 class Kind(IntEnum):
@@ -57,7 +58,8 @@ class Kind(IntEnum):
     """An effect is about to be carried out."""
     DELETE = 10
     BASE = 11
-    """The whole heap, so that older segments can leave for an archive."""
+    """A snapshot of the whole heap, which leads to no other: what the records before it did can leave for an
+    archive."""
     ACKED = 12
     """The runtime forgets what the receivers have acknowledged."""
     KEY = 13
@@ -215,6 +217,38 @@ def split_body(body: bytes) -> Body | None:
     if end > len(body):
         return None
     return Body(body[: 2 * SALT], body[start:end], body[end:])
+
+
+class Rest(NamedTuple):
+    """What is left of a body whose deeds are elsewhere: their digest, the facts with their salt, and how much was
+    `pending`, which the deeds say and no hash covers alone."""
+
+    deeds: bytes
+    salt: bytes
+    pending: int
+    facts: bytes
+
+    @classmethod
+    def of(cls, body: Body, pending: int) -> Rest:
+        """That of a body; `pending` as its deeds say it."""
+        return cls(part_digest(body.salts[:SALT], body.deeds), body.salts[SALT:], pending, body.facts)
+
+    @property
+    def digest(self) -> bytes:
+        """The body digest, to compare with the header's."""
+        return body_digest(self.deeds, part_digest(self.salt, self.facts))
+
+    def encoded(self) -> bytes:
+        """The bytes that are stored: the digest of the deeds, the salt of the facts, what is pending, the facts."""
+        return _REST.pack(self.deeds, self.salt, self.pending) + self.facts
+
+
+def split_rest(data: bytes) -> Rest | None:
+    """Read what `Rest.encoded` wrote; None when it is too short."""
+    if len(data) < _REST.size:
+        return None
+    deeds, salt, pending = _REST.unpack_from(data)
+    return Rest(deeds, salt, pending, data[_REST.size :])
 
 
 def split_cell(data: bytes) -> Cell:

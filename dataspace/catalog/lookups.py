@@ -42,7 +42,7 @@ class Leg(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """A `snapshot` record: of which session, its seq, the seq that it covers."""
+    """A `snapshot` record, or a `base`: of which session, its seq, the seq that it covers."""
 
     uid: bytes
     seq: int

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from dataspace.drafts import Assertion, Handle, Load, Statement, read_deeds, read_statements
 from dataspace.facts import Fact
 from dataspace.log.marks import Damage
+from dataspace.log.rests import facts_of
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, Store, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Header, Kind
@@ -32,7 +33,7 @@ UNREADABLE: Final = "\0"
 ANYTHING: Final = (Assertion(0, Fact(UNREADABLE, (), FrozenDict({}))),)
 """What a record says that cannot be read, as far as it is to be found."""
 
-_TELLING: Final = (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE)
+_TELLING: Final = (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE, Kind.BASE)
 
 Locate = Callable[[bytes, int], "tuple[bytes, int] | None"]
 """Whose record is at a seq of a lineage, and its address; None when there is none."""
@@ -104,17 +105,29 @@ def noted(stored: Stored, whole: bool = False) -> Noted:
     record = Noted(stored.header, stored.address)
     load = _reading(stored)
     try:
-        body = stored.body()
-        deeds = read_deeds(body.deeds)
-        record.pending = deeds.pending
-        if record.kind in _TELLING:
-            record.message = thaw(deeds.message, load)
-        record.statements = read_statements(body.facts, load if whole else _unread)
+        facts = _left(stored, record)
+        if facts is None:
+            body = stored.body()
+            deeds = read_deeds(body.deeds)
+            record.pending = deeds.pending
+            if record.kind in _TELLING:
+                record.message = thaw(deeds.message, load)
+            facts = body.facts
+        record.statements = read_statements(facts, load if whole else _unread)
     except BodyErased:
         pass
     except (SessionDamaged, BadEncoding, NoSuchPart):
         record.statements = ANYTHING
     return record
+
+
+def _left(stored: Stored, record: Noted) -> bytes | None:
+    """Note what is left of a record whose deeds are in an archive; gives its facts. None for any other."""
+    rest = stored.rest()
+    if rest is None:
+        return None
+    record.pending = rest.pending
+    return rest.facts
 
 
 class Recall:
@@ -173,7 +186,7 @@ class Recall:
             return content
 
         try:
-            facts = stored.body().facts
+            facts = facts_of(stored)
             statements = read_statements(facts, load)
             size += len(facts)
         except BodyErased:

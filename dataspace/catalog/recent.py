@@ -25,6 +25,7 @@ _PLAIN: Final = frozenset(Kind) - {
     Kind.SPAWN,
     Kind.FORKED,
     Kind.SNAPSHOT,
+    Kind.BASE,
     Kind.DELETE,
     Kind.CREATED,
     Kind.ERASE,
@@ -228,7 +229,7 @@ class Recent:
             thread.deleted = record.position
             if thread.birth is None or thread.birth.id == record.uid.hex():
                 self._bury(_buried(said), thread)
-        elif kind == Kind.SNAPSHOT:
+        elif kind in (Kind.SNAPSHOT, Kind.BASE):
             thread.snapshots.append((record.seq, _covered(said, record.seq)))
         elif (birth := _birth(said, record)) is not None:
             thread.birth = birth

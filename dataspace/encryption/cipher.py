@@ -9,7 +9,8 @@ A body as it is stored, integers little endian:
 
 Associated data: bytes 0 to 8, the frame's type, its flags, its head. The cipher's key is derived from the data key,
 the session's uid, the key epoch and the owner's epoch; so nothing that one owner wrote and lost can share a key, let
-alone a nonce, with what the next one writes.
+alone a nonce, with what the next one writes; but for what is left of a record whose deeds go to an archive: that is
+sealed as the record was, once, under another frame type.
 
 The one rule: a key seals `MOST` bodies and then no more, far below the 2**32 that random nonces bear.
 """

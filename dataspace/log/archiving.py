@@ -6,9 +6,11 @@
 3. The segment is written anew beside itself without the content that goes, and takes the old one's place, as in
    `erasing`.
 
-Records stay, and the headers of what goes: chains, commits, the tree and every heap are what they were. It comes back
-in the same way. What was erased in the store goes from the archive (`weeded`), and never comes back; also where the
-store has no frame that says so, since a copy was made and never relied on, or has come back.
+Records stay, and the headers of what goes: chains, commits, the tree and every heap are what they were. Of records of
+cranks the deeds may go as well (message and operations); what is left of such a record, its facts and what proves them,
+lies in its place then (`records.Rest`). It comes back in the same way. What was erased in the store goes from the
+archive (`weeded`), and never comes back; also where the store has no frame that says so, since a copy was made and
+never relied on, or has come back.
 
 The one rule: nothing leaves the store before it is durable elsewhere, and was found to be; and nothing is elsewhere
 before the store says where.
@@ -16,21 +18,39 @@ before the store says where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from dataspace.drafts import read_deeds
 from dataspace.log.archives import ASIDE, Archives, NotAnArchive, body_in, is_there
 from dataspace.log.erasing import write_anew
 from dataspace.log.files import Files, ReadFailed
-from dataspace.log.frames import COMMIT_SIZE, Frame, Type, erased, made_whole, part_head, record_head
-from dataspace.log.packed import SegmentFile
+from dataspace.log.frames import (
+    COMMIT_SIZE,
+    ELSEWHERE,
+    REST_SIZE,
+    Frame,
+    Type,
+    address,
+    erased,
+    made_whole,
+    part_head,
+    record_head,
+    rest_frame,
+)
+from dataspace.log.packed import RESTED, SegmentFile
 from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import frame_at
-from dataspace.log.verdicts import LogCorrupt
+from dataspace.log.store import BodyErased
+from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from dataspace.log.windows import Window
-from dataspace.records import Kind
+from dataspace.records import Kind, Rest
+from dataspace.values.encoding import BadEncoding
+
+WORTH: Final = 72
+"""Bytes that have to be saved for the deeds of a record to go: packing leaves out no fewer zeros than 64."""
 
 
 class Sealed(NamedTuple):
@@ -54,25 +74,76 @@ def frames(reader: SegmentReader, segment: int) -> Iterator[Frame]:
         at += found.size
 
 
-def going(reader: SegmentReader, segment: int, stays: Callable[[bytes, int, int], bool]) -> list[Frame]:
-    """The cells of a sealed segment that are there, but for those of which `stays` (uid, seq, number) says so.
+class Going(NamedTuple):
+    """What is to go of a segment, in order: frames of cells, and of records; and what is left of these, by offset."""
+
+    frames: list[Frame]
+    rests: dict[int, bytes]
+
+    @property
+    def size(self) -> int:
+        """Bytes of what goes."""
+        left = sum(REST_SIZE + len(rest) for rest in self.rests.values())
+        return sum(each.body_length for each in self.frames) - left
+
+
+def going(
+    reader: SegmentReader,
+    segment: int,
+    stays: Callable[[bytes, int, int], bool],
+    leaves: Callable[[bytes, int], bool],
+) -> Going:
+    """The cells of a sealed segment that are there, but for those of which `stays` (uid, seq, number) says so; and the
+    records whose deeds are there, if `leaves` (uid, seq) says that these go.
 
     Only what cranks have brought goes: what the runtime's own records say is needed wherever sessions are looked for.
     """
-    found: list[Frame] = []
+    found = Going([], {})
     uid, seq, crank = b"", 0, False
     for each in frames(reader, segment):
         if each.was == Type.RECORD:
             header, _ = record_head(each.head)
             uid, seq, crank = header.uid, header.seq, header.kind == Kind.CRANK
+            if crank and each.type == Type.RECORD and leaves(uid, seq):
+                rest = _rest(reader, segment, each)
+                if rest is not None:
+                    found.frames.append(each)
+                    found.rests[each.offset] = rest
         elif each.type == Type.CELL and crank and not stays(uid, seq, part_head(each.head)[1]):
-            found.append(each)
+            found.frames.append(each)
     return found
 
 
-def of_type(reader: SegmentReader, segment: int, kind: Type) -> list[Frame]:
-    """The frames of a sealed segment that are of a type."""
-    return [each for each in frames(reader, segment) if each.type == kind]
+def _rest(reader: SegmentReader, segment: int, found: Frame) -> bytes | None:
+    """What is left of a record's body once its deeds are gone; None where that would save nothing, or where the body
+    is not the one that the header names: such a one goes nowhere."""
+    try:
+        stored = reader.read(address(segment, found.offset))
+        body = stored.body()
+        if body.digest != stored.header.body_digest:
+            return None
+        rest: bytes | None = Rest.of(body, read_deeds(body.deeds, tree=bytes).pending).encoded()
+    except (SessionDamaged, BodyErased, BadEncoding):
+        return None
+    if found.flags and rest is not None:
+        assert reader.keys is not None, "it was opened with one"
+        sealed = reader.pread(segment, found.body_offset, found.body_length)
+        rest = reader.keys.seal_rest(stored.header, found, sealed, rest)
+    return rest if rest is not None and REST_SIZE + len(rest) + WORTH <= found.body_length else None
+
+
+def deeds_in(reader: SegmentReader, segment: int) -> Iterator[tuple[bytes, int, int]]:
+    """The records of cranks in a sealed segment whose deeds are there: uid, seq, and bytes of the body."""
+    for each in frames(reader, segment):
+        if each.type == Type.RECORD:
+            header, _ = record_head(each.head)
+            if header.kind == Kind.CRANK:
+                yield header.uid, header.seq, each.body_length
+
+
+def of_type(reader: SegmentReader, segment: int, kinds: Collection[int]) -> list[Frame]:
+    """The frames of a sealed segment that are of these types."""
+    return [each for each in frames(reader, segment) if each.type in kinds]
 
 
 def copy_out(
@@ -90,7 +161,7 @@ def copy_out(
     what the disk refuses.
     """
     path = into / f"{segment:08}.seg"
-    before = of_type(reader, segment, Type.ARCHIVED)
+    before = of_type(reader, segment, ELSEWHERE)
     if is_there(path) and not _is_same(path, reader, segment):
         raise NotAnArchive(into, f"its {path.name} is damaged, or of the store that this one was salvaged from")
     if _holds(path, segment, [*before, *gone]):
@@ -106,19 +177,22 @@ def copy_out(
         raise ReadFailed(str(path), "what was written there does not read back")
 
 
-def hollow(files: Files, path: Path, reader: SegmentReader, segment: int, gone: Sequence[Frame]) -> None:
-    """Write a segment without the bodies of `gone`, as archived ones, to `path`."""
+def hollow(files: Files, path: Path, reader: SegmentReader, segment: int, gone: Going) -> None:
+    """Write a segment without the bodies of `gone`, as archived ones, and with what is left of records, to `path`."""
 
     def instead(found: Frame) -> bytes:
-        return erased(found, segment, Type.ARCHIVED)
+        rest = gone.rests.get(found.offset)
+        return erased(found, segment, Type.ARCHIVED) if rest is None else rest_frame(found, segment, rest)
 
-    write_anew(path, files, partial(reader.pread, segment), reader.length(segment), segment, gone, instead)
+    form = RESTED if gone.rests else reader.form(segment)
+    read, length = partial(reader.pread, segment), reader.length(segment)
+    write_anew(path, files, read, length, segment, gone.frames, instead, form)
 
 
 def fill(
     files: Files, path: Path, reader: SegmentReader, archives: Archives, segment: int, away: Sequence[Frame]
 ) -> None:
-    """Write a segment with the bodies of `away` in their places, to `path`. Raises `Archived`."""
+    """Write a segment with the bodies of `away`, all that went, in their places, to `path`. Raises `Archived`."""
     whole = partial(_whole, archives, segment)
     write_anew(path, files, partial(reader.pread, segment), reader.length(segment), segment, away, whole)
 
@@ -135,7 +209,7 @@ def weeded(files: Files, reader: SegmentReader, archives: Archives, segment: int
         if not is_there(path):
             continue
         if gone is None:
-            gone = of_type(reader, segment, Type.ERASED)
+            gone = of_type(reader, segment, (Type.ERASED,))
         try:
             file = SegmentFile(path, segment)
         except OSError as error:

@@ -6,11 +6,12 @@ The one rule: functions of their arguments, which say what does not fit and noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dataspace.drafts import read_deeds, read_used
 from dataspace.encryption.cipher import Unopened
-from dataspace.log.frames import AWAY, Frame, Type
+from dataspace.log.frames import NOT_WHOLE, Frame, Type
+from dataspace.log.rests import read_rest
 from dataspace.log.scan import Batch
 from dataspace.log.verdicts import Found
 from dataspace.records import Header, content_digest, split_body, split_digests
@@ -21,9 +22,12 @@ Opener: TypeAlias = Callable[[Header, Frame, bytes], "bytes | None"]
 """Opens a sealed body of a record; gives None when its key was destroyed. Raises `Unopened` or `LookupError`."""
 
 
+_LEFT: Final = "what is left of its body"
+
+
 def whole(frame: Frame) -> bool:
     """Whether a frame has its body."""
-    return frame.type not in AWAY
+    return frame.type not in NOT_WHOLE
 
 
 def nowhere(segment: int, frame: Frame) -> bytes | None:
@@ -87,6 +91,40 @@ def unfitting(header: Header, record: int, cells: Sequence[int], bodies: Bodies)
         content = bodies.get(cell)
         if content is not None and content_digest(content) != digest:
             yield cell, f"cell {number} is not the one that its record names"
+
+
+def unfitting_rest(
+    header: Header, record: Frame, place: bytes, cells: Sequence[int], bodies: Bodies, opener: Opener | None
+) -> Iterator[tuple[int, str, bool]]:
+    """What does not fit in what is left of a record, by the bytes in its `place`, and in the cells at these offsets
+    that its facts name; and whether that was somebody. Where `bodies` has its whole body, the two are held together."""
+    try:
+        rest = read_rest(header, record, place, opener)
+    except ValueError:
+        return  # told as what was not written
+    except Unopened:
+        yield record.offset, f"{_LEFT} does not open with its key", True
+        return
+    except LookupError:
+        yield record.offset, f"{_LEFT}: its key is not in the key file", False
+        return
+    if rest is None:
+        return
+    if rest.digest != header.body_digest:
+        yield record.offset, f"{_LEFT} is not what the record's hash covers", True
+        return
+    body = split_body(bodies.get(record.offset) or b"")
+    try:
+        if body is not None:
+            if read_deeds(body.deeds, tree=bytes).pending != rest.pending:
+                yield record.offset, f"{_LEFT} tells another number of what is pending than its deeds", True
+            return
+        for number, digest in zip(*read_used(rest.facts), strict=False):
+            content = bodies.get(cells[number]) if number < len(cells) else None
+            if content is not None and content_digest(content) != digest:
+                yield cells[number], f"cell {number} is not the one that its record names", True
+    except (TypeError, ValueError) as bad:
+        yield record.offset, f"{_LEFT} cannot be read: {bad}", True
 
 
 def _named(header: Header, plain: bytes) -> tuple[list[bytes], str]:

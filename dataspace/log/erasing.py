@@ -22,7 +22,7 @@ from typing import Final
 from dataspace.log.files import Files, ReadFailed, WriteFailed
 from dataspace.log.frames import Frame, place
 from dataspace.log.layout import Layout
-from dataspace.log.packed import write_packed
+from dataspace.log.packed import PACKED, write_packed
 from dataspace.log.reading import SegmentReader
 from dataspace.log.store import Erasure
 
@@ -77,16 +77,17 @@ def write_anew(
     segment: int,
     frames: Sequence[Frame],
     instead: Callable[[Frame], bytes],
+    form: int = PACKED,
 ) -> None:
-    """Write a sealed segment, whose `length` bytes `read` gives, to `path`: packed, and with what `instead` gives, and
-    zeros after it, in place of these frames. Durable when this returns, but for its name.
+    """Write a sealed segment, whose `length` bytes `read` gives, to `path`: packed (in that `form`), and with what
+    `instead` gives, and zeros after it, in place of these frames. Durable when this returns, but for its name.
 
     Raises `WriteFailed` or `SyncFailed`, and leaves nothing. Costs a pass over its bytes.
     """
     fd = files.open(path, create=True)
     try:
         files.truncate(fd, 0)
-        write_packed(files, fd, segment, length, _changed(read, length, segment, frames, instead))
+        write_packed(files, fd, segment, length, _changed(read, length, segment, frames, instead), form)
         files.sync(fd)
     except Exception as error:
         undone = False

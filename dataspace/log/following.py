@@ -27,9 +27,10 @@ from dataspace.log.opening import durable_part, still
 from dataspace.log.ownership import owner_of
 from dataspace.log.publishing import Published
 from dataspace.log.publishing import read as read_head
-from dataspace.log.reading import SegmentReader, StoredRecord
+from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import Batch, read_batch
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
+from dataspace.log.stored import StoredRecord
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
 from dataspace.log.windows import Window
 from dataspace.log.withheld import Withheld

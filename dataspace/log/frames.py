@@ -3,7 +3,7 @@
     0   u32  CRC-32 of the frame's offset (u64), of bytes 4 to 24 and of the head
     4   u8   type
     5   u8   flags: bit 1 for a sealed body (bit 0 is kept for compressed ones), else zero
-    6   u16  of an erased or archived frame the type that it had, else zero
+    6   u16  of an erased or archived frame the type that it had, else zero (what is left of one was a record)
     8   u32  length of the head
     12  u32  length of the body as stored
     16  u32  CRC-32 of the body as stored
@@ -11,9 +11,10 @@
     24       head, body, zeros up to a multiple of 8
 
 Integers are little endian. The header's CRC covers the frame's own offset and the segment's id, so bytes
-quoted inside a body never pass for a frame; type 0 is no type, so zeros never parse. An erased frame, or an
-archived one, lies where the whole one lay, as long as it was, with the same head; so the CRC that the whole one had
-can be told from it, and the commit after it still fits.
+quoted inside a body never pass for a frame; type 0 is no type, so zeros never parse. An erased frame, an archived one,
+or what is left of a record (a rest), lies where the whole one lay, as long as it was, with the same head; so the CRC
+that the whole one had can be told from it, and the commit after it still fits. Where the body of a rest was, its own
+lies: length and CRC-32 of it (u32 each), and then that.
 
 The one rule: this file knows bytes and offsets. It opens nothing and decides nothing.
 """
@@ -49,10 +50,21 @@ class Type(IntEnum):
     CHECKPOINT = 6
     ERASED = 7
     ARCHIVED = 8
+    REST = 9
+    """What is left of a record whose body is in an archive: all but its message and operations."""
+    FACTS = 10
+    """The same of one whose body is nowhere any more: as a salvage leaves it that does not find the archive."""
 
 
 AWAY: Final = frozenset({int(Type.ERASED), int(Type.ARCHIVED)})
 """The types of what stands for a frame whose body is not there."""
+RESTS: Final = frozenset({int(Type.REST), int(Type.FACTS)})
+"""The types of what is left of records."""
+ELSEWHERE: Final = frozenset({int(Type.ARCHIVED), int(Type.REST)})
+"""The types of what stands for a frame whose body is in an archive."""
+NOT_WHOLE: Final = AWAY | RESTS
+"""The types of what stands for a frame of which the body, or a part of it, is not there."""
+_RECORD_TYPE = int(Type.RECORD)
 _PREFIX = struct.Struct("<IBBHIIII")
 _CHECKED = struct.Struct("<BBHIIII")
 _OFFSET = struct.Struct("<Q")
@@ -61,10 +73,13 @@ _PART = struct.Struct("<QI")
 _COMMIT = struct.Struct("<QQII32s")
 _SEGMENT = struct.Struct("<8sHxxI16sQQ32s")
 _CHECKPOINT = struct.Struct("<Q32s")
+_LEFT = struct.Struct("<II")
 COMMIT_SIZE: Final = PREFIX + _COMMIT.size
 """Bytes of a commit frame. A multiple of 8, so that its hash covers no padding."""
 SEGMENT_SIZE: Final = PREFIX + _SEGMENT.size
 """Bytes of a segment's first frame."""
+REST_SIZE: Final = _LEFT.size
+"""Bytes of a rest's body beside what is left."""
 _PADS = tuple(bytes(n) for n in range(8))
 
 
@@ -75,8 +90,8 @@ Seal: TypeAlias = Callable[[int, bytes, bytes], bytes]
 class Frame(NamedTuple):
     """A frame that parsed: where it lies, and what its header says. `size` is with its padding.
 
-    For an erased or archived frame, `was` is the type and `header_crc` the header's CRC that it had when it was
-    whole, and the body is not there. For any other, `was` is its type.
+    For an erased or archived frame, or a rest, `was` is the type and `header_crc` the header's CRC that it had when it
+    was whole, and the body is not there. For any other, `was` is its type.
     """
 
     offset: int
@@ -147,6 +162,10 @@ def parse(data: bytes | memoryview, at: int, segment: int, base: int = 0) -> Fra
         crc = crc32(head, crc32(checked, seed))
     elif was:
         return None
+    elif kind in RESTS:
+        was = _RECORD_TYPE
+        checked = _CHECKED.pack(was, flags, 0, head_length, body_length, body_crc, owner)
+        crc = crc32(head, crc32(checked, seed))
     else:
         was = kind
     size = (PREFIX + head_length + body_length + 7) & -8
@@ -168,6 +187,23 @@ def erased(found: Frame, segment: int, instead: Type = Type.ERASED) -> bytes:
     )
     crc = crc32(found.head, crc32(checked, crc32(_OFFSET.pack(found.offset))))
     return b"".join((crc.to_bytes(4, "little"), checked, found.head))
+
+
+def rest_frame(found: Frame, segment: int, rest: bytes, instead: Type = Type.REST) -> bytes:
+    """The bytes that stand for a record's frame of which this is left; what is left is at least `REST_SIZE` shorter
+    than the body. Like those of an erased one, they go to its offset, before zeros."""
+    checked = _CHECKED.pack(instead, found.flags, 0, len(found.head), found.body_length, found.body_crc, segment)
+    crc = crc32(found.head, crc32(checked, crc32(_OFFSET.pack(found.offset))))
+    return b"".join((crc.to_bytes(4, "little"), checked, found.head, _LEFT.pack(len(rest), crc32(rest)), rest))
+
+
+def rest_in(body: bytes | memoryview) -> bytes | None:
+    """What is left, of the bytes in the place of a rest's body; None when that is not what was written."""
+    if len(body) < REST_SIZE:
+        return None
+    length, crc = _LEFT.unpack_from(body)
+    rest = bytes(body[REST_SIZE : REST_SIZE + length])
+    return rest if len(rest) == length and crc32(rest) == crc else None
 
 
 def made_whole(found: Frame, segment: int, body: bytes) -> bytes:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dataspace.log.contents import Bodies, whole
-from dataspace.log.frames import Frame, Type
+from dataspace.log.frames import ELSEWHERE, Frame, Type
 
 
 class Missing(NamedTuple):
     """A body that is not there: the position of its record; the type that its frame had; its number, of a cell or page.
-    `archived`, and then maybe `away`: found in no archive."""
+    `archived` (a record's, all but its facts), and then maybe `away`: found in no archive."""
 
     position: int
     was: int
@@ -36,7 +36,7 @@ class Gone:
         for each in frames:
             if not whole(each):
                 number = 0 if each.was == Type.RECORD else int.from_bytes(each.head[8:12], "little")
-                archived, away = each.type == Type.ARCHIVED, bodies.get(each.offset) is None
+                archived, away = each.type in ELSEWHERE, bodies.get(each.offset) is None
                 self._positions.append(position)
                 self._what.append(number << 10 | each.was << 2 | archived << 1 | away)
 

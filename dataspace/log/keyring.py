@@ -30,7 +30,7 @@ from dataspace.encryption.key_file import packed, unpacked
 from dataspace.encryption.keys import Beginning, HostKey, Keys, Name, Random, covering
 from dataspace.errors import KeeveError
 from dataspace.log.files import Files, ReadFailed, open_plain
-from dataspace.log.frames import SEGMENT_SIZE, Frame, Seal, parse
+from dataspace.log.frames import SEGMENT_SIZE, Frame, Seal, Type, parse
 from dataspace.log.layout import Layout
 from dataspace.log.packed import SegmentFile
 from dataspace.log.verdicts import Found, SessionDamaged, Visit
@@ -216,7 +216,22 @@ class Keyring:
 
         Raises `Unopened` when it is not what was sealed, `LookupError` when its key is not in the key file.
         """
-        epoch, serial = named(stored)
+        cipher = self._cipher(header, stored)
+        if cipher is None:
+            return None
+        opened = cipher.open(frame.was, frame.head, stored)
+        self.seen = max(self.seen, named(stored)[1])
+        return opened
+
+    def seal_rest(self, header: Header, frame: Frame, stored: bytes, rest: bytes) -> bytes | None:
+        """What is left of a record's body, sealed as its `stored` body is: whoever could open that opens this. None and
+        errors as of `open`. May be called beside whoever appends."""
+        cipher, serial = self._cipher(header, stored), self._keys.serial
+        return None if cipher is None else cipher.seal(Type.REST, frame.head, rest, serial, self._random(NONCE))
+
+    def _cipher(self, header: Header, stored: bytes) -> Cipher | None:
+        """The cipher with which a body of a record was sealed."""
+        epoch, _ = named(stored)
         uid = STORE_UID if header.kind == _DELETE else header.uid
         which = (uid, epoch, header.epoch)
         cipher = self._ciphers.get(which)
@@ -225,16 +240,13 @@ class Keyring:
             if key is None:
                 if uid in self._keys.destroyed:
                     return None
-                self.seen = max(self.seen, serial)
+                self.seen = max(self.seen, named(stored)[1])
                 raise LookupError
             cipher = Cipher(key, *which)
             if len(self._ciphers) >= _REMEMBERED:
                 self._ciphers.clear()
             self._ciphers[which] = cipher
-        opened = cipher.open(frame.was, frame.head, stored)
-        if serial > self.seen:
-            self.seen = serial
-        return opened
+        return cipher
 
     def _key(self, name: Name) -> bytes | None:
         try:

@@ -250,6 +250,9 @@ class MemoryStored:
             raise BodyErased(self.address)
         return body
 
+    def rest(self) -> None:
+        """There are no archives of what is in memory."""
+
     def part(self, number: int) -> bytes | Erased:
         if not 0 <= number < self.attachments:
             raise NoSuchPart(self.address, number, "part")

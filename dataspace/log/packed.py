@@ -3,8 +3,9 @@
 Offsets of frames are in their CRCs, those in the commits, and the commits name each other; so nothing that lies in a
 segment can be moved. What can be left out is zeros: who reads a packed segment finds all bytes where they were.
 
-    0      the segment's first frame once more, with format 2, and after its fields: u64 the segment's length, u64 that
-           of this file, u32 the number of runs, u32 the CRC-32 of the index
+    0      the segment's first frame once more, with format 2 (3 if there are rests in it, which older versions do not
+           know), and after its fields: u64 the segment's length, u64 that of this file, u32 the number of runs, u32 the
+           CRC-32 of the index
     128    the runs of bytes that are not left out, end to end
            the index: for each run, where it begins in the segment and how long it is, in units of 8 bytes (u32 each)
            the index, and the first frame, once more: for salvage
@@ -37,6 +38,8 @@ Read: TypeAlias = Callable[[int, int], bytes]
 
 PACKED: Final = 2
 """The format that the first frame of a packed segment names. The segment in it is of format 1."""
+RESTED: Final = 3
+"""That of one with rests in it: a version that does not know these refuses a log with such a file."""
 _MORE: Final = struct.Struct("<QQII")
 _HEAD: Final = SEGMENT_SIZE + _MORE.size
 _RUN: Final = struct.Struct("<II")
@@ -47,13 +50,15 @@ _ZEROS: Final = re.compile(rb"\0{%d,}" % _WORTH)
 
 
 class Packed:
-    """A packed segment. `read` gives bytes of its file; `length` is how long the segment is."""
+    """A packed segment. `read` gives bytes of its file; `length` is how long the segment is, `form` which format its
+    first frame names."""
 
-    __slots__ = ("_ends", "_places", "_read", "_starts", "length")
+    __slots__ = ("_ends", "_places", "_read", "_starts", "form", "length")
 
-    def __init__(self, read: Read, length: int, index: bytes) -> None:
+    def __init__(self, read: Read, length: int, index: bytes, form: int) -> None:
         self._read = read
         self.length = length
+        self.form = form
         numbers = array("I", index)
         if sys.byteorder == "big":
             numbers.byteswap()
@@ -113,6 +118,7 @@ class _Said(NamedTuple):
     size: int
     runs: int
     crc: int
+    form: int
 
 
 def _said(head: bytes, number: int) -> _Said | None:
@@ -120,9 +126,10 @@ def _said(head: bytes, number: int) -> _Said | None:
     if found is None or found.type != Type.SEGMENT or found.size != _HEAD:
         return None
     said = segment_head(found.head)
-    if said is None or said.format != PACKED:
+    if said is None or said.format not in (PACKED, RESTED):
         return None
-    return _Said(*_MORE.unpack_from(found.head, len(found.head) - _MORE.size))
+    length, size, runs, crc = _MORE.unpack_from(found.head, len(found.head) - _MORE.size)
+    return _Said(length, size, runs, crc, said.format)
 
 
 def _opened(read: Read, said: _Said, copies: Iterable[int]) -> Packed | None:
@@ -131,7 +138,7 @@ def _opened(read: Read, said: _Said, copies: Iterable[int]) -> Packed | None:
     for copy in copies:
         index = read(max(said.size - _HEAD - copy * wanted, 0), wanted)
         if len(index) == wanted and crc32(index) == said.crc:
-            return Packed(read, said.length, index)
+            return Packed(read, said.length, index, said.form)
     return None
 
 
@@ -159,14 +166,22 @@ class SegmentFile:
         """Bytes of the segment, as it is now."""
         return os.fstat(self._fd).st_size if self.packed is None else self.packed.length
 
+    @property
+    def form(self) -> int:
+        """The format of it once it is packed: `RESTED` only if it is so already."""
+        return PACKED if self.packed is None else self.packed.form
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
 
 
-def write_packed(files: Files, fd: int, number: int, length: int, chunks: Iterable[tuple[int, bytes]]) -> None:
+def write_packed(
+    files: Files, fd: int, number: int, length: int, chunks: Iterable[tuple[int, bytes]], form: int = PACKED
+) -> None:
     """Write a segment packed into an empty file. `chunks` are all of its bytes in order, each with its offset; these
-    and `length` are multiples of 8. Raises `WriteFailed`; nothing is durable before the file is synced."""
+    and `length` are multiples of 8. `form` is `RESTED` if there are rests among them. Raises `WriteFailed`; nothing is
+    durable before the file is synced."""
     index = array("I")
     place, first = _HEAD, b""
     for offset, data in chunks:
@@ -186,8 +201,8 @@ def write_packed(files: Files, fd: int, number: int, length: int, chunks: Iterab
     table = index.tobytes()
     found = parse(first, 0, number, 0)
     assert found is not None, "it was read as a segment"
-    said = _Said(length, place + 2 * len(table) + _HEAD, len(table) // _RUN.size, crc32(table))
-    fields = found.head[: len(MAGIC)] + PACKED.to_bytes(2, "little") + found.head[len(MAGIC) + 2 :]
+    said = length, place + 2 * len(table) + _HEAD, len(table) // _RUN.size, crc32(table)
+    fields = found.head[: len(MAGIC)] + form.to_bytes(2, "little") + found.head[len(MAGIC) + 2 :]
     head = frame(Type.SEGMENT, fields + _MORE.pack(*said), b"", number, 0)[0]
     files.write(fd, place, table + table + head)
     files.write(fd, 0, head)

@@ -1,8 +1,7 @@
 """Reading records from segment files, while another thread writes to the last of them.
 
 Everything is read with `pread` on descriptors of this file's own. A record is read with one call when it and
-its cells lie within `AHEAD`; what is not in the window is read when it is asked for, and its CRC is checked
-before it is given out.
+its cells lie within `AHEAD`; what is not in the window is read when it is asked for (`stored`).
 
 The one rule: nothing at or after the durable end is looked at. The end only ever moves on.
 """
@@ -10,14 +9,12 @@ The one rule: nothing at or after the durable end is looked at. The end only eve
 from __future__ import annotations
 
 import os
-import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from dataspace.encryption.cipher import ENCRYPTED, Unopened
-from dataspace.log.archives import Archived, Archives
+from dataspace.log.archives import Archives
 from dataspace.log.files import ReadFailed
 from dataspace.log.frames import (
     COMMIT_SIZE,
@@ -28,10 +25,8 @@ from dataspace.log.frames import (
     SegmentHead,
     Type,
     address,
-    body_fits,
     parse,
     place,
-    record_head,
     segment_head,
 )
 from dataspace.log.keyring import Keyring
@@ -40,11 +35,10 @@ from dataspace.log.marks import Mark
 from dataspace.log.near import AHEAD, Near
 from dataspace.log.packed import SegmentFile
 from dataspace.log.scan import begins_at, is_commit_at
-from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, StoreClosed
-from dataspace.log.verdicts import LogCorrupt, NewerFormat, SessionDamaged
+from dataspace.log.store import NoSuchRecord, StoreClosed
+from dataspace.log.stored import StoredRecord
+from dataspace.log.verdicts import LogCorrupt
 from dataspace.log.withheld import Withheld
-from dataspace.records import Body, Header, split_body, split_cell
-from dataspace.values import ERASED, Erased
 
 _CHUNK = 1 << 18
 """Bytes that are read at once, at the most, while records are read one after another."""
@@ -84,6 +78,11 @@ class SegmentReader:
                 return file.read(offset, length)
             except OSError as error:
                 raise ReadFailed.of(str(self._layout.segment(segment)), error) from error
+
+    def form(self, segment: int) -> int:
+        """The packed format of a segment's file, as far as it is packed. Raises what `pread` raises."""
+        with self._held():
+            return self._file(segment).form
 
     def written(self, segment: int) -> int:
         """How many bytes a segment has now. Raises what `pread` raises."""
@@ -246,155 +245,3 @@ class SegmentReader:
                 raise LogCorrupt(segment + 1, 0, "the first frame of a segment is not sound")
             length = self._lengths[segment] = head.previous_length
         return length
-
-
-class StoredRecord:
-    """A record of a segment. It keeps the bytes that were read with it."""
-
-    __slots__ = ("_at", "_frame", "_reader", "_segment", "_starts", "_window", "header")
-
-    def __init__(self, reader: SegmentReader, segment: int, found: Frame, window: bytes, at: int) -> None:
-        self._reader = reader
-        self._segment = segment
-        self._frame = found
-        self._window = window
-        self._at = at
-        self.header: Header
-        try:
-            self.header, self._starts = record_head(found.head)
-        except struct.error:
-            raise LogCorrupt(segment, found.offset, "a record's head of another length") from None
-
-    @property
-    def address(self) -> int:
-        return address(self._segment, self._frame.offset)
-
-    @property
-    def attachments(self) -> int:
-        return len(self._starts)
-
-    @property
-    def last_frame(self) -> int:
-        """The offset of the last frame that belongs to this record."""
-        return self._frame.offset + (self._starts[-1] if self._starts else 0)
-
-    @property
-    def next(self) -> int | None:
-        if not self._starts:
-            return self._reader.after(self._segment, self._frame.offset + self._frame.size)
-        return self._reader.after(self._segment, self.last_frame)
-
-    def body(self) -> Body:
-        data = self._content(self._frame, "its body")
-        if data is None:
-            raise BodyErased(self.header.position)
-        body = split_body(data)
-        if body is None:
-            raise self._damaged("its body has lengths that do not fit")
-        return body
-
-    def part(self, number: int) -> bytes | Erased:
-        data = self._part(number, None, "part")
-        return ERASED if data is None else data
-
-    def cell(self, number: int) -> str | bytes | Erased:
-        data = self._part(number, Type.CELL, "cell")
-        if data is None:
-            return ERASED
-        try:
-            return split_cell(data).content
-        except ValueError:
-            raise self._damaged(f"cell {number} holds neither text nor bytes") from None
-
-    def page(self, number: int) -> bytes:
-        data = self._part(number, Type.PAGE, "page")
-        if data is None:
-            raise BodyErased(self.header.position)
-        return data
-
-    def frames(self, parts: Iterable[int] | None, body: bool) -> Iterator[Frame]:
-        """The frames of these cells and pages (None: all), and the record's own with `body`, as far as they are whole.
-
-        Raises `NoSuchPart` and `SessionDamaged`.
-        """
-        found = [self._found(number, "part") for number in (range(len(self._starts)) if parts is None else parts)]
-        for each in (self._frame, *found) if body else found:
-            if each.type != Type.ERASED:
-                yield each
-
-    def _part(self, number: int, kind: Type | None, name: str) -> bytes | None:
-        found = self._found(number, name)
-        if kind is not None and found.was != kind:
-            raise NoSuchPart(self.header.position, number, name)
-        withheld = self._reader.withheld
-        if withheld.has(self.header.position, number):
-            return None
-        if found.type == Type.ERASED and found.was == Type.CELL and self._frame.type != Type.ERASED:
-            if withheld.forged(self.header.position, number):
-                raise self._damaged(f"{name} {number} is gone, and no record says that it was erased")
-            return None
-        return self._content(found, f"{name} {number}")
-
-    def _found(self, number: int, name: str) -> Frame:
-        """The frame of a cell or page. Raises `NoSuchPart`, and `SessionDamaged`."""
-        if not 0 <= number < len(self._starts):
-            raise NoSuchPart(self.header.position, number, name)
-        start = self._starts[number]
-        at, offset = self._at + start, self._frame.offset + start
-        inside = at + PREFIX <= len(self._window)
-        found = self._reader.frame(self._segment, offset, *((self._window, at) if inside else ()))
-        if found is None or found.was not in (Type.CELL, Type.PAGE):
-            raise self._damaged(f"{name} {number} has no sound frame")
-        return found
-
-    def _content(self, found: Frame, what: str) -> bytes | None:
-        """The body of a frame, checked; None when it was erased."""
-        if found.type == Type.ERASED:
-            return None
-        if found.flags & ~ENCRYPTED:
-            raise NewerFormat(self._segment, found.offset, f"a frame with flags {found.flags:#x}")
-        if found.type == Type.ARCHIVED:
-            return self._archived(found, what)
-        length = found.body_length
-        at = self._at + found.body_offset - self._frame.offset
-        if at + length <= len(self._window):
-            data = self._window[at : at + length]
-        else:
-            data = self._reader.pread(self._segment, found.body_offset, length)
-        if not body_fits(found, data):
-            raise self._damaged(f"{what} is not what was written")
-        return self._opened(found, data, what) if found.flags else data
-
-    def _archived(self, found: Frame, what: str) -> bytes | None:
-        """The same of an archived one; or of what its owner's process has made of it since."""
-        try:
-            data = self._reader.archives.body(self._segment, found, self.header.position)
-        except Archived:
-            self._reader.exchanged(self._segment)
-            now, self._window = self._reader.frame(self._segment, found.offset), b""
-            if now is None or now.type == Type.ARCHIVED:
-                raise
-            return self._content(now, what)
-        return self._opened(found, data, what) if found.flags else data
-
-    def _opened(self, found: Frame, stored: bytes, what: str) -> bytes | None:
-        """A sealed body, opened; None when its key was destroyed."""
-        keys = self._reader.keys
-        try:
-            if keys is None:
-                raise LookupError
-            return keys.open(self.header, found, stored)
-        except Unopened:
-            raise self._damaged(f"{what} does not open with its key") from None
-        except LookupError:
-            raise self._damaged(f"{what} is sealed with a key that is not in the key file") from None
-
-    def sealed(self) -> bytes:
-        """The body as it is stored, if it is sealed; else nothing."""
-        if not self._frame.flags or self._frame.type == Type.ERASED:
-            return b""
-        return self._reader.pread(self._segment, self._frame.body_offset, self._frame.body_length)
-
-    def _damaged(self, what: str) -> SessionDamaged:
-        header = self.header
-        return SessionDamaged(header.uid.hex(), header.seq, header.position, what)

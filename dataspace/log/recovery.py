@@ -53,7 +53,7 @@ from dataspace.log.verdicts import (
     Verdict,
     Visit,
 )
-from dataspace.records import STORE_UID, Kind
+from dataspace.records import STORE_UID
 
 FIRST_WRITE: Final = 1 << 16
 """A first segment without one sound frame is a beginning that a crash interrupted only up to this size."""
@@ -254,7 +254,7 @@ class _Judgement:
         else:
             position, number = part_head(wrong.head)
             found = records[position - first]
-            if wrong.was == Type.PAGE and found.header.kind != Kind.BASE:
+            if wrong.was == Type.PAGE:
                 damage = Damage(found.header.seq, position, found.address, f"heap page {number}")
                 self.lost.append((found.header.uid, damage))
                 return

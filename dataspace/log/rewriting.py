@@ -1,7 +1,7 @@
 """Writing a log anew: records as they lie in one log, framed for another.
 
 Hashes stay, since nothing of storage is in them; positions, offsets and commits are new. What has no body any more
-becomes an erased frame.
+becomes an erased frame, and a record of which only the facts are left, a frame of these.
 
 The one rule: what is written is a log like any other, and each batch of it is whole when the next one begins.
 """
@@ -16,6 +16,7 @@ from dataspace.encryption.cipher import ENCRYPTED, OVERHEAD
 from dataspace.log.frames import (
     FORMAT,
     PREFIX,
+    REST_SIZE,
     SEGMENT_SIZE,
     Frame,
     Seal,
@@ -28,6 +29,7 @@ from dataspace.log.frames import (
     parse,
     record_head,
     record_head_length,
+    rest_frame,
     segment_frame,
 )
 from dataspace.log.marks import Certificate
@@ -43,15 +45,21 @@ _BATCH: Final = 1 << 20
 
 
 class Part(NamedTuple):
-    """What a frame holds: its type, and its plain body; None for one that is erased."""
+    """What a frame holds: its type, and its plain body; None for one that is erased. `FACTS`: a record of which no more
+    than that is left."""
 
     type: int
     body: bytes | None
 
     @property
+    def length(self) -> int:
+        """Bytes in the place of its body, unless they are sealed."""
+        return len(self.body or b"") + (REST_SIZE if self.type == Type.FACTS else 0)
+
+    @property
     def size(self) -> int:
         """Bytes that its frame takes, about."""
-        return PREFIX + len(self.body or b"")
+        return PREFIX + self.length
 
 
 class Kept(NamedTuple):
@@ -177,7 +185,7 @@ def _frames(kept: Kept, segment: int, offset: int, sealing: Sealing | None) -> l
     if sealing is not None and any(part.body is not None for part in kept.parts):  # else nobody may have its key
         seal = sealing(record_head(kept.head[:_COUNTED] + bytes(4))[0], epoch)
     more = 0 if seal is None or own.body is None else OVERHEAD
-    at = _aligned(PREFIX + record_head_length(len(parts)) + len(own.body or b"") + more)
+    at = _aligned(PREFIX + record_head_length(len(parts)) + own.length + more)
     starts, frames = [], []
     for number, part in enumerate(parts):
         made = _frame(part, _PART.pack(position, number), segment, offset + at, seal)
@@ -193,14 +201,18 @@ def _aligned(size: int) -> int:
 
 
 def _frame(part: Part, head: bytes, segment: int, offset: int, seal: Seal | None) -> tuple[bytes, int]:
-    if part.body is not None:
-        if seal is None:
-            return frame(part.type, head, part.body, segment, offset)
-        return frame(part.type, head, seal(part.type, head, part.body), segment, offset, ENCRYPTED)
     begin = offset + PREFIX + len(head)
-    size = _aligned(PREFIX + len(head))
-    whole = Frame(offset, Type.ERASED, part.type, 0, head, begin, 0, 0, 0, size)
-    data = erased(whole, segment).ljust(size, b"\0")
+    if part.body is None:
+        size = _aligned(PREFIX + len(head))
+        data = erased(Frame(offset, Type.ERASED, part.type, 0, head, begin, 0, 0, 0, size), segment).ljust(size, b"\0")
+    else:
+        body, flags = (part.body, 0) if seal is None else (seal(part.type, head, part.body), ENCRYPTED)
+        if part.type != Type.FACTS:
+            return frame(part.type, head, body, segment, offset, flags)
+        length = REST_SIZE + len(body)
+        size = _aligned(PREFIX + len(head) + length)
+        whole = Frame(offset, Type.FACTS, Type.RECORD, flags, head, begin, length, 0, 0, size)
+        data = rest_frame(whole, segment, body, Type.FACTS).ljust(size, b"\0")
     found = parse(data, 0, segment, offset)
     assert found is not None
     return data, found.header_crc

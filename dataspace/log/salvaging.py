@@ -5,7 +5,8 @@ has the body that its hash covers, and the cells that its body names. A fork is 
 left it. After the first record of a chain that is not there, or is not what was written, nothing more of it is kept.
 
 Snapshots are derived: one whose pages are not all right stays as a record without them, as do those after it, since
-they share pages with it. Erased content stays erased.
+they share pages with it; up to a base, which shares none. Of a record whose deeds are in an archive that is not there
+the facts stay, and a base after it without which nothing could be made. Erased content stays erased.
 
 The one rule: nothing is made up. What is kept is what was written, and what is not is named, by session and seq.
 """
@@ -15,30 +16,39 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from dataspace.drafts import Assertion, read_deeds, read_statements
+from dataspace.drafts import read_deeds
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
+from dataspace.log.called import Called
 from dataspace.log.contents import nowhere
-from dataspace.log.frames import Frame, Type, body_fits, checkpoint_head, part_head, record_head, segment_head
+from dataspace.log.frames import (
+    ELSEWHERE,
+    RESTS,
+    Frame,
+    Type,
+    body_fits,
+    checkpoint_head,
+    part_head,
+    record_head,
+    segment_head,
+)
+from dataspace.log.groups import Found, grouped
 from dataspace.log.marks import Certificate
+from dataspace.log.rests import read_rest
 from dataspace.log.rewriting import Kept, Part
 from dataspace.log.survey import Piece, Survey
 from dataspace.log.verdicts import SegmentBytes
-from dataspace.records import STORE_UID, ZERO_HASH, Header, Kind, content_digest, split_body, split_digests
-from dataspace.values import ERASED
+from dataspace.records import STORE_UID, ZERO_HASH, Header, Kind, Rest, content_digest, split_body, split_digests
 
 _KINDS: Final = frozenset(map(int, Kind))
-_PARTS: Final = frozenset({int(Type.CELL), int(Type.PAGE)})
 _TELLING: Final = frozenset(map(int, (Kind.ERASE, Kind.RECLAIMED, Kind.CREATED, Kind.SALVAGED)))
 """Records of the store's own chain that say something of all of it."""
 _NAMING: Final = frozenset({int(Kind.FORK), int(Kind.FORKED)})
 """Records that name two sessions."""
-_OWN: Final = {"spawn": 0, "fork": 0, "forked": 0, "snapshot": 0, "restore": 0, "salvaged": 0, "deleted": 0, "turn": 1}
-"""Facts in which a session says what it is called, and in which field."""
 
 Open: TypeAlias = Callable[[Header, Frame, bytes], bytes | None]
 """Opens a sealed body of a record; None when its key was destroyed. Raises `Unopened`, or `LookupError`."""
@@ -72,15 +82,9 @@ class Chain:
     pending: int = 0
     pageless: int = 0
     """The seq of the first snapshot that is kept without its pages."""
+    hollow: int = 0
+    """The seq of the first record that is kept without its deeds, and that no base stands for; 0 when none is."""
     tail: tuple[Survey, Frame] | None = None
-
-
-class Found(NamedTuple):
-    """A record with a sound header, and the sound frames that belong to it by their places."""
-
-    survey: Survey
-    piece: Piece
-    parts: Mapping[int, Piece]
 
 
 class Salvage:
@@ -115,13 +119,12 @@ class Salvage:
         self._erased: dict[int, set[int]] = {}
         self._unread: list[int] = []
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
-        self._names: dict[bytes, str] = {}
-        """What sessions are called, by what others than their first records say."""
+        self._called = Called()
 
     def look(self) -> None:
         """Go through the log before anything of it is kept: which log it is, and what of it is erased."""
         for survey in self._surveys:
-            for found in _grouped(survey, self._other):
+            for found in grouped(survey, self._other):
                 header, _ = record_head(found.piece.frame.head)  # type: ignore[union-attr]  # a group has a record
                 if header.uid == STORE_UID and header.kind in _TELLING:
                     self._told(header, found)
@@ -184,13 +187,13 @@ class Salvage:
                     certificate(Certificate(*checkpoint_head(frame.head), survey.body(frame)))
 
         for survey in self._surveys:
-            for found in _grouped(survey, other):
+            for found in grouped(survey, other):
                 record = self._record(found)
                 if record is not None:
                     self.records += 1
                     yield record
         for uid, chain in self.chains.items():
-            chain.id = chain.id or self._names.get(uid)
+            chain.id = chain.id or self._called.names.get(uid)
 
     def _record(self, found: Found) -> Kept | None:
         frame = found.piece.frame
@@ -210,7 +213,7 @@ class Salvage:
         chain.last = max(chain.last, header.seq)
         chain.tombstone = chain.tombstone or header.kind == Kind.DELETE
         if chain.lost:
-            if chain.id is None and header.uid not in self._names:
+            if chain.id is None and header.uid not in self._called.names:
                 self._hear(header, found)
             return None
         why = self._misfit(chain, header)
@@ -256,6 +259,14 @@ class Salvage:
         frame = found.piece.frame
         assert frame is not None
         body = self._body(found, header)
+        parts = [Part(Type.RECORD, body if isinstance(body, bytes) else None)]
+        if body is None and frame.type in RESTS:
+            rest = self._rest(found.survey, frame, header)
+            if isinstance(rest, Rest):
+                parts = [Part(Type.FACTS, rest.encoded())]
+                chain.pending, chain.hollow = rest.pending, chain.hollow or header.seq
+            elif rest is not None:
+                body = rest
         if isinstance(body, str):
             return (), f"the body of seq {header.seq} {body}"
         named: Sequence[bytes] | None = None
@@ -269,7 +280,8 @@ class Salvage:
             chain.pending = deeds.pending
         elif not chain.seq and header.uid != STORE_UID:
             chain.tombstone = True
-        parts = [Part(Type.RECORD, body)]
+        if base := header.kind == Kind.BASE:
+            chain.pageless = 0
         erased = self._erased.get(header.position, ())
         for number, start in enumerate(starts):
             piece = found.parts.get(frame.offset + start)
@@ -284,10 +296,13 @@ class Salvage:
                 parts.append(Part(Type.CELL, None if number in erased else content))
             else:
                 parts.append(Part(Type.PAGE, self._page(chain, header, found.survey, own)))
-                if parts[-1].body is None and header.kind == Kind.BASE:
+                let_go = own is not None and own.type == Type.ERASED
+                if base and chain.hollow and parts[-1].body is None and not let_go:
                     return (), f"page {number} of seq {header.seq}, which holds its whole heap, is not what was written"
         if named is not None and sum(part.type == Type.CELL for part in parts) != len(named):
             return (), f"seq {header.seq} has not all of its cells"
+        if base and all(part.body is not None for part in parts):
+            chain.hollow = 0
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:
@@ -300,26 +315,13 @@ class Salvage:
         chain.born = {"type": message.get("type"), "parent": parent if at else None, "at": at, "created": header.time}
         if header.kind == Kind.FORKED and isinstance(parent, bytes) and parent in self.chains:
             chain.pageless = self.chains[parent].pageless
+            chain.hollow = self.chains[parent].hollow
 
     def _hear(self, header: Header, found: Found) -> None:
         """Take up what a record says its session is called, and those that it names as its fork or its parent."""
         body = self._body(found, header)
-        if not isinstance(body, bytes):
-            return
-        with suppress(KeeveError, ValueError, TypeError, LookupError):  # what cannot be read names nobody
-            split = split_body(body)
-            message = read_deeds(split.deeds).message  # type: ignore[union-attr]  # `_body` has split it
-            for said in read_statements(split.facts, lambda _: ERASED):  # type: ignore[union-attr]  # the same
-                if isinstance(said, Assertion) and said.fact.label in _OWN:
-                    self._call(header.uid, said.fact.fields[_OWN[said.fact.label]])
-                    if header.kind == Kind.FORK:
-                        self._call(message.get("child"), said.fact.keywords.get("into"))
-                    elif header.kind == Kind.FORKED:
-                        self._call(message.get("parent"), said.fact.keywords.get("from"))
-
-    def _call(self, uid: Any, id: Any) -> None:
-        if isinstance(uid, bytes) and isinstance(id, str):
-            self._names.setdefault(uid, id)
+        if isinstance(body, bytes):
+            self._called.hear(header, body)
 
     def _page(self, chain: Chain, header: Header, survey: Survey, own: Frame | None) -> bytes | None:
         """A page's bytes; None once one of this chain is not there."""
@@ -340,15 +342,30 @@ class Salvage:
                 return "is not the one that its hash covers"
         return stored
 
+    def _rest(self, survey: Survey, found: Frame, header: Header) -> Rest | str | None:
+        """What is left of a record without its deeds, if its hash covers that; None if its key was destroyed; or what
+        is wrong with it."""
+        if found.flags and (found.flags != ENCRYPTED or self._open is None):
+            return "is sealed"
+        try:
+            rest = read_rest(header, found, survey.body(found), self._open)
+        except Unopened:
+            return "does not open with its key"
+        except LookupError:
+            return "is sealed with a key that is not in the key file"
+        except ValueError as bad:
+            return str(bad)
+        return rest if rest is None or rest.digest == header.body_digest else "is not the one that its hash covers"
+
     def _content(self, header: Header, survey: Survey, found: Frame | None, digest: bytes | None) -> bytes | str | None:
         """A frame's body, opened, if it is the one that was written (and has that digest); None for an erased one; or
         what is wrong with it."""
         if found is None:
             return "is not there"
-        if found.type == Type.ERASED:
+        if found.type in (Type.ERASED, Type.FACTS):
             return None
         stored: bytes | None = survey.body(found)
-        if found.type == Type.ARCHIVED:
+        if found.type in ELSEWHERE:
             stored = self._archives(survey.number, found)
             if stored is None:
                 self.away += 1
@@ -367,34 +384,3 @@ class Salvage:
         if stored is not None and digest is not None and content_digest(stored) != digest:
             return "is not the one that its record names"
         return stored
-
-
-def _grouped(survey: Survey, other: Callable[[Survey, Piece], None]) -> Iterator[Found]:
-    """The records of a segment, each with the frames after it that are parts; what is neither goes to `other`."""
-    record: Piece | None = None
-    parts: dict[int, Piece] = {}
-    for piece in survey.pieces():
-        found = piece.frame
-        if found is not None and found.was == Type.RECORD and _readable(found):
-            if record is not None:
-                yield Found(survey, record, parts)
-            record, parts = piece, {}
-            continue
-        if found is not None and found.was in _PARTS and len(found.head) == 12:
-            parts[piece.offset] = piece
-            if not piece.wrong:
-                continue
-        elif found is not None and record is not None:
-            yield Found(survey, record, parts)
-            record, parts = None, {}
-        other(survey, piece)
-    if record is not None:
-        yield Found(survey, record, parts)
-
-
-def _readable(found: Frame) -> bool:
-    try:
-        record_head(found.head)
-    except struct.error:
-        return False
-    return True

@@ -21,7 +21,9 @@ from dataspace.log.frames import (
     COMMIT_SIZE,
     FORMAT,
     MAX_HEAD,
+    NOT_WHOLE,
     PREFIX,
+    RESTS,
     CommitHead,
     Frame,
     SegmentHead,
@@ -34,6 +36,7 @@ from dataspace.log.frames import (
     parse,
     part_head,
     record_head,
+    rest_in,
 )
 from dataspace.log.marks import ChainHead, Mark
 from dataspace.log.verdicts import Bytes, Found, SegmentBytes
@@ -91,7 +94,7 @@ def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
             frames.append(found)
         elif kind == Type.COMMIT:
             return _close(start, at, frames, found, data)
-        elif kind in AWAY and found.was in _BODIES:
+        elif kind in NOT_WHOLE and found.was in _BODIES:
             frames.append(found)
         elif kind == Type.SEGMENT or kind in AWAY:
             return Misfit(found.offset, "a frame that does not belong here")
@@ -147,11 +150,14 @@ def begins_at(mark: Mark, head: SegmentHead) -> bool:
 
 
 def wrong_bodies(data: Bytes, batch: Batch) -> list[Frame]:
-    """The frames of a batch whose body is not the one that was written. Those without one have none to check."""
+    """The frames of a batch whose body, or what is left of it, is not what was written."""
     wrong = []
     for each in batch.frames:
         body = each.body_offset
-        if each.type not in AWAY and crc32(data[body : body + each.body_length]) != each.body_crc:
+        if each.type in NOT_WHOLE:
+            if each.type in RESTS and rest_in(data[body : body + each.body_length]) is None:
+                wrong.append(each)
+        elif crc32(data[body : body + each.body_length]) != each.body_crc:
             wrong.append(each)
     return wrong
 

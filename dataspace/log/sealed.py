@@ -10,18 +10,28 @@ The one rule: a segment is changed only after another one has begun, and one at 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from dataspace.log.archives import Archives, begin_archive
-from dataspace.log.archiving import Sealed, copy_out, fill, going, hollow, of_type, weeded
+from dataspace.log.archiving import Sealed, copy_out, deeds_in, fill, going, hollow, of_type, weeded
 from dataspace.log.erasing import aside, by_segment, drop_cut, still_whole, write_anew
 from dataspace.log.following import StoreFolder
-from dataspace.log.frames import Frame, Type, erased
+from dataspace.log.frames import ELSEWHERE, Frame, erased
 from dataspace.log.store import Erasure
 from dataspace.log.tail import Tail
 from dataspace.records import Record
+
+
+class Went(NamedTuple):
+    """What went to an archive: how many pieces, how many bytes the store has less, and how many of the pieces are deeds
+    of records."""
+
+    pieces: int
+    bytes: int
+    records: int
 
 
 class SealedSegments(StoreFolder):
@@ -63,7 +73,8 @@ class SealedSegments(StoreFolder):
         drop_cut(self._layout, self._files)
         read, length = partial(self._reader.pread, segment), self._reader.length(segment)
         path = aside(self._layout)
-        write_anew(path, self._files, read, length, segment, gone, lambda found: erased(found, segment))
+        form = self._reader.form(segment)
+        write_anew(path, self._files, read, length, segment, gone, lambda found: erased(found, segment), form)
 
     def sealed(self) -> list[Sealed]:
         """The segments that are not written to any more. Raises `LogCorrupt`."""
@@ -84,31 +95,37 @@ class SealedSegments(StoreFolder):
         into: Path,
         stays: Callable[[bytes, int, int], bool],
         say: Callable[[], None] = lambda: None,
-    ) -> tuple[int, int]:
-        """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number); gives how
-        many pieces went, and their bytes. `say` is called before anything goes from here, if anything does.
+        leaves: Callable[[bytes, int], bool] = lambda uid, seq: False,
+    ) -> Went:
+        """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number), and the deeds
+        of the records of which `leaves` (uid, seq) says so; gives how much went. `say` is called before anything goes
+        from here, if anything does.
 
         Durable there before anything is changed here; a crash leaves all as it was, or all of it archived. May run
         beside `append`, in another thread. Raises `NotAnArchive`, `Archived`, and what `append` raises.
         """
         self._ready_to_change()
         reader, files = self._reader, self._files
-        gone = going(reader, segment, stays)
+        gone = going(reader, segment, stays, leaves)
 
         def write() -> None:
             begin_archive(files, into, self.log_id)
             reader.archives.note(files, into)
             say()
-            copy_out(files, reader, reader.archives, segment, into, gone)
+            copy_out(files, reader, reader.archives, segment, into, gone.frames)
             hollow(files, aside(self._layout), reader, segment, gone)
 
-        self._change(segment, write if gone else None)
-        return len(gone), sum(each.body_length for each in gone)
+        self._change(segment, write if gone.frames else None)
+        return Went(len(gone.frames), gone.size, len(gone.rests))
+
+    def deeds(self, segment: int) -> Iterator[tuple[bytes, int, int]]:
+        """The records of cranks in a sealed segment whose deeds are there: uid, seq, bytes. About 5 µs for a frame."""
+        return deeds_in(self._reader, segment)
 
     def bring_back(self, segment: int) -> int:
         """Have come back what was archived of a sealed segment; gives how many pieces. Raises as `archive` does."""
         self._ready_to_change()
-        away = of_type(self._reader, segment, Type.ARCHIVED)
+        away = of_type(self._reader, segment, ELSEWHERE)
         write = partial(fill, self._files, aside(self._layout), self._reader, self._reader.archives, segment, away)
         self._change(segment, write if away else None)
         return len(away)
@@ -129,7 +146,7 @@ class SealedSegments(StoreFolder):
         Costs about 5 µs for each frame of the sealed segments, and a look at each of these pieces.
         """
         frames = [
-            (each.segment, one) for each in self.sealed() for one in of_type(self._reader, each.segment, Type.ARCHIVED)
+            (each.segment, one) for each in self.sealed() for one in of_type(self._reader, each.segment, ELSEWHERE)
         ]
         return len(frames), sum(self.archives.found(segment, one) is None for segment, one in frames)
 

@@ -18,7 +18,7 @@ from dataspace.log.marks import Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.near import Near
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.withheld import Withheld
-from dataspace.records import STORE_UID, Body, Header, Kind, Record
+from dataspace.records import STORE_UID, Body, Header, Kind, Record, Rest
 from dataspace.remedies import Remedy
 from dataspace.values import Erased
 
@@ -224,31 +224,28 @@ class Stored(Protocol):
     @property
     def attachments(self) -> int:
         """How many cells and pages it has."""
-        ...
 
     @property
     def next(self) -> int | None:
         """The address of the record after it; None while it is the newest durable one."""
-        ...
 
     def body(self) -> Body:
-        """Its two parts. Raises `SessionDamaged` or `BodyErased`."""
-        ...
+        """Its two parts. Raises `SessionDamaged` or `BodyErased`; and `Archived` where `rest` is all that is here."""
+
+    def rest(self) -> Rest | None:
+        """What is here of its body if its deeds are in an archive, or lost; else None. Raises as it does elsewhere."""
 
     def part(self, number: int) -> bytes | Erased:
         """The stored bytes of cell or page `number`, as its digest covers them.
 
         Raises `SessionDamaged` or `NoSuchPart`.
         """
-        ...
 
     def cell(self, number: int) -> str | bytes | Erased:
         """The content of cell `number`. Raises `SessionDamaged` or `NoSuchPart`."""
-        ...
 
     def page(self, number: int) -> bytes:
         """Page `number` (counted on from the cells). Raises `SessionDamaged`, `NoSuchPart` or `BodyErased`."""
-        ...
 
 
 class Store(Protocol):

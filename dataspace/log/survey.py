@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from dataspace.log.frames import AWAY, MAX_HEAD, PREFIX, SEGMENT_SIZE, Frame, Type, parse
+from dataspace.log.frames import AWAY, MAX_HEAD, PREFIX, RESTS, SEGMENT_SIZE, Frame, Type, parse, rest_in
 from dataspace.log.verdicts import Bytes
 
 _WINDOW: Final = 512
@@ -106,6 +106,9 @@ class Survey:
             return ""
         begin = found.body_offset - self.base
         end = begin + found.body_length
+        if found.type in RESTS:
+            whole = rest_in(self.data[begin : min(end, len(self.data))]) is not None
+            return "" if whole else "what is left of its body is not what was written"
         if end > len(self.data):
             return f"its body ends {end - len(self.data)} bytes after the end of the file"
         crc = 0

@@ -21,9 +21,9 @@ from typing import Any, Final
 import attrs
 
 from dataspace.drafts import read_deeds
-from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unsealed, whole
+from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
 from dataspace.log.findings import Counts, Finding, Note
-from dataspace.log.frames import COMMIT_SIZE, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
+from dataspace.log.frames import COMMIT_SIZE, ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.recovery import judge
@@ -264,6 +264,8 @@ class Verification:
                         yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=somebody)
                 for offset, what in self._contents(found, frames, bodies):
                     yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=True)
+                for offset, what, somebody in self._left(segment, found, frames, bodies):
+                    yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=somebody)
             for each in frames:
                 if any(data[each.body_offset + each.body_length : each.offset + each.size]) and whole(each):
                     what = "the zeros after a frame are not zeros; nothing is lost"
@@ -278,7 +280,7 @@ class Verification:
     def _body(self, segment: SegmentBytes, frame: Frame) -> bytes | None:
         if whole(frame):
             return bytes(segment.data[frame.body_offset : frame.body_offset + frame.body_length])
-        if frame.type != Type.ARCHIVED:
+        if frame.type not in ELSEWHERE:
             self.counts.erased += 1
             return None
         body = self._archives(segment.id, frame)
@@ -325,6 +327,17 @@ class Verification:
         self.counts.cells += len(cells)
         self.counts.pages += len(frames) - len(cells) - 1
         return unfitting(found.header, found.frame.offset, cells, bodies)
+
+    def _left(
+        self, segment: SegmentBytes, found: Found, frames: Sequence[Frame], bodies: Bodies
+    ) -> Iterator[tuple[int, str, bool]]:
+        """Hold what is left of a record, if it is not whole, against its header, and its body in an archive."""
+        record = found.frame
+        if record.type not in RESTS:
+            return iter(())
+        place = bytes(segment.data[record.body_offset : record.body_offset + record.body_length])
+        cells = [each.offset for each in frames if each.was == Type.CELL]
+        return unfitting_rest(found.header, record, place, cells, bodies, self._opener)
 
     def _parents(self) -> Iterator[Finding]:
         """Hold each fork against its parent, which comes before it in a log that has it."""

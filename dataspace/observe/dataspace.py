@@ -33,7 +33,7 @@ from dataspace.observe.places import After, Places, Until
 from dataspace.observe.search import Search
 from dataspace.observe.waiting import Waiting
 from dataspace.patterns import BadPattern, Pattern, parse
-from dataspace.records import SALT, Kind, part_digest
+from dataspace.records import Kind, Rest, part_digest
 from dataspace.remedies import Remedy
 
 log = logging.getLogger("keeve")
@@ -215,15 +215,13 @@ class Reader:
         ):
             raise NotProven(event.position, "this reader has no such record")
         stored = space.catalog.stored(event.position)
-        body = stored.body()
-        salt = body.salts[SALT:]
+        rest = stored.rest() or Rest.of(stored.body(), 0)
         opened = None
         if not self._view.limits:
             parts = {number: stored.part(number) for number in range(stored.attachments)}
             cells = {number: part for number, part in parts.items() if isinstance(part, bytes)}
-            opened = Opened(salt, body.facts, cells)
-        deeds = part_digest(body.salts[:SALT], body.deeds)
-        return Proof(stored.header, deeds, part_digest(salt, body.facts), opened)
+            opened = Opened(rest.salt, rest.facts, cells)
+        return Proof(stored.header, rest.deeds, part_digest(rest.salt, rest.facts), opened)
 
     def _search(self, pattern: str | Pattern, session: str | bytes | None, lineage: bool) -> Search:
         space = self._space

@@ -143,13 +143,21 @@ def test_pages_are_let_go_from_the_first_wrong_one_on():
     assert (chain(told, A).pageless, chain(told, A).lost, chain(told, B).pageless) == (4, 0, 0)
 
 
-def test_a_whole_heap_is_not_let_go():
+def test_a_base_is_let_go_like_any_snapshot_while_what_it_stands_for_is_there():
     log = closed_log()
+    log.batch(log.record(A, kind=Kind.SNAPSHOT, pages=[b"a snapshot"]))
     log.batch(log.record(A, kind=Kind.BASE, pages=[b"the whole heap"]))
+    log.batch(log.record(A, kind=Kind.SNAPSHOT, pages=[b"another"]))
     log.batch()
-    wrong = next(each for each in frames_of(log.data) if log.data[each.body_offset :].startswith(b"the whole"))
-    told, _ = gone_through([SegmentBytes(1, with_byte(log.data, wrong.body_offset))])
-    assert chain(told, A).lost == 4
+    said: list[tuple[bytes, list[bool]]] = [
+        (b"the whole", [True, False, False]),
+        (b"a snapshot", [False, True, True]),  # it shares no page with that
+    ]
+    for begins, there in said:
+        wrong = next(each for each in frames_of(log.data) if log.data[each.body_offset :].startswith(begins))
+        told, kept = gone_through([SegmentBytes(1, with_byte(log.data, wrong.body_offset))])
+        pages = [part.body is not None for each in kept for part in each.parts if part.type == Type.PAGE]
+        assert (pages[-3:], chain(told, A).lost) == (there, 0)
 
 
 def test_checkpoints_are_offered_where_they_stand():

@@ -6,7 +6,7 @@ against the log.
 | all of a record, below its session's tombstone | the tombstone, but for what living forks need |
 | cells | the records that say what is erased, by position and number |
 | pages of old snapshots | that there are `KEPT` newer ones of the session, or a tombstone |
-| archived cells of cranks | that they are in an archive; else, that the store's chain tells of archiving later |
+| archived cells and deeds of cranks | that they are in an archive; or the store's chain tells of archiving later |
 | what a salvage has left out | its record in the store's chain |
 
 The one rule: what nobody allows was taken out by a hand, however well all checksums fit.
@@ -86,12 +86,15 @@ class Allowing:
         if salvaged and self._left_out is None:
             return True  # it was done when salvages did not say what they leave out
         if each.was == Type.RECORD:
-            return salvaged and -1 in (self._left_out or {}).get(header.position, ())
+            left_out = salvaged and -1 in (self._left_out or {}).get(header.position, ())
+            return left_out or (each.archived and self._archives(header, each))
         if each.was == Type.PAGE:
             return salvaged or bool(tombstone) or self._superseded(header)
-        if each.archived:
-            return header.kind == Kind.CRANK and (not each.away or header.position < self._archived)
-        return self._erased.has(header.position, each.number)
+        return self._archives(header, each) if each.archived else self._erased.has(header.position, each.number)
+
+    def _archives(self, header: Header, each: Missing) -> bool:
+        """Whether it is in an archive, or may be in one."""
+        return header.kind == Kind.CRANK and (not each.away or header.position < self._archived)
 
     def _session(self, uid: bytes) -> tuple[int, int, int]:
         """Up to which seq living forks need a session, the seq of its tombstone (0 while it lives), and the seq of its
@@ -122,6 +125,8 @@ def _read(catalog: Catalog, position: int) -> dict[int, frozenset[int]] | None:
 
 
 def _name(each: Missing) -> str:
+    if each.was == Type.RECORD and each.archived:
+        return "its message and operations (archived, it says)"
     part = "its body" if each.was == Type.RECORD else f"{'page' if each.was == Type.PAGE else 'cell'} {each.number}"
     return f"{part} (archived, it says)" if each.archived else part
 

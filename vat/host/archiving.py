@@ -108,7 +108,7 @@ class Archiving:
 
             try:
                 for each in old:
-                    count, length = await self._do(store.archive, each.segment, into, stays, say)
+                    count, length, _ = await self._do(store.archive, each.segment, into, stays, say)
                     done, pieces, size = done + bool(count), pieces + count, size + length
             finally:
                 await self._said(str(into), done, pieces, size)

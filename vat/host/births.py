@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dataspace.catalog.catalog import Catalog
-from dataspace.drafts import Draft, read_deeds
+from dataspace.drafts import Draft
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
 from dataspace.records import Kind, Record
@@ -115,7 +115,8 @@ class Births:
         """The records of a fork of a vat at a seq (default: now), as one step, and the uid of the child.
 
         Raises `NoSuchPoint`, `IdInUse`, `Deleted` or `BadSessionId`, and has done nothing then; `NotYet` when the seq
-        is not durable yet. Costs at most the reading of one record.
+        is not durable yet, `Archived` where the child could not be loaded. Costs at most the reading of one record, but
+        for what `Loader.point` says.
         """
         here = vat.seq if at is None else at
         if not 1 <= here <= vat.seq:
@@ -126,8 +127,7 @@ class Births:
         if here != vat.seq:
             if here > resident.durable:
                 raise NotYet
-            stored = self._loader.lineage(vat.uid).at(here)
-            hash, pending = stored.header.hash, read_deeds(stored.body().deeds).pending
+            hash, pending = self._loader.point(vat.uid, here)
         uid = self._powers.entropy(16)
         name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
         try:

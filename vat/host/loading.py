@@ -16,7 +16,10 @@ from typing import Any
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
+from dataspace.errors import KeeveError
+from dataspace.log.archives import Archived
 from dataspace.log.near import Near
+from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NoSuchRecord, Store
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.dataspace import living
@@ -108,6 +111,24 @@ class Loader:
     def lineage(self, uid: bytes) -> Lineage:
         """The records of a session and its ancestors."""
         return Lineage(uid, self._catalog, self._store.read)
+
+    def point(self, uid: bytes, seq: int) -> tuple[bytes, int]:
+        """The hash of a session's record, and how much was pending after it: from where a fork may go on.
+
+        A store with archives has the heap there restored for it, once: who is born of what is away could never be
+        loaded. Raises `Archived` then.
+        """
+        stored = self.lineage(uid).at(seq)
+        if isinstance(self._store, SegmentStore) and self._store.archives.places:
+            try:
+                self.restored(uid, seq)
+            except Archived:
+                raise
+            except KeeveError:
+                pass  # damage is told to who loads it
+        rest = stored.rest()
+        pending = read_deeds(stored.body().deeds).pending if rest is None else rest.pending
+        return stored.header.hash, pending
 
     def first_message(self, row: Row) -> Mapping[str, Any]:
         """What a session's first record says: who asked for it, and with which request."""

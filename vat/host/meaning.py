@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from dataspace.log.rests import facts_of
 from dataspace.log.store import BodyErased, NoSuchPart, Store, Stored
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.values import CelledBlob, CellRef, Erased
@@ -92,7 +93,7 @@ def _stated(stored: Stored, turn: int, session: str) -> tuple[set[int] | None, s
     """The cells that a record's facts about a turn of a session refer to (None: there are none such), and those that
     its facts about other turns do."""
     try:
-        facts = stored.body().facts
+        facts = facts_of(stored)
         said = decode(facts)[0] if facts else []
     except (BodyErased, BadEncoding, SessionDamaged):
         return None, set()

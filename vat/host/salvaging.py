@@ -256,7 +256,8 @@ class _Written:
     def _leave_out(self, position: int, kept: Kept) -> None:
         """Take down which body and cells of a record are not written, of those that the old log had."""
         header, _ = record_head(kept.head[: record_head_length(0) - 4] + bytes(4))
-        gone = [n - 1 for n, part in enumerate(kept.parts) if part.body is None and part.type != Type.PAGE]
+        out = enumerate(kept.parts)
+        gone = [n - 1 for n, part in out if part.type == Type.FACTS or (part.body is None and part.type != Type.PAGE)]
         if gone:
             self._gone.setdefault(header.uid, {})[position] = gone
 
