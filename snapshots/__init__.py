@@ -1,11 +1,11 @@
 """Heaps as trees of immutable pages: what a snapshot writes and a restore reads.
 
-`ListTree`, `MapTree` and `SetTree` are the collections of a heap, as persistent trees (`Tree`): a change gives another
-tree that shares what did not change. A `PageDraft` (or `write`, at once) gives the nodes that no `Page` holds yet to a
-`Writer`; a `Loader` finds a `Node` by its `PageRef` again when somebody passes through (`nowhere` finds none: of a tree
-that is in memory whole); `encode_node`, `decode_node` and `decode_tree` are the bytes of it. `leading` finds the refs
-in a tree, `through` all that is in it. `PageCache` keeps the pages of all vats of a host in memory, up to a limit, and
-tells its `CacheStatistics`; `MemoryPages` is for tests.
+`ListTree`, `MapTree` and `SetTree` are the collections of a heap, as persistent trees (`Tree`): a change gives
+another tree that shares what did not change. A `PageDraft` (or `write`, at once) gives the nodes that no `Page` holds
+yet to a `Writer`, a `WholeDraft` all of them; a `Loader` finds a `Node` by its `PageRef` again when somebody passes
+through (`nowhere` finds none: of a tree that is in memory whole); `encode_node`, `decode_node` and `decode_tree` are
+the bytes of it. `leading` finds the refs in a tree, `through` all that is in it. `PageCache` keeps the pages of all
+vats of a host in memory, up to a limit, and tells its `CacheStatistics`; `MemoryPages` is for tests.
 """
 
 from snapshots.cache import CacheStatistics, PageCache
@@ -16,7 +16,7 @@ from snapshots.memory import MemoryPages, MissingPage
 from snapshots.nodes import Loader, Node, NoLoader, PageRef, nowhere
 from snapshots.pages import BadPage, Writer, decode_node, decode_tree, encode_node
 from snapshots.tree import Tree, Unwritten
-from snapshots.writing import Page, PageDraft, write
+from snapshots.writing import Page, PageDraft, WholeDraft, write
 
 __all__ = [
     "BadPage",
@@ -37,6 +37,7 @@ __all__ = [
     "SetTree",
     "Tree",
     "Unwritten",
+    "WholeDraft",
     "Writer",
     "decode_node",
     "decode_tree",

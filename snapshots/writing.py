@@ -1,7 +1,8 @@
-"""Writing trees: the pages of what changed.
+"""Writing trees: the pages of what changed, or all of them.
 
 A draft writes the nodes of trees that are not written yet, children before parents, trees inside items before
-the items. Nodes that several trees, or several versions of one, have in common are written once.
+the items. Nodes that several trees, or several versions of one, have in common are written once. A `WholeDraft` writes
+those again that were written, so that its pages stand for themselves.
 
 The one rule: a draft leaves every tree as it was until it is settled. Pages that never became durable are then
 simply forgotten.
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from snapshots.items import with_trees
 from snapshots.leading import leads
-from snapshots.nodes import Branch, Child, Node, PageRef
+from snapshots.nodes import Branch, Child, Loader, Node, PageRef
 from snapshots.pages import Writer, encode_node
 from snapshots.tree import Tree
 
@@ -73,19 +74,56 @@ class PageDraft:
         assert isinstance(node, Node)
         ref = node.ref or self._refs.get(id(node))
         if ref is None:
-            # The node as loading it will give it: over written pages and written trees alone.
-            stored = node.mapped(self._page, self._item)
-            data = encode_node(stored)
-            named = self._put(data)
-            ref = self._refs[id(node)] = PageRef(named.seq, named.number, named.digest, leads(stored))
-            page = Page(ref, stored, len(data))
+            page = self._encoded(node)
+            ref = self._refs[id(node)] = page.ref
             self.pages.append(page)
             self._written.append((node, page))
         return ref
 
+    def _encoded(self, node: Node) -> Page:
+        """A node as loading it will give it, over written pages and written trees alone; put."""
+        stored = node.mapped(self._page, self._item)
+        data = encode_node(stored)
+        named = self._put(data)
+        return Page(PageRef(named.seq, named.number, named.digest, leads(stored)), stored, len(data))
+
     def _item(self, item: Any) -> Any:
         """An item with the trees in it written; the very same when there are none that were not."""
         return with_trees(item, self.write)
+
+
+class WholeDraft(PageDraft):
+    """All pages of some trees, written anew: they lead to no page that was there before. The trees stay as they are,
+    and there is nothing to settle. Costs the loading of every page, and memory for none of them."""
+
+    def __init__(self, writer: Writer, loader: Loader) -> None:
+        super().__init__(writer)
+        self._loader = loader
+        self._anew: dict[tuple[int, int], PageRef] = {}
+        self._kept: list[Node] = []
+
+    def write(self, tree: _AnyTree) -> _AnyTree:
+        """The same tree, of pages of this draft alone."""
+        return tree if tree.root is None else type(tree)(self._page(tree.root), tree.count)
+
+    def settle(self) -> None:
+        """Nothing is to be done."""
+
+    def _page(self, node: Child) -> PageRef:
+        was = node if type(node) is PageRef else node.ref  # type: ignore[union-attr]  # mypy narrows no union by `type() is`
+        if was is not None:
+            ref = self._anew.get((was.seq, was.number))
+            if ref is None:
+                loaded = self._loader(node) if type(node) is PageRef else node
+                assert isinstance(loaded, Node)
+                ref = self._anew[was.seq, was.number] = self._encoded(loaded).ref
+            return ref
+        assert isinstance(node, Node)
+        ref = self._refs.get(id(node))
+        if ref is None:
+            ref = self._refs[id(node)] = self._encoded(node).ref
+            self._kept.append(node)  # so that no id is used again
+        return ref
 
 
 def write(tree: _AnyTree, writer: Writer) -> _AnyTree:

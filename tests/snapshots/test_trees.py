@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataspace.values import CelledDict, CellRef, FrozenDict, FrozenList
-from snapshots import ListTree, MapTree, PageDraft, PageRef, SetTree, write
+from snapshots import ListTree, MapTree, PageDraft, PageRef, SetTree, WholeDraft, write
 from snapshots.memory import MemoryPages
 from snapshots.nodes import ListLeaf
 from snapshots.pages import encode_node
@@ -174,3 +174,26 @@ def test_the_pages_are_the_same_whatever_was_loaded_meanwhile():
     list(tree.items())
     write(tree, second)
     assert first.data == second.data
+
+
+def test_a_whole_draft_leads_to_no_page_but_its_own_and_leaves_the_trees_as_they_are():
+    """Invariant 21: With nested trees, pages that two have in common, and nodes that are not written yet."""
+    old = MemoryPages(1)
+    written = write(heap(actors=3, said=2000), old)
+    shared = seen_of(written, 0, old)
+    tree = written.put(1, FrozenDict({"seen": shared.append("more", old.load), "again": shared}), old.load)
+    new = MemoryPages(2)
+    draft = WholeDraft(new, old.load)
+    copy = draft.write(tree)
+    draft.settle()
+    assert draft.write(ListTree()).root is None
+
+    def said(tree, pages):
+        lists = [value for _, fields in tree.items(loader=pages.load) for value in fields.values()]
+        return [list(each.iterate(loader=pages.load)) for each in lists if isinstance(each, ListTree)]
+
+    assert said(copy, new) == said(tree, old)  # of the new pages alone: the old ones are not there
+    assert {seq for seq, _ in new.data} == {2}
+    assert type(tree.root) is not PageRef
+    assert copy.get(0, loader=new.load)["seen"].root == copy.get(1, loader=new.load)["again"].root
+    assert len(new.data) < 2 * len(old.data)

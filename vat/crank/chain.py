@@ -18,7 +18,7 @@ from dataspace.drafts import Draft
 from dataspace.records import Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList, Value
 from snapshots.nodes import PageRef
-from snapshots.writing import PageDraft
+from snapshots.writing import PageDraft, WholeDraft
 from vat.crank.powers import Powers
 from vat.errors import Reentered, gone
 from vat.failures import failure_of
@@ -102,21 +102,38 @@ class Chain:
 
         Costs what changed. The trees let go of what was written once the step's `settle` is called.
         """
-        seq = self.seq + 1
-        draft = self._draft(Kind.SNAPSHOT)
-        pages = _PageWriter(seq, self.powers.entropy)
+        pages = _PageWriter(self.seq + 1, self.powers.entropy)
         written = PageDraft(pages)
-        trees = {name: written.write(tree) for name, tree in self.heap.trees().items()}
-        root = pages.put(self.heap.root(trees))
+        step, root = self._paged(Kind.SNAPSHOT, "snapshot", self.heap, pages, written, said)
+        step.settle = written.settle
+        named = {"session": self.id, "seq": self.seq, "root": root.digest.hex(), "hash": self.hash.hex()}
+        return step, named
+
+    def base(self, heap: Heap) -> Step:
+        """A snapshot of pages that lead to no other record's, so that nothing before it is needed to restore from it.
+
+        `heap` is what the records up to the newest one give. Costs all of it. Load the session again then, or its next
+        snapshots refer to older pages on.
+        """
+        pages = _PageWriter(self.seq + 1, self.powers.entropy)
+        return self._paged(Kind.BASE, "base", heap, pages, WholeDraft(pages, heap.page), None)[0]
+
+    def _paged(
+        self, kind: Kind, label: str, heap: Heap, pages: _PageWriter, written: PageDraft, said: Mapping[str, Any] | None
+    ) -> tuple[Step, PageRef]:
+        """The record of a snapshot of a heap, and its root page, which is the last of its pages."""
+        seq = self.seq + 1
+        draft = self._draft(kind)
+        trees = {name: written.write(tree) for name, tree in heap.trees().items()}
+        root = pages.put(heap.root(trees))
         draft.pages = pages.data
         draft.message = FrozenDict({"root": [root.number, root.digest], "seq": self.seq, **(said or {})})
-        self._state(draft, "snapshot", {"root": root.digest.hex(), "seq": seq})
-        step = Step(self._append(draft), settle=written.settle)
+        self._state(draft, label, {"root": root.digest.hex(), "seq": seq})
+        step = Step(self._append(draft))
         self.snapshot_seq = seq
         self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
-        named = {"session": self.id, "seq": seq, "root": root.digest.hex(), "hash": self.hash.hex()}
-        return step, named
+        return step, root
 
     def forked(self, call: Call, born: Record, into: str, at: int) -> Step:
         """The parent's record of a fork: `(fork s #:into c #:at seq)`, and the child's first one, `born`.

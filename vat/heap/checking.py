@@ -1,7 +1,8 @@
 """Snapshots held against the log: does each give the heap that the records give? And do these give a heap at all?
 
 The one rule: a snapshot is held against the one before it, which was checked already, and the records between the
-two; so each record is read once, and the first snapshot is held against the session's beginning.
+two; so each record is read once, and the first snapshot is held against the session's beginning. Where what these did
+is in an archive that is not here, the next snapshot that can be read whole is taken for that beginning.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from typing import Any
 
 from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archived
 from dataspace.log.store import BodyErased
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.values import Value
 from dataspace.values.encoding import encode
 from snapshots.cache import PageCache
+from snapshots.nodes import Node, PageRef
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
-from vat.heap.restore import BrokenChain, Index, Lineage, Restored, let_go, restore
+from vat.heap.memory import BadSnapshotPage, VatMemory
+from vat.heap.restore import BrokenChain, Index, Lineage, Restored, let_go, newest_base, restore
 
 
 def fingerprint(heap: Heap) -> bytes:
@@ -76,13 +80,16 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
     themselves is said once, and ends it.
     """
     sound: list[SnapshotRow] = []
-    for snapshot in sorted(index.snapshots(lineage.uid, seq), key=lambda each: each.seq):
+    base = newest_base(lineage, index, seq)
+    begins = {each.seq: each for each in (*index.snapshots(lineage.uid, seq), *([] if base is None else [base]))}
+    for _, snapshot in sorted(begins.items()):
         if let_go(lineage, snapshot.seq):
             continue  # it was let go, and is no snapshot any more
+        replayed: Restored | None = None
         try:
             replayed = _restored(lineage, _Only(index, sound), snapshot.seq)
-        except BodyErased:
-            return  # who looks at the log says whether that was to be
+        except (Archived, BodyErased):
+            pass  # there is nothing to hold it against; who looks at the log says whether that was to be
         except (SessionDamaged, BrokenChain) as error:
             yield f"snapshot at seq {snapshot.seq}: its records cannot be read: {error}"
             return
@@ -91,7 +98,8 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
             if loaded.passed_over:
                 yield f"{loaded.passed_over[0]}; the session is restored without it"
                 continue
-            same = fingerprint(loaded.heap) == fingerprint(replayed.heap)
+            found = fingerprint(loaded.heap)
+            same = replayed is None or found == fingerprint(replayed.heap)
         except KeeveError as error:
             yield f"snapshot at seq {snapshot.seq}: a page of it cannot be read: {error}"
             continue
@@ -101,10 +109,51 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
             yield f"snapshot at seq {snapshot.seq}: it is not the heap that the records give"
     try:
         _restored(lineage, _Only(index, sound), seq)
-    except BodyErased:
+    except (BodyErased, Archived):
         pass
     except Exception as error:  # noqa: BLE001  # operations that nobody can have written may do anything
         yield f"its records up to seq {seq} give no heap: {error}"
+
+
+def stands(lineage: Lineage, index: Index, base: SnapshotRow, made_of: Heap | None = None) -> bool:
+    """Whether a base can be read whole, of its own pages alone; and is the heap that it was `made_of`.
+
+    Costs a walk through each.
+    """
+    try:
+        memory = _OwnPages(lineage, base.seq)
+        loaded = restore(lineage, _Only(index, [base]), PageCache(0), base.seq, memory=memory)
+        if loaded.passed_over:
+            return False
+        found = fingerprint(loaded.heap)
+        return made_of is None or found == fingerprint(made_of)
+    except KeeveError:
+        return False
+
+
+def replayed(lineage: Lineage, index: Index, base: SnapshotRow | None, seq: int) -> Restored:
+    """The heap that the records up to a seq give: those after a base that stands, or all of them; whatever snapshots
+    there are. Raises as `restore` does."""
+    found = _restored(lineage, _Only(index, [] if base is None else [base]), seq)
+    if base is not None and found.snapshot != base.seq:
+        raise BrokenChain(lineage.uid.hex(), base.seq, "is a base that cannot be read")
+    return found
+
+
+class _OwnPages(VatMemory):
+    """The pages of one record, and no others."""
+
+    __slots__ = ("_seq",)
+
+    def __init__(self, lineage: Lineage, seq: int) -> None:
+        super().__init__(lineage, PageCache(8 << 20))
+        self._seq = seq
+
+    def page(self, ref: PageRef) -> Node:
+        """The node of a page. Raises `BadSnapshotPage`, also for one of another record."""
+        if ref.seq != self._seq:
+            raise BadSnapshotPage(ref, f"it is not of the base at seq {self._seq}")
+        return super().page(ref)
 
 
 def _restored(lineage: Lineage, index: Index, seq: int) -> Restored:

@@ -1,7 +1,8 @@
 """Reaching: which pages and which contents a session needs, and so which of those in its log nobody does.
 
-A session needs what its heap leads to, and the pages of the snapshots that a restore would begin from. Everything else
-can be done without: an older snapshot is made of records, which stay.
+A session needs what its heap leads to, and the pages of the snapshots that a restore would begin from: the newest ones,
+and its newest base, since what the records before that did may be away. Everything else can be done without: an older
+snapshot is made of records.
 
 The one rule: **who cannot be read needs everything.** `needs` gives None then, and for a session in which a fiber
 waits, since that is made again on heaps of the past.
@@ -22,7 +23,7 @@ from snapshots.nodes import PageRef
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
 from vat.heap.memory import VatMemory
-from vat.heap.restore import Index, Lineage, restore, root_of, snapshot_heap
+from vat.heap.restore import Index, Lineage, newest_base, restore, root_of, snapshot_heap
 
 KEPT: Final = 2
 """Snapshots that a session keeps: the newest, and the one before it, should a page of that be bad."""
@@ -62,7 +63,9 @@ def needs(lineage: Lineage, index: Index, seq: int) -> Needed | None:
         walk = _Walk(lineage, restored.memory)
         walk.trees(restored.heap)
         walk.cells = False  # nothing of an older heap is read: what came of it is in the records after it
-        for snapshot in index.snapshots(lineage.uid, LATEST)[:KEPT]:
+        base = newest_base(lineage, index, LATEST)
+        begins = [*index.snapshots(lineage.uid, LATEST)[:KEPT], *([] if base is None else [base])]
+        for snapshot in dict.fromkeys(begins):
             stored = lineage.at(snapshot.seq)
             walk.page(root_of(stored))
             walk.trees(snapshot_heap(lineage, stored, restored.memory))

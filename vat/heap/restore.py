@@ -1,7 +1,7 @@
 """Restore: a session's heap from what is stored, as of any seq.
 
-    1. the newest snapshot at or before that seq whose record, root page and place in the chain fit;
-       a bad one is reported and passed over
+    1. the newest snapshot (or base, which is one) at or before that seq whose record, root page and place in the chain
+       fit; a bad one is reported and passed over
     2. no snapshot: from the session's first record
     3. the operations of the records after it, in order, each checked against the chain
 
@@ -12,7 +12,7 @@ The one rule: a record is applied only when it follows the one before it, hash b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import attrs
@@ -139,7 +139,7 @@ def restore(
     passed_over: list[str] = []
     if without is not None:
         passed_over.append(f"snapshots from seq {without} on: a page of them cannot be read")
-    for snapshot in index.snapshots(lineage.uid, upto if without is None else min(upto, without - 1)):
+    for snapshot in newest_first(index, lineage.uid, upto if without is None else min(upto, without - 1)):
         try:
             stored = lineage.at(snapshot.seq)
             heap = snapshot_heap(lineage, stored, memory)
@@ -150,6 +150,30 @@ def restore(
             continue
         return _replay(lineage, heap, memory, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
     return _replay(lineage, Heap(memory), memory, 0, ZERO_HASH, upto, tuple(passed_over))
+
+
+def go_on(lineage: Lineage, found: Restored, upto: int) -> Restored:
+    """A heap brought on to a seq that is not before its own, by the records between. Raises as `restore` does."""
+    later = _replay(lineage, found.heap, found.memory, found.seq, found.hash, upto, found.passed_over)
+    return attrs.evolve(later, snapshot=found.snapshot, records=found.records + later.records)
+
+
+def newest_first(index: Index, uid: bytes, upto: int) -> Iterator[SnapshotRow]:
+    """All snapshots up to a seq, bases among them. The index gives some at a time; most often the first will do."""
+    while found := list(index.snapshots(uid, upto)):
+        yield from found
+        upto = found[-1].seq - 1
+
+
+def newest_base(lineage: Lineage, index: Index, upto: int) -> SnapshotRow | None:
+    """The newest base up to a seq whose root is there. Costs a look at each snapshot after it."""
+    for snapshot in newest_first(index, lineage.uid, upto):
+        try:
+            if lineage.at(snapshot.seq).header.kind == Kind.BASE and not let_go(lineage, snapshot.seq):
+                return snapshot
+        except KeeveError:
+            continue  # as a restore would
+    return None
 
 
 def let_go(lineage: Lineage, seq: int) -> bool:

@@ -1,13 +1,15 @@
 """Archiving: content that no session needs any more goes from old segments to an archive, and comes back from there.
 
 1. What was deleted, erased or superseded goes first (`reclaiming`): it is to be in no archive.
-2. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
+2. Where records are to go as well, each session writes a base that stands for what they did (`basing`).
+3. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
    be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
-3. The store's chain says where to content is about to go: what goes then, a record allows to be gone.
-4. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
-5. The store's chain says how much that was.
+4. The store's chain says where to content is about to go: what goes then, a record allows to be gone.
+5. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
+6. The store's chain says how much that was.
 
-Records stay, so whoever is restored, forked, verified or listed needs no archive; who reads what was said does.
+Facts and the runtime's own records stay, so whoever is restored, verified or listed needs no archive; who reads what
+was said does, and who goes back behind a base.
 
 The one rule: **nothing is lost, and no session that is in use is any slower.** Who comes to what went is given it from
 where it is, or told so.
@@ -15,7 +17,7 @@ where it is, or told so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -30,11 +32,11 @@ from dataspace.log.archives import NotAnArchive, archive_of
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import archived, archiving
 from dataspace.log.segments import SegmentStore
-from dataspace.log.store import Store
 from dataspace.records import Record, Salts
 from vat.heap.reaching import Needed, needs
 from vat.heap.restore import Lineage
-from vat.host.reclaiming import Reclaiming
+from vat.host.basing import Basing, Needs
+from vat.host.engine import Engine
 from vat.host.thinning import families
 
 _Given = TypeVarTuple("_Given")
@@ -58,7 +60,8 @@ class ArchivedContent:
     """What went to an archive, or came back: from how many segments, how many pieces of content, and their bytes.
 
     `whole`: the ids of the sessions that keep all they have, since a fiber waits in them or they cannot be read.
-    `idle`: how many sessions keep nothing, since they have done nothing for so long.
+    `idle`: how many sessions keep nothing, since they have done nothing for so long. `records`: how many of the pieces
+    are the deeds of records; `bases`: how many sessions have written their whole heap for that.
     """
 
     folder: str | None
@@ -67,22 +70,26 @@ class ArchivedContent:
     bytes: int
     whole: tuple[str, ...] = ()
     idle: int = 0
+    records: int = 0
+    bases: int = 0
 
 
 class Archiving:
     """Has content of a store go to archives."""
 
-    def __init__(self, store: Store, catalog: Catalog, reclaiming: Reclaiming) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._reclaiming = reclaiming
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._catalog = engine.dataspace.catalog
+        self._reclaiming = engine.reclaiming
         self._limiter = trio.CapacityLimiter(1)
 
     async def archive(
-        self, into: Path, *, before: int | None = None, keep: int = 0, idle: bool = False
+        self, into: Path, *, before: int | None = None, keep: int = 0, idle: bool = False, records: bool = False
     ) -> ArchivedContent:
         """Have go to `into`, which is absolute, what nobody needs of segments whose records all come before a position,
-        but for the newest `keep`; with `idle`, sessions that have done nothing since do not count.
+        but for the newest `keep`; with `idle`, sessions that have done nothing since do not count; with `records`, the
+        deeds of records go as well.
 
         Raises `NothingToArchive`, `NotAnArchive`, `Archived`, and what the disk refuses: then what was done stays done.
         """
@@ -91,13 +98,20 @@ class Archiving:
         async with self._reclaiming.alone():
             if not keep and (before is None or before > store.head.position):
                 await self._do(store.seal, LEAST)
-            sealed = store.sealed()
-            old = [each for each in sealed[: len(sealed) - keep] if before is None or each.last < before]
-            if not old:
-                raise NothingToArchive("no segment of the log is full and all older than was asked for")
-            needed, whole, asleep = await self._needs(old[-1].last if idle else 0)
+        sealed = store.sealed()
+        old = [each for each in sealed[: len(sealed) - keep] if before is None or each.last < before]
+        if not old:
+            raise NothingToArchive("no segment of the log is full and all older than was asked for")
+        asleep = self._asleep(old[-1].last) if idle else {}
+        basing, deeds = Basing(self._engine, store), Needs()
+        if records:  # nobody is kept from erasing meanwhile, who keeps sessions from doing anything
+            deeds = await basing.needs([each.segment for each in old])
+        async with self._reclaiming.alone():
+            if records:
+                await basing.again(deeds)
+            needed, whole, slept = await self._needs(asleep, deeds)
             stays = _staying(self._catalog, needed, whole)
-            done = pieces = size = 0
+            done = pieces = size = gone = 0
             said = False
 
             def say() -> None:
@@ -108,12 +122,13 @@ class Archiving:
 
             try:
                 for each in old:
-                    count, length, _ = await self._do(store.archive, each.segment, into, stays, say)
-                    done, pieces, size = done + bool(count), pieces + count, size + length
+                    went = await self._do(store.archive, each.segment, into, stays, say, deeds.leaves)
+                    done, gone = done + bool(went.pieces), gone + went.records
+                    pieces, size = pieces + went.pieces, size + went.bytes
             finally:
                 await self._said(str(into), done, pieces, size)
-            names = tuple(sorted(map(self._catalog.name, whole)))
-            return ArchivedContent(str(into), done, pieces, size, names, asleep)
+            names = tuple(sorted(map(self._catalog.name, whole | deeds.whole)))
+            return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made))
 
     async def bring_back(self, folder: Path | None = None) -> ArchivedContent:
         """Have come back all that was archived, from where it went, or from `folder`. Raises as `archive` does."""
@@ -150,20 +165,26 @@ class Archiving:
             raise NothingToArchive("this store is not in a folder, and has no segments")
         return self._store
 
-    async def _needs(self, since: int) -> tuple[Needed, set[bytes], int]:
-        """What the sessions need, and those (by uid) that need all that they have; and how many have done nothing since
-        that position, wait for nothing, and so do not count."""
-        needed, whole, idle = Needed(), set[bytes](), 0
+    def _asleep(self, since: int) -> dict[bytes, int]:
+        """The sessions that have done nothing since that position, and wait for nothing: their newest seqs."""
+        rows = self._catalog.all_sessions()
+        return {row.uid: row.seq for row in rows if row.position <= since and not row.pending}
+
+    async def _needs(self, asleep: Mapping[bytes, int], deeds: Needs) -> tuple[Needed, set[bytes], int]:
+        """What the sessions need, and those (by uid) that need all that they have; and how many of those `asleep` have
+        done nothing yet but write a base, and so do not count."""
+        needed, whole, slept = Needed(), set[bytes](), 0
         for family in families(self._catalog):
             for row in family:
                 one = await self._do(self._needs_of, row.uid, row.seq)
+                before = asleep.get(row.uid)
                 if one is None:
                     whole.add(row.uid)
-                elif row.position <= since and not row.pending:
-                    idle += 1
+                elif before is not None and row.seq in (before, deeds.made.get(row.uid)):
+                    slept += 1
                 else:
                     needed.cells |= one.cells
-        return needed, whole, idle
+        return needed, whole, slept
 
     def _needs_of(self, uid: bytes, seq: int) -> Needed | None:
         return needs(Lineage(uid, self._catalog, self._store.read), self._catalog, seq)

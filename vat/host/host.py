@@ -72,7 +72,7 @@ class Host:
         self._calling = Calling(engine, directory)
         self._sessions = sessions
         self._erasing = Erasing(engine, sessions)
-        self._archiving = Archiving(engine.store, engine.dataspace.catalog, engine.reclaiming)
+        self._archiving = Archiving(engine)
         self._resolving = Resolving(engine)
         self._proving = Proving(engine)
 
@@ -193,19 +193,26 @@ class Host:
         return evolve(gone, archived=await self._archiving.weed())
 
     async def archive(
-        self, into: str | PathLike[str], *, before: int | None = None, keep: int = 0, idle: bool = False
+        self,
+        into: str | PathLike[str],
+        *,
+        before: int | None = None,
+        keep: int = 0,
+        idle: bool = False,
+        records: bool = False,
     ) -> ArchivedContent:
         """Have content that no session needs any more go from old segments of the log to a folder, durably.
 
         Old are those whose records all come before the position `before` (None: all), but for the newest `keep`. What
         a session's heap leads to stays; with `idle` not that of sessions that have done nothing since, and wait for
-        nothing. Records stay in any case. Whoever reads what went is given it from where it went for as long as it is
-        there, and then `Archived` is raised. Costs a walk through all heaps and two copies of each file concerned;
+        nothing. Records stay; but with `records` what they did goes too (messages and operations, not facts), and each
+        session writes its whole heap for that. Whoever reads what went is given it from where it went for as long as it
+        is there, and then `Archived` is raised. Costs a walk through all heaps and two copies of each file concerned;
         others go on. What was done when it is interrupted stays done. Raises `NothingToArchive`, `NotAnArchive`, or
         what the disk refuses.
         """
         self._sessions.must_write()
-        return await self._archiving.archive(absolute(into), before=before, keep=keep, idle=idle)
+        return await self._archiving.archive(absolute(into), before=before, keep=keep, idle=idle, records=records)
 
     async def bring_back(self, folder: str | PathLike[str] | None = None) -> ArchivedContent:
         """Have all that was archived come back, durably: from where it went, or from `folder`, where it is now.
