@@ -179,11 +179,19 @@ class Host:
         return reclaimed
 
     def archive(
-        self, into: str | os.PathLike[str], *, before: int | None = None, keep: int = 0, idle: bool = False
+        self,
+        into: str | os.PathLike[str],
+        *,
+        before: int | None = None,
+        keep: int = 0,
+        idle: bool = False,
+        records: bool = False,
     ) -> ArchivedContent:
         """Have content that no session needs any more go from old segments to a folder."""
-        archived: ArchivedContent = self._thread.do(self._host.archive, into, before=before, keep=keep, idle=idle)
-        return archived
+        done: ArchivedContent = self._thread.do(
+            self._host.archive, into, before=before, keep=keep, idle=idle, records=records
+        )
+        return done
 
     def bring_back(self, folder: str | os.PathLike[str] | None = None) -> ArchivedContent:
         """Have all that was archived come back."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import attrs
 import trio
@@ -41,6 +41,7 @@ def archive(
     before: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     keep: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     idle: Annotated[bool, Flag] = False,
+    records: Annotated[bool, Flag] = False,
     back: Annotated[bool, Flag] = False,
     from_: Annotated[Path | None, Parameter(name="--from")] = None,
     common: OwnerOptions = OWNER_OPTIONS,
@@ -52,6 +53,7 @@ def archive(
     ```
     keeve archive --into /mnt/cold/keeve --keep 2
     keeve archive --into /mnt/cold/keeve --keep 2 --idle
+    keeve archive --into /mnt/cold/keeve --keep 2 --records
     keeve archive --back
     keeve archive --back --from /mnt/elsewhere/keeve
     ```
@@ -66,30 +68,38 @@ def archive(
         So many of the newest segments stay as they are.
     idle
         With all content of sessions that have done nothing since. They go on when the archive is in its place.
+    records
+        With what old records did, but for what they state: each session writes its whole heap, from which it goes on.
+        Only who goes back to an earlier point of a session needs the archive then.
     back
         Have all that was archived come back.
     from_
         Where the archive is now.
     """
-    if (into is None) != back or (back and (before is not None or keep or idle)) or (from_ is not None and not back):
+    choice = before is not None or keep or idle or records
+    if (into is None) != back or (back and choice) or (from_ is not None and not back):
         raise OneDirection
     folder = common.where.files("archive")
     if into is not None:
-        trio.run(partial(_go, folder, common.output, into, before=before, keep=keep, idle=idle, own=common.own))
+        how: dict[str, Any] = {"before": before, "keep": keep, "idle": idle, "records": records}
+        trio.run(partial(_go, folder, common.output, into, how, own=common.own))
     else:
         trio.run(partial(_come_back, folder, common.output, from_, own=common.own))
     return 0
 
 
-async def _go(folder: Path, output: Output, into: Path, *, before: int | None, keep: int, idle: bool, own: Own) -> None:
+async def _go(folder: Path, output: Output, into: Path, how: dict[str, Any], *, own: Own) -> None:
     async with owning(folder, own.types()) as host, telling(output, written(into, "archived")):
-        done = await host.archive(into, before=before, keep=keep, idle=idle)
+        done = await host.archive(into, **how)
     if output.as_json:
         output.document(attrs.asdict(done))
         return
     went = f"{counted(done.pieces, 'piece')} of content ({size(done.bytes)})"
     output.say(f"{went} went from {counted(done.segments, 'segment')} to {done.folder}")
-    if idle:
+    if how["records"]:
+        deeds = f"{counted(done.records, 'record')} among them: what these did, but for what they state"
+        output.say(f"{deeds}; {counted(done.bases, 'session')} wrote the whole heap for that", "dim")
+    if how["idle"]:
         output.say(
             f"{counted(done.idle, 'session')} without anything new since: what was said there is not needed here", "dim"
         )

@@ -18,13 +18,14 @@ from dataspace.log.frames import (
     commit_head,
     part_head,
     record_head,
+    rest_in,
     segment_head,
 )
 from dataspace.log.publishing import unpack as read_head
 from dataspace.log.survey import Piece, Survey
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
-from dataspace.records import SALT, STORE_UID, Kind, split_body, split_cell, split_digests
+from dataspace.records import SALT, STORE_UID, Kind, split_body, split_cell, split_digests, split_rest
 from dataspace.values import render
 from dataspace.values.encoding import decode
 from keeve.faces import utc_time
@@ -40,6 +41,11 @@ SHOWN: Final = 160
 _SEALED: Final = 2
 _MAGIC: Final = b"KEEVEKEY"
 _AWAY: Final[dict[int, str]] = {Type.ERASED: ", erased", Type.ARCHIVED: ", archived"}
+_LEFT: Final[dict[int, str]] = {
+    Type.REST: ", what it did archived",
+    Type.FACTS: ", what it did gone",
+}
+"""Of what is left of records, what is not."""
 
 
 class Teller:
@@ -63,7 +69,7 @@ class Teller:
                 begin = piece.offset - survey.base
                 told["bytes"] = bytes(survey.data[begin : min(begin + 32, len(survey.data))]).hex()
             return told
-        told["type"] = _type(found.was) + _AWAY.get(found.type, "")
+        told["type"] = _type(found.was) + _AWAY.get(found.type, "") + _LEFT.get(found.type, "")
         told["crc"] = (
             "header good" if not found.body_length else f"header good, body {'bad' if piece.wrong else 'good'}"
         )
@@ -133,6 +139,8 @@ class Teller:
             return {"body": f"{found.body_length} bytes: --full shows them"}
         body = survey.body(found)
         try:
+            if found.type in _LEFT:
+                return self._rest(found, body)
             if found.was == Type.RECORD:
                 return self._record(found, body)
             if found.was == Type.CELL:
@@ -158,6 +166,15 @@ class Teller:
         if header.kind in (Kind.SPAWN, Kind.FORKED) and isinstance(id, str):
             self.names.setdefault(header.uid, id)
         return told
+
+    def _rest(self, found: Frame, stored: bytes) -> Told:
+        header, _ = record_head(found.head)
+        rest = split_rest(rest_in(stored) or b"")
+        if rest is None:
+            raise ValueError("what is left of it is not what was written")
+        told: Told = {} if rest.digest == header.body_digest else {"digest": "not the one in the header"}
+        facts = [self._shown(each) for each in decode(rest.facts, tree=bytes)[0]] if rest.facts else []
+        return told | {"deeds": rest.deeds.hex(), "pending": rest.pending, "facts": facts}
 
     def _operation(self, operation: Any) -> str:
         number, *arguments = operation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -11,6 +12,7 @@ from keeve.cli.output import Output
 from keeve.cli.progress import OFTEN, telling, written
 from tests.cli_runner import keeve
 from tests.keeve.canaries import LONG, found
+from vat.host import basing
 
 SAID = "CANARYSAID"
 
@@ -111,3 +113,20 @@ async def test_how_far_it_is_is_told_while_it_goes_on_and_cleared_at_its_end(
         (tmp_path / "piece").write_bytes(bytes(range(256)) * 64)
         await trio.sleep(OFTEN)
     assert lines == ["archived: 0 bytes", "archived: 16.0 KiB", ""]
+
+
+def test_what_records_did_goes_when_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basing, "WORTH", 1)
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    talked(store, "s1")
+    told = keeve("archive", "--into", cold, "--records", "--store", store)
+    assert "what these did, but for what they state; 1 session wrote the whole heap for that" in told.out
+    cold.rename(tmp_path / "elsewhere")
+    assert f"{SAID} s1" in keeve("show", "s1", "--store", store).out
+    assert "record, what it did archived" in keeve("dump", "--store", store, "--records").out
+    then = keeve("state", "s1", "--at", "2", "--store", store)
+    assert (then.code, f"is not in {cold}" in then.err) == (1, True)
+    assert keeve("fork", "s1", "--at", "2", "--store", store).code == 1
+    assert keeve("chat", "s1", "--store", store, input="going on\n").code == 0
+    assert keeve("verify", "--store", store).code == 0
+    assert keeve("archive", "--back", "--records", "--store", store).code == 2
