@@ -13,8 +13,8 @@ import trio
 
 from keeve import open_host
 from keeve.api import now
-from keeve.server import Gate, Principal, ServerSettings, Serving, application
-from keeve.server.gate import OWNER, Tokens
+from keeve.server import Auth, Principal, ServerSettings, Serving, application
+from keeve.server.auth import OWNER, Tokens
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, make_log
 from keeve.server.owner import token_in
@@ -53,10 +53,10 @@ async def served_store(folder: Path, **options: Any) -> AsyncIterator[ServedStor
         token, _ = token_in(folder / "token", make=True)
         tokens = Tokens()
         tokens.add(token, Principal(OWNER, frozenset(VERBS)))
-        gate = Gate(host, now, [tokens, Chains(token, Revocations(folder))])
+        auth = Auth(host, now, [tokens, Chains(token, Revocations(folder))])
         settings = ServerSettings(store=folder, port=0)
         log = make_log(Secrets(), form="json", level="error", out=io.StringIO())
-        serving = Serving(host, settings, gate, now, nursery, log, secret=token)
+        serving = Serving(host, settings, auth, now, nursery, log, secret=token)
         port: int = await nursery.start(HttpListener(application(serving), settings).run, serving.stopping)
         await nursery.start(serve_socket, serving)
         yield ServedStore(host, folder, token, port)

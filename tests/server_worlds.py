@@ -11,8 +11,8 @@ import attrs
 import httpx2
 import trio
 
-from keeve.server import Gate, Principal, ServerSettings, Serving, application, openai
-from keeve.server.gate import OWNER, Tokens
+from keeve.server import Auth, Principal, ServerSettings, Serving, application, openai
+from keeve.server.auth import OWNER, Tokens
 from keeve.server.logs import Secrets, make_log
 from keeve.settings import VERBS
 from keeve.testing import FakeClock, MemoryLog, memory_host
@@ -75,9 +75,9 @@ async def world(
         writes = make_log(secrets, form="json", level="debug", out=out)
         devices = options.get("devices", {})
         models = tuple(name for name in devices if name != "tools") or ("model",)
-        gate, tools = Gate(host, clock, [tokens]), devices.get("tools")
+        auth, tools = Auth(host, clock, [tokens]), devices.get("tools")
         types = {type_of(each).name: each for each in options.get("actors", ())}
-        serving = Serving(host, settings, gate, clock, nursery, writes, models=models, tools=tools, types=types)
+        serving = Serving(host, settings, auth, clock, nursery, writes, models=models, tools=tools, types=types)
         app = application(serving)
         await openai.start(serving)
         clients = {name: _client(app, token) for name, token in TOKENS.items()} | {"nobody": _client(app, None)}

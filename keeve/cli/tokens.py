@@ -219,7 +219,7 @@ def show(*, common: Options = OPTIONS) -> int:
     else:
         common.output.say(f"id       {token.id}")
         for name, value in token.caveats or (("everything", None),):
-            common.output.say(f"{name:<8} {in_words(name, value)}".rstrip())
+            common.output.say(f"{name:<8} {caveat_in_words(name, value)}".rstrip())
         if known:
             common.output.say(f"taken    {'yes' if refused is None else f'no: {refused}'}")
     return 0 if refused is None else 1
@@ -287,7 +287,7 @@ def face_of(name: str, value: Any) -> Any:
     return utc_time(value) if name == "until" and type(value) is int else value
 
 
-def in_words(name: str, value: Any) -> str:
+def caveat_in_words(name: str, value: Any) -> str:
     """What a caveat says, in words."""
     said = face_of(name, value)
     if said is None:

@@ -7,14 +7,14 @@ but for the command line where it serves.
 """
 
 from keeve.server.app import application
+from keeve.server.auth import Auth, Principal
 from keeve.server.errors import Refusal, refusal_of
-from keeve.server.gate import Gate, Principal
 from keeve.server.running import link, serve
 from keeve.server.serving import Serving
 from keeve.settings import ServerSettings, settings_from, shown
 
 __all__ = [
-    "Gate",
+    "Auth",
     "Principal",
     "Refusal",
     "ServerSettings",

@@ -17,8 +17,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keeve.server.auth import token_of
 from keeve.server.errors import OPENAI, Refusal, internal, refusal_of
-from keeve.server.gate import token_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
 
@@ -112,7 +112,7 @@ class Authentication:
 
     def __init__(self, app: ASGIApp, serving: Serving, free: tuple[str, ...]) -> None:
         self._app = app
-        self._gate = serving.gate
+        self._auth = serving.auth
         self._standing = serving.standing
         self._free = {path for path in free if not path.endswith("*")}
         self._beginnings = tuple(path[:-1] for path in free if path.endswith("*"))
@@ -123,7 +123,7 @@ class Authentication:
             return
         state, request = scope["state"], HTTPConnection(scope)
         try:
-            state["principal"] = self._gate.asking(request)
+            state["principal"] = self._auth.asking(request)
         except Refusal:
             path = scope["path"]
             if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):

@@ -15,8 +15,8 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from keeve.server.auth import COOKIE
 from keeve.server.errors import Refusal
-from keeve.server.gate import COOKIE
 from keeve.server.serving import Serving
 
 SAFE_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))

@@ -18,8 +18,8 @@ from typing import Final
 import trio
 
 from dataspace.catalog.recent import SessionRow
+from keeve.server.auth import Auth, Principal
 from keeve.server.errors import Refusal
-from keeve.server.gate import Gate, Principal
 from vat.host.host import Host
 
 PAGE: Final = 200
@@ -28,9 +28,9 @@ PAGE: Final = 200
 class Quota:
     """Counts the sessions of principals. Who is `admin` is not limited."""
 
-    def __init__(self, host: Host, gate: Gate, most: int) -> None:
+    def __init__(self, host: Host, auth: Auth, most: int) -> None:
         self._host = host
-        self._gate = gate
+        self._auth = auth
         self._most = most
         self._there: Counter[str] = Counter()
         """By name, and by token: how many there are."""
@@ -86,7 +86,7 @@ class Quota:
         async with self._counting:
             while self._upto is not None:
                 page = self._host.sessions(after=self._upto, limit=PAGE)
-                self._there.update(filter(None, map(self._gate.owner, page)))
+                self._there.update(filter(None, map(self._auth.owner, page)))
                 self._upto = page[-1].id if page else None
                 await trio.lowlevel.checkpoint()
 

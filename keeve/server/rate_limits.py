@@ -16,8 +16,8 @@ from typing import Final
 import attrs
 import trio
 
+from keeve.server.auth import OWNER, Principal
 from keeve.server.errors import Refusal
-from keeve.server.gate import OWNER, Principal
 
 MANY: Final = 10_000
 """So many that are counted are not looked through for those that can be forgotten."""

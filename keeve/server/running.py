@@ -25,8 +25,8 @@ from keeve.host_keys import host_key_from
 from keeve.served import TOKEN
 from keeve.server import openai, wire
 from keeve.server.app import application
+from keeve.server.auth import OWNER, Auth, Principal, Tokens
 from keeve.server.counting import count_turns
-from keeve.server.gate import OWNER, Gate, Principal, Tokens
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, listens, make_log
 from keeve.server.owner import token_in
@@ -89,9 +89,9 @@ async def serve(
         if made is not None:  # until somebody is told that token: the next start makes one then, and tells it
             untold.callback((settings.store / TOKEN).unlink, missing_ok=True)
         secret, _ = token_in(settings.store / TOKEN)
-        gate = Gate(host, now, [tokens, Chains(secret, Revocations(settings.store))])
+        auth = Auth(host, now, [tokens, Chains(secret, Revocations(settings.store))])
         serving = Serving(
-            *(host, settings, gate, now, nursery, log),
+            *(host, settings, auth, now, nursery, log),
             tracing=tracing,
             models=tuple(devices) or ("model",),
             named=named(environ, devices),

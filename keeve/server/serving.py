@@ -13,7 +13,7 @@ import attrs
 import trio
 from starlette.requests import HTTPConnection
 
-from keeve.server.gate import Gate, Principal
+from keeve.server.auth import Auth, Principal
 from keeve.server.heard import Heard
 from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
@@ -30,7 +30,7 @@ from vat.host.outside import HostRef
 class Serving:
     """What all parts share.
 
-    host: the host of the store. gate: who may. clock: µs since 1970. nursery: for what goes on beside requests; it is
+    host: the host of the store. auth: who may. clock: µs since 1970. nursery: for what goes on beside requests; it is
     cancelled at the end. stopping: set when the server begins to stop: nothing new is begun then, and who only looks is
     told. ending: set when the grace is over (`end`). waiting: requests of which nothing was answered yet.
     log: structured, and without secrets. metrics: what is counted. tracing: spans.
@@ -45,7 +45,7 @@ class Serving:
 
     host: Host
     settings: ServerSettings
-    gate: Gate
+    auth: Auth
     clock: Callable[[], int]
     nursery: trio.Nursery
     log: Log
@@ -58,7 +58,7 @@ class Serving:
     tools: Any = None
     types: Mapping[str, type] = attrs.field(factory=dict)
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
-    standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.gate.principal), takes_self=True))
+    standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.auth.principal), takes_self=True))
     named: Mapping[str, str] = attrs.field(default=attrs.Factory(lambda self: named({}, self.models), takes_self=True))
     heard: Heard = attrs.field(
         default=attrs.Factory(lambda self: Heard(self.host, self.types.values()), takes_self=True)
@@ -67,7 +67,7 @@ class Serving:
         default=attrs.Factory(lambda self: RateLimits(self.settings.requests, self.settings.streams), takes_self=True)
     )
     quota: Quota = attrs.field(
-        default=attrs.Factory(lambda self: Quota(self.host, self.gate, self.settings.sessions), takes_self=True)
+        default=attrs.Factory(lambda self: Quota(self.host, self.auth, self.settings.sessions), takes_self=True)
     )
 
     def end(self) -> None:
@@ -79,12 +79,12 @@ class Serving:
     def principal(self, request: HTTPConnection) -> Principal:
         """Who makes a request. Raises a `Refusal` (401) where a part lets in who has no token."""
         found: Principal | None = getattr(request.state, "principal", None)
-        return self.gate.asking(request) if found is None else found
+        return self.auth.asking(request) if found is None else found
 
     def asked(self, request: HTTPConnection, via: str = "http") -> Host:
         """The host, asked by who makes this request."""
         return self.host.asking(self.principal(request).name, via)
 
     async def session(self, request: HTTPConnection, id: str, verb: str, via: str = "http") -> HostRef[Any]:
-        """A ref to a session, for who makes this request and does that with it: see `Gate.row` for what is raised."""
-        return await self.gate.session(self.principal(request), id, verb, via)
+        """A ref to a session, for who makes this request and does that with it: see `Auth.row` for what is raised."""
+        return await self.auth.session(self.principal(request), id, verb, via)

@@ -1,4 +1,4 @@
-"""Chained tokens at the gate: what is minted of the owner's token, and narrowed by whoever holds it.
+"""Chained tokens: what is minted of the owner's token, and narrowed by whoever holds it.
 
 The one rule: such a token is checked at each request, against the owner's token, the clock and the revocations, and
 nothing of it is remembered.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dataspace.errors import KeeveError
-from keeve.server.gate import OWNER, Principal, unknown
+from keeve.server.auth import OWNER, Principal, unknown
 from keeve.settings import VERBS
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import Allowance, BadToken, Token, TokenRefused, check, is_token
@@ -18,7 +18,7 @@ _ASK: Final = "ask who gave it for another"
 
 
 class Chains:
-    """Tokens that were minted with `secret`: a way for the gate."""
+    """Tokens that were minted with `secret`: one of the `ways` of `Auth`."""
 
     def __init__(self, secret: str, revocations: Revocations) -> None:
         self._secret = secret

@@ -2,7 +2,7 @@
 
 The Unix socket is for its owner alone (0600), and a token is needed there as well.
 
-The one rule: who is behind a connection is asked at each call, by the same gate as everywhere.
+The one rule: who is behind a connection is asked at each call, as everywhere (`keeve.server.auth`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from actors.session import BadSetting
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from keeve.served import LONGEST, SOCKET
+from keeve.server.auth import Principal, token_of
 from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal
-from keeve.server.gate import Principal, token_of
 from keeve.server.listening import accepted
 from keeve.server.serving import Serving
 from keeve.settings import VERBS
@@ -81,7 +81,7 @@ def _admitted(serving: Serving, shown: str, token: str) -> TokenGuard:
 
 
 class TokenGuard:
-    """What the holder of a token may, as the gate says at that moment."""
+    """What the holder of a token may, as it is at that moment."""
 
     def __init__(self, serving: Serving, token: str) -> None:
         self._serving = serving
@@ -89,7 +89,7 @@ class TokenGuard:
 
     def _asking(self) -> Principal:
         try:
-            return self._serving.gate.principal(self._token)
+            return self._serving.auth.principal(self._token)
         except Refusal as error:
             raise TokenRefused(f"{error.message}; {error.remedy}") from None
 
@@ -117,21 +117,21 @@ class TokenGuard:
 
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         """The row of a session that it names."""
-        row = self._serving.gate.found(self._asking(), id)
+        row = self._serving.auth.found(self._asking(), id)
         self.must(verb, method, row.id)
         return row
 
     def reaches(self, row: SessionRow) -> bool:
         """Whether a session is there."""
-        return self._serving.gate.reaches(self._asking(), row)
+        return self._serving.auth.reaches(self._asking(), row)
 
     def listed(self) -> Callable[..., list[SessionRow]]:
         """A list that has all that are there, and few others."""
-        return self._serving.gate.listed(self._asking())
+        return self._serving.auth.listed(self._asking())
 
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session has stated is there."""
-        return self._serving.gate.sees(self._asking(), session, uid)
+        return self._serving.auth.sees(self._asking(), session, uid)
 
     def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a session of that type begins with here, where these fields are given."""

@@ -101,7 +101,7 @@ def whose_of(asked: Asked) -> Any:
     query, serving = asked.query, asked.serving
     if query.session is None:
         return {}
-    row = serving.gate.row(serving.principal(asked.request), query.session, "read")
+    row = serving.auth.row(serving.principal(asked.request), query.session, "read")
     return {"session": row.uid, "lineage": query.lineage}
 
 
@@ -110,7 +110,7 @@ class Seeing:
 
     def __init__(self, asked: Asked) -> None:
         serving = asked.serving
-        self._gate = serving.gate
+        self._auth = serving.auth
         self._principal = serving.principal(asked.request)
         self._named = asked.query.session is not None
         self._known: dict[bytes, bool] = {}
@@ -120,7 +120,7 @@ class Seeing:
             return True  # it was looked at before anything was read
         seen = self._known.get(item.uid)
         if seen is None:
-            seen = self._known[item.uid] = self._gate.sees(self._principal, item.session, item.uid)
+            seen = self._known[item.uid] = self._auth.sees(self._principal, item.session, item.uid)
             if len(self._known) > 10_000:
                 self._known.clear()
         return seen

@@ -48,8 +48,8 @@ GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
 async def list_sessions(asked: Asked) -> Document:
     """Those that who asks can reach, among so many that are looked at."""
     serving, query = asked.serving, asked.query
-    principal, gate = serving.principal(asked.request), serving.gate
-    listed, reaches = gate.listed(principal), partial(gate.reaches, principal)
+    principal, auth = serving.principal(asked.request), serving.auth
+    listed, reaches = auth.listed(principal), partial(auth.reaches, principal)
     found, following = await rows_of(listed, reaches, query.prefix, query.after, query.limit, query.deleted)
     return {"sessions": [row_face(serving.host, row) for row in found], "next": following}
 
@@ -235,7 +235,7 @@ async def end_of(host: Host, row: SessionRow, number: int) -> int:
 async def reached(asked: Asked, verb: str) -> tuple[Host, HostRef[Any], SessionRow]:
     """The host as this principal asks it, and the session in the path, which it has to reach."""
     serving = asked.serving
-    row = serving.gate.row(serving.principal(asked.request), asked.id, verb)
+    row = serving.auth.row(serving.principal(asked.request), asked.id, verb)
     host = asked.host
     return host, await host.get(row.id), row
 

@@ -26,8 +26,8 @@ from actors.responding import Responding
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.faces import ENDS
+from keeve.server.auth import Principal
 from keeve.server.errors import Refusal
-from keeve.server.gate import Principal
 from keeve.server.heard import TYPE
 from keeve.server.openai.following import TurnFollower
 from keeve.server.openai.ids import turn_of, uid_of
@@ -105,7 +105,7 @@ class Talking:
             row = None if uid is None else self.host.row(uid)
             if row is None or (row.type != TYPE and not any_type):
                 return None
-            row = self._serving.gate.row(self._principal, row.id, verb)
+            row = self._serving.auth.row(self._principal, row.id, verb)
         except (NoSuchSession, Deleted):
             return None
         return Talk(self.host, row, await self.host.get(row.id))
@@ -127,7 +127,7 @@ class Talking:
                 row = self.host.row(row.parent)
             except Deleted:
                 return
-            if not self._serving.gate.reaches(self._principal, row):
+            if not self._serving.auth.reaches(self._principal, row):
                 what = "this response was given in a session that is not yours, from which this one was forked later"
                 raise Refusal(403, "not_allowed", what, "delete the conversation that you have, which is your own")
 

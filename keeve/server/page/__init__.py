@@ -9,7 +9,7 @@ missed: reading, and saying something, need none.
     /static/…           the styles and the modules, which anyone may have
 
 It stands on the API: what is done is done by its operations, as who asks. What is shown is what they give, and what the
-host itself tells of sessions that the gate says who asks reaches. So nobody sees or may more here than there.
+host itself tells of sessions that who asks reaches. So nobody sees or may more here than there.
 `OPEN` are its paths: without a token the page says how one logs in.
 """
 

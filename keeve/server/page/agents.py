@@ -19,7 +19,7 @@ from keeve.server.beginning import kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_last
 from keeve.server.page.past import past_of
-from keeve.server.page.said import in_words
+from keeve.server.page.said import as_text
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 from keeve.server.page.wording import told
@@ -83,7 +83,7 @@ async def ask(visit: Visit) -> Response:
     try:
         with trio.move_on_after(PATIENCE):
             given = await visit.given("take_turn", body={"input": said.input})
-            said = attrs.evolve(said, answered=True, answer=in_words(given["output"]))
+            said = attrs.evolve(said, answered=True, answer=as_text(given["output"]))
     except (Refusal, KeeveError) as error:
         said = attrs.evolve(said, wrong=told(error))
     return await show_agent(visit, await visit.given("show_session"), said)

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from keeve.faces import ENDS
-from keeve.server.page.said import in_words
+from keeve.server.page.said import as_text
 
 
 @attrs.define
@@ -60,7 +60,7 @@ def turns_shown(events: Iterable[Mapping[str, Any]]) -> list[TurnShown]:
             continue
         if label == "turn":
             by = str(said.get("by") or "")
-            said_first = Entry("user", event["seq"], by, in_words(said.get("input")))
+            said_first = Entry("user", event["seq"], by, as_text(said.get("input")))
             turns[number] = TurnShown(number, event["seq"], event["time"], by, str(said.get("via") or ""), [said_first])
         elif number in turns:
             _tell(turns[number], label, event)
@@ -70,17 +70,17 @@ def turns_shown(events: Iterable[Mapping[str, Any]]) -> list[TurnShown]:
 def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
     fields, said, seq = event["fields"], event["keywords"], event["seq"]
     if label == "steered":
-        turn.entries.append(Entry("user", seq, str(said.get("by") or ""), in_words(said.get("input"))))
+        turn.entries.append(Entry("user", seq, str(said.get("by") or ""), as_text(said.get("input"))))
     elif label == "model-output":
         message = said.get("message")
         message = message if isinstance(message, dict) else {"content": message}
-        text = in_words(message.get("content")) or in_words(message.get("refusal"))
+        text = as_text(message.get("content")) or as_text(message.get("refusal"))
         if text or not message.get("tool_calls"):
             turn.entries.append(Entry("model", seq, "", text))
     elif label in ("tool-call", "approval-wanted") and len(fields) > 2:
         call = turn.calls.get(str(fields[2]))
         if call is None:
-            named, given = str(said.get("name", "")), in_words(said.get("arguments"))
+            named, given = str(said.get("name", "")), as_text(said.get("arguments"))
             call = Entry("tool", seq, named, given, state="wanted", call=f"{turn.number} {fields[2]}")
             turn.calls[str(fields[2])] = call
             turn.entries.append(call)
@@ -88,7 +88,7 @@ def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
             call.state = "waits"
     elif label in ENDS:
         turn.state, turn.end = ENDS[label], seq
-        turn.limit = in_words(said.get("limit"))
+        turn.limit = as_text(said.get("limit"))
         turn.error = _error(said.get("error"))
         turn.usage = _usage(said.get("usage"))
     else:
@@ -103,20 +103,20 @@ def _tell_call(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
     if label == "tool-result":
         if call.state != "refused":
             call.state = "failed" if said.get("error") is not None else "answered"
-        call.output = in_words(said.get("output"))
+        call.output = as_text(said.get("output"))
     elif label == "tool-unknown":
         call.state = "unknown"
     elif label == "approval-given":
         call.state = "approved"
     elif label == "approval-refused":
         call.state = "refused"
-        call.output = in_words(said.get("reason"))
+        call.output = as_text(said.get("reason"))
 
 
 def _error(error: Any) -> str:
     if isinstance(error, dict) and "message" in error:
-        return f"{error.get('error', 'Error')}: {in_words(error['message'])}"
-    return in_words(error)
+        return f"{error.get('error', 'Error')}: {as_text(error['message'])}"
+    return as_text(error)
 
 
 def _usage(usage: Any) -> str:

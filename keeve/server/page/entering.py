@@ -12,8 +12,8 @@ from typing import Final
 
 from starlette.responses import Response
 
+from keeve.server.auth import COOKIE
 from keeve.server.errors import Refusal
-from keeve.server.gate import COOKIE
 from keeve.server.page.visits import Visit, entrance, ours
 
 LONGEST: Final = 3_500
@@ -28,7 +28,7 @@ async def log_in(visit: Visit) -> Response:
     if len(token) > LONGEST or not (token.isascii() and token.isprintable()) or any(c in token for c in ' ",;\\'):
         return entrance(visit, "That is no token, or none that a browser can keep.")
     try:
-        visit.serving.gate.principal(token)
+        visit.serving.auth.principal(token)
     except Refusal as refusal:
         return entrance(visit, f"{refusal.message[:1].upper()}{refusal.message[1:]}.")
     answer = visit.goes(ours(visit.form.get("next", "/")))

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from keeve.faces import face, field_face, item_face, public_fields
-from keeve.server.page.said import in_words
+from keeve.server.page.said import as_text
 from snapshots.lists import ListTree
 from snapshots.tree import Tree
 from vat.heap.heap import ROOT_ACTOR, Heap
@@ -78,16 +78,16 @@ def past_of(before: int = 0) -> Callable[[Restored], Past]:
 def _message(message: Any) -> dict[str, Any]:
     """A message as it is shown; one that is none as what it is."""
     if not isinstance(message, dict):
-        return {"kind": "note", "title": "", "text": in_words(message), "calls": []}
+        return {"kind": "note", "title": "", "text": as_text(message), "calls": []}
     role = str(message.get("role", ""))
     calls = message.get("tool_calls")
     found = []
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         named = function if isinstance(function, dict) else {"arguments": call}
-        found.append({"name": in_words(named.get("name")), "arguments": in_words(named.get("arguments"))})
+        found.append({"name": as_text(named.get("name")), "arguments": as_text(named.get("arguments"))})
     kind = {"user": "user", "assistant": "model", "tool": "tool"}.get(role, "note")
-    return {"kind": kind, "title": role, "text": in_words(message.get("content")), "calls": found}
+    return {"kind": kind, "title": role, "text": as_text(message.get("content")), "calls": found}
 
 
 def _text(heap: Heap, stored: Any) -> str:

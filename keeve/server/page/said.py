@@ -19,10 +19,10 @@ LONG: Final = 1_500
 LINES: Final = 25
 
 
-def in_words(said: Any) -> str:
+def as_text(said: Any) -> str:
     """A face as text, with its lines.
 
-    >>> in_words([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]), in_words({"a": 1})
+    >>> as_text([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]), as_text({"a": 1})
     ('one\\ntwo', '{"a":1}')
     """
     if said is None:
@@ -42,7 +42,7 @@ def _json(value: Any) -> str:
 
 def _part(part: dict[str, Any]) -> str:
     if part["type"] in ("text", "input_text", "output_text"):
-        return in_words(part.get("text"))
+        return as_text(part.get("text"))
     rest = _json({name: value for name, value in part.items() if name != "type"})
     return f"[{part['type']}] {rest if len(rest) <= CUT else rest[:CUT] + '…'}"
 
@@ -67,5 +67,5 @@ def in_line(said: Any) -> str:
     >>> in_line("one\\n  two")
     'one two'
     """
-    line = " ".join(in_words(said)[: 4 * WIDTH].split())
+    line = " ".join(as_text(said)[: 4 * WIDTH].split())
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

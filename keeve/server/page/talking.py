@@ -96,7 +96,7 @@ async def turn_events(
     """What a session and its ancestors stated of their turns, the cursor behind it, and what is damaged: from turn
     `first` on, to the head; or no further than it takes for all turns up to `last` to be over."""
     serving = visit.serving
-    row = serving.gate.row(serving.principal(visit.request), visit.id, "read")
+    row = serving.auth.row(serving.principal(visit.request), visit.id, "read")
     after = str(before_turn(serving.host, row, first)) if first > 1 else "start"
     asked = {"session": visit.id, "lineage": True, "until": "head", "limit": 400, "marks": True}
     over = 0

@@ -64,10 +64,10 @@ async def _rows(visit: Visit) -> tuple[list[dict[str, Any]], bool]:
 
 async def _picture(visit: Visit, current: str, here: int | None = None) -> Picture:
     """The tree that a session is in. Raises `NoSuchSession`."""
-    host, gate = visit.serving.host, visit.serving.gate
+    host, auth = visit.serving.host, visit.serving.auth
     principal = visit.serving.principal(visit.request)
-    family = await _family(visit, gate.row(principal, current, "read"))
-    rows = {row.id: row for row in family if gate.reaches(principal, row)}
+    family = await _family(visit, auth.row(principal, current, "read"))
+    rows = {row.id: row for row in family if auth.reaches(principal, row)}
     for tree in trees_of([row_face(host, row) for row in rows.values()]):
         ids = [node.id for node, _ in walked(tree) if node.known]
         if current in ids:
@@ -134,7 +134,7 @@ async def show_past(visit: Visit) -> Response:
     if not at:
         raise Refusal(404, "no_such_point", f"{text!r:.40} is no seq", "a seq is a number from 1")
     serving = visit.serving
-    row = serving.gate.row(serving.principal(visit.request), visit.id, "read")
+    row = serving.auth.row(serving.principal(visit.request), visit.id, "read")
     past = serving.host.look(visit.id, past_of(visit.number("before")), at)
     return visit.shows(
         "past.html",

@@ -25,8 +25,8 @@ from starlette.routing import BaseRoute
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import number_in
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
+from keeve.server.auth import COOKIE, Principal, token_of
 from keeve.server.errors import Refusal
-from keeve.server.gate import COOKIE, Principal, token_of
 from keeve.server.page.drawing import HEADERS, drawn
 from keeve.server.page.wording import told
 from keeve.server.serving import Serving

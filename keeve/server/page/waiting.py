@@ -43,7 +43,7 @@ async def show_waiting(visit: Visit) -> Response:
     serving = visit.serving
     principal = serving.principal(visit.request)
     principal.must("read")
-    store = reading_of(serving.host, lambda row: serving.gate.reaches(principal, row), exact=True)
+    store = reading_of(serving.host, lambda row: serving.auth.reaches(principal, row), exact=True)
     state_of = store.state_of()
     found: list[dict[str, Any]] = []
     looked, all_seen, room = 0, True, Room(SHOWN)

@@ -173,15 +173,15 @@ async def test_for_a_list_of_ones_own_sessions_those_of_others_are_not_looked_at
         for n in range(7):
             await w.host.asking("ann" if n in (1, 5) else "bob").spawn(Session, f"s{n}")
         principal, looked = Principal("ann", **limits), 0
-        reaches = w.serving.gate.reaches
+        reaches = w.serving.auth.reaches
 
         def counted(who: Principal, row: Any) -> bool:
             nonlocal looked
             looked += 1
             return reaches(who, row)
 
-        monkeypatch.setattr(w.serving.gate, "reaches", counted)
-        w.serving.gate.ways[0].add(TOKENS["ann"], principal)  # type: ignore[attr-defined]  # of those that are known
+        monkeypatch.setattr(w.serving.auth, "reaches", counted)
+        w.serving.auth.ways[0].add(TOKENS["ann"], principal)  # type: ignore[attr-defined]  # of those that are known
         listed = await in_pages(w.ann, "/sessions", "sessions", limit=1)
         mine = ["s1", "s5"] if "verbs" not in limits else [f"s{n}" for n in range(7)]
         assert [row["id"] for page in listed for row in page] == mine

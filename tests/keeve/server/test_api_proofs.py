@@ -24,7 +24,7 @@ async def test_a_receipt_is_proven_by_the_keys_of_the_log(store_folder: Path, tm
     key = signing_key(tmp_path / "log.pem", make=True)
     async with world() as w, open_host(store_folder / "s", signer=key) as host:
         serving: Serving = attrs.evolve(
-            w.serving, host=host, gate=type(w.serving.gate)(host, w.serving.clock, w.serving.gate.ways)
+            w.serving, host=host, auth=type(w.serving.auth)(host, w.serving.clock, w.serving.auth.ways)
         )
         s = await host.asking("ann", "http").spawn(Session, "s")
         await s.turn("hello")

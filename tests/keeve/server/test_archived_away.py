@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from keeve import Session, open_host
-from keeve.server import Gate, application
+from keeve.server import Auth, application
 from tests.page_visits import browser, text_of
 from tests.server_worlds import asked_by, world
 
@@ -23,8 +23,8 @@ async def test_what_is_away_is_said_and_nothing_else_fails(store_folder: Path) -
         await host.archive(cold, idle=True)
     cold.rename(store_folder / "elsewhere")
     async with world() as w, open_host(folder) as host:
-        gate = Gate(host, w.serving.clock, w.serving.gate.ways)
-        serving: Any = attrs.evolve(w.serving, host=host, gate=gate)
+        auth = Auth(host, w.serving.clock, w.serving.auth.ways)
+        serving: Any = attrs.evolve(w.serving, host=host, auth=auth)
         there = attrs.evolve(w, serving=serving, app=application(serving))
         owner = asked_by("owner", there.app)
         for path in ("/turns", "/messages"):

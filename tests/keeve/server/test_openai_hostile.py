@@ -169,7 +169,7 @@ async def test_a_session_whose_name_no_header_can_carry_is_named_percent_encoded
 async def test_who_may_only_read_says_nothing_and_who_may_not_manage_makes_nothing() -> None:
     async with world() as w:
         made = await client_of(w, "ann").responses.create(input="a")
-        [tokens] = w.serving.gate.ways[:1]
+        [tokens] = w.serving.auth.ways[:1]
         for name, verbs in (("reads", {"read"}), ("talks", {"read", "turn"})):
             TOKENS[name] = f"{name}-token-0123456789"
             tokens.add(TOKENS[name], Principal("ann", frozenset(verbs)))  # type: ignore[attr-defined]  # of those that are known

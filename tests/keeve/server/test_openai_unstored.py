@@ -31,7 +31,7 @@ from tests.server_worlds import TOKENS, World, world
 def token_for(w: World, *verbs: str, **limits: Any) -> Iterator[openai.AsyncOpenAI]:
     """A client with a token of ann's that may only do that."""
     TOKENS["less"] = "less-token-0123456789"
-    w.serving.gate.ways[0].add(TOKENS["less"], Principal("ann", frozenset(verbs), **limits))  # type: ignore[attr-defined]  # of those that are known
+    w.serving.auth.ways[0].add(TOKENS["less"], Principal("ann", frozenset(verbs), **limits))  # type: ignore[attr-defined]  # of those that are known
     try:
         yield client_of(w, "less")
     finally:

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from keeve import Session, open_host
-from keeve.server import Gate, application
+from keeve.server import Auth, application
 from tests.page_visits import browser, form_of, only_ours, text_of
 from tests.server_worlds import World, world
 
@@ -31,8 +31,8 @@ async def damaged(folder: Path) -> AsyncIterator[tuple[World, httpx2.AsyncClient
     data[data.index(b"the damage is here")] ^= 1
     path.write_bytes(data)
     async with world() as w, open_host(folder) as host:
-        gate = Gate(host, w.serving.clock, w.serving.gate.ways)
-        serving: Any = attrs.evolve(w.serving, host=host, gate=gate)
+        auth = Auth(host, w.serving.clock, w.serving.auth.ways)
+        serving: Any = attrs.evolve(w.serving, host=host, auth=auth)
         there = attrs.evolve(w, serving=serving, app=application(serving))
         async with browser(there, "owner") as owner:
             yield there, owner

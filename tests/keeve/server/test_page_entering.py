@@ -8,8 +8,8 @@ from importlib.resources import files
 import httpx2
 import pytest
 
+from keeve.server.auth import COOKIE
 from keeve.server.errors import ANSWERS, Refusal, code_named
-from keeve.server.gate import COOKIE
 from keeve.server.page.wording import told
 from tests.page_visits import ORIGIN, browser, form_of
 from tests.server_worlds import TOKENS, world

@@ -115,7 +115,7 @@ async def test_who_may_only_look_is_offered_nothing_else() -> None:
     async with world() as w:
         from keeve.server import Principal
 
-        w.serving.gate.ways.append(lambda token: Principal("eve", frozenset({"read"})) if token == "e" * 20 else None)
+        w.serving.auth.ways.append(lambda token: Principal("eve", frozenset({"read"})) if token == "e" * 20 else None)
         w.nobody.headers["authorization"] = f"Bearer {'e' * 20}"
         shown = (await w.nobody.get("/")).text
         assert 'action="/sessions"' not in shown

@@ -230,7 +230,7 @@ async def test_another_version_is_not_changed_to() -> None:
 
 async def test_bytes_that_come_before_an_upgrade_has_its_answer_end_it_quietly() -> None:
     async with listening() as (there, listens), await opened(listens) as stream:
-        there.serving.gate.ways.insert(0, lambda _: None)
+        there.serving.auth.ways.insert(0, lambda _: None)
         await stream.send_all(UPGRADE + KNOWN + b"\r\n")
         await stream.send_all(b"\x82\x81\0\0\0\0\x90")
         with trio.fail_after(20):

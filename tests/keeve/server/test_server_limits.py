@@ -61,7 +61,7 @@ async def test_who_has_too_much_under_way_is_told_so() -> None:
 async def test_other_names_for_one_token_ask_no_more_often_and_no_more_at_once(tmp_path: Path) -> None:
     async with world(ServerSettings(requests=3)) as w:
         secret = w.serving.secret
-        w.serving.gate.ways.append(Chains(secret, Revocations(tmp_path)))
+        w.serving.auth.ways.append(Chains(secret, Revocations(tmp_path)))
 
         async def asked(nonce: int, name: str) -> int:
             token = mint(secret, bytes([nonce] * 16)).narrow(read_only()).narrow(named(name))
@@ -111,7 +111,7 @@ async def test_who_keeps_the_server_waits_for_nothing_over_a_connection(autojump
 async def test_a_token_ends_when_it_is_to() -> None:
     async with world() as w:
         clock: Any = w.serving.clock
-        w.serving.gate.ways[0].add("a-token-that-ends-123", Principal("eve", until=clock() + 1_000_000))  # type: ignore[attr-defined]  # the first way has the tokens of the test
+        w.serving.auth.ways[0].add("a-token-that-ends-123", Principal("eve", until=clock() + 1_000_000))  # type: ignore[attr-defined]  # the first way has the tokens of the test
         headers = {"authorization": "Bearer a-token-that-ends-123"}
         assert (await w.nobody.get(API, headers=headers)).status_code == 200
         clock.move(2)
@@ -132,7 +132,7 @@ async def test_a_token_ends_when_it_is_to() -> None:
 async def test_what_a_token_may_not_it_does_not(verb: str, method: str, path: str, body: Any) -> None:
     async with world() as w:
         verbs = frozenset(("read", "turn", "manage", "admin")) - {verb}
-        w.serving.gate.ways[0].add("a-token-with-less-123", Principal("ann", verbs))  # type: ignore[attr-defined]  # as above
+        w.serving.auth.ways[0].add("a-token-with-less-123", Principal("ann", verbs))  # type: ignore[attr-defined]  # as above
         answer = await w.nobody.request(
             method, API + path, json=body, headers={"authorization": "Bearer a-token-with-less-123"}
         )
@@ -197,7 +197,7 @@ async def test_a_mistake_of_ours_is_logged_and_shows_nothing(monkeypatch: pytest
         def broken(*_: Any) -> Any:
             raise ZeroDivisionError(f"with {TOKENS['owner']} inside")
 
-        monkeypatch.setattr(w.serving.gate, "reaches", broken)
+        monkeypatch.setattr(w.serving.auth, "reaches", broken)
         await w.host.spawn(Session, "s")
         answer = await w.owner.get(f"{API}/sessions")
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
@@ -249,7 +249,7 @@ async def test_no_secret_of_any_kind_is_logged_wherever_it_stands(kind: str, mon
         for path in (f"/{quote(secret, safe='')}", f"{API}/sessions/{quote(secret, safe='')}/turns?token={secret}"):
             for headers in ({}, {"x-request-id": secret}, {"authorization": f"Bearer {secret}"}, {"cookie": secret}):
                 await w.ann.get(path, headers=headers)
-        monkeypatch.setattr(w.serving.gate, "reaches", broken)
+        monkeypatch.setattr(w.serving.auth, "reaches", broken)
         await w.host.asking("ann").spawn(Session, "s")
         assert (await w.ann.get(f"{API}/sessions")).status_code == 500
         w.serving.log.error("x", said={"it": [secret, b64encode(secret.encode())]}, where=f"http://x/?y={secret}&z=1")

@@ -51,7 +51,7 @@ async def test_many_who_ask_at_once_for_the_first_time_have_no_more() -> None:
 async def test_a_token_under_many_names_makes_no_more_than_under_one(tmp_path: Path) -> None:
     async with world(ServerSettings(sessions=3)) as w:
         secret = w.serving.secret
-        w.serving.gate.ways.append(Chains(secret, Revocations(tmp_path)))
+        w.serving.auth.ways.append(Chains(secret, Revocations(tmp_path)))
 
         async def made(name: str, nonce: int = 1) -> int:
             token = mint(secret, bytes([nonce] * 16)).narrow(methods("read", "manage", "spawn")).narrow(named(name))
@@ -97,7 +97,7 @@ async def test_what_is_gone_makes_room_and_a_repetition_takes_none() -> None:
 async def test_who_has_nothing_is_not_remembered(tmp_path: Path) -> None:
     async with world() as w:
         secret, quota = w.serving.secret, w.serving.quota
-        w.serving.gate.ways.append(Chains(secret, Revocations(tmp_path)))
+        w.serving.auth.ways.append(Chains(secret, Revocations(tmp_path)))
         for n in range(3):
             token = mint(secret, bytes(16)).narrow(methods("read", "manage")).narrow(named(f"n{n}"))
             client = _client(w.app, str(token))
@@ -110,23 +110,23 @@ async def test_who_has_nothing_is_not_remembered(tmp_path: Path) -> None:
 
 async def test_a_session_that_is_gone_is_seen_by_nobody_but_who_may_everything() -> None:
     async with world() as w:
-        gate = w.serving.gate
+        auth = w.serving.auth
         principals = [Principal("ann"), Principal("ann", everyone=True), Principal("owner", frozenset({"admin"}))]
         await w.host.asking("ann").spawn(Session, "s")
         uid = w.host.row("s").uid
-        assert [gate.sees(each, "s", uid) for each in principals] == [True] * 3
+        assert [auth.sees(each, "s", uid) for each in principals] == [True] * 3
         await w.host.delete("s")
-        assert [gate.sees(each, "s", uid) for each in principals] == [False, False, True]
-        assert not gate._owners
+        assert [auth.sees(each, "s", uid) for each in principals] == [False, False, True]
+        assert not auth._owners
 
 
 async def test_an_owner_who_is_asked_for_is_kept_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keeve.server.gate.OWNERS_KEPT", 2)
+    monkeypatch.setattr("keeve.server.auth.OWNERS_KEPT", 2)
     async with world() as w:
         rows = []
         for id in "abc":
             await w.host.asking("ann").spawn(Session, id)
             rows.append(w.host.row(id))
         for n in (0, 1, 0, 2):
-            assert w.serving.gate.owner(rows[n]) == "ann"
-        assert list(w.serving.gate._owners) == [rows[0].uid, rows[2].uid]
+            assert w.serving.auth.owner(rows[n]) == "ann"
+        assert list(w.serving.auth._owners) == [rows[0].uid, rows[2].uid]

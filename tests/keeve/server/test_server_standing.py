@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from keeve import Session
 from keeve.server import ServerSettings
-from keeve.server.gate import unknown
+from keeve.server.auth import unknown
 from keeve.server.standing import Standing
 from keeve.server.tokens import Chains
 from keeve.wire.revocations import Revocations
@@ -29,7 +29,7 @@ async def standing(folder: Path, *, watched: bool = True) -> AsyncIterator[World
     """A server with a model that answers nobody, and a session of ann's."""
     settings = ServerSettings(store=folder)
     async with world(settings, devices={"model": Waits()}) as w:
-        w.serving.gate.ways.append(Chains(w.serving.secret, Revocations(folder)))
+        w.serving.auth.ways.append(Chains(w.serving.secret, Revocations(folder)))
         if watched:
             w.serving.nursery.start_soon(w.serving.standing.watch)
         await w.host.asking("ann").spawn(Session, "s")

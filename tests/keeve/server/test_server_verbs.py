@@ -61,7 +61,7 @@ AT_V1 = [
 
 def less(w: World, *verbs: str) -> Any:
     """A client of ann's whose token has these verbs."""
-    w.serving.gate.ways[0].add(LESS, Principal("ann", frozenset(verbs)))  # type: ignore[attr-defined]  # the first way has the tokens of the test
+    w.serving.auth.ways[0].add(LESS, Principal("ann", frozenset(verbs)))  # type: ignore[attr-defined]  # the first way has the tokens of the test
     return _client(w.app, LESS)
 
 

@@ -1,4 +1,4 @@
-"""Refs over a connection to a server, through its gate: with the owner's token, another one's, and narrowed ones."""
+"""Refs over a connection to a server: with the owner's token, another one's, and narrowed ones."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from vat.errors import Refused
 
 @asynccontextmanager
 async def served(folder: Path, **options: Any) -> AsyncIterator[World]:
-    """A server whose gate takes chained tokens, as `serve` makes it."""
+    """A server that takes chained tokens, as `serve` makes it."""
     async with world(ServerSettings(store=folder, port=0), **options) as there:
-        there.serving.gate.ways.append(Chains(there.serving.secret, Revocations(folder)))
+        there.serving.auth.ways.append(Chains(there.serving.secret, Revocations(folder)))
         yield there
 
 

@@ -1,7 +1,7 @@
-"""The gate: who asks, and what they may do.
+"""Authentication and authorization: who asks, and what they may do.
 
-A request brings a bearer token, or the cookie of the page, which has one. Each of the gate's `ways` is asked in turn
-which principal a token stands for; the first that knows it counts. So another kind of token is one function more.
+A request brings a bearer token, or the cookie of the page, which has one. Each of the `ways` is asked in turn which
+principal a token stands for; the first that knows it counts. So another kind of token is one function more.
 
 Sessions belong to who had them made. A principal that is not `admin` reaches its own, and for any other gets the answer
 that it would get if there were no such session.
@@ -128,7 +128,7 @@ def _digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-class Gate:
+class Auth:
     """Turns requests into principals, and ids into the sessions that these may reach."""
 
     def __init__(self, host: Host, clock: Callable[[], int], ways: list[Way]) -> None:
