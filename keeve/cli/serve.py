@@ -20,7 +20,7 @@ from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
 from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
-from keeve.cli.own import tools_of, types_of
+from keeve.cli.own import CONFIG, tools_of, types_of
 from keeve.served import TOKEN
 from keeve.settings import ACTORS, HOW, ServerSettings, settings_from, shown
 
@@ -68,7 +68,7 @@ else:
     Flags = Parameter(name="*")(Flags)
 
 FLAGS = Flags()
-Config = Annotated[Path | None, Parameter(env_var="KEEVE_SERVER_CONFIG")]
+Config = Annotated[Path | None, Parameter(env_var=CONFIG)]
 
 
 def serve(
