@@ -47,6 +47,8 @@ from dataspace.records import Kind, split_body
 PLACES: Final = 1000
 """Places in a segment where frames do not parse, and reading goes on after the next commit. Each costs the longest head
 that a frame may have; a file with more of them was not damaged but made."""
+APART: Final = 127
+"""Batches that are looked at one by one, at the most, before the sweep is asked again."""
 _LEAF: Final = 32
 
 
@@ -95,6 +97,8 @@ class Verification:
         self._verdict: Verdict | None = None
         self._told: tuple[int, int] | None = None
         self._gaps = self._strays = False
+        self._apart = self._unasked = 0
+        """How many batches are between two at which the sweep is asked, and left until then."""
         self._followed = 0
 
     @property
@@ -193,9 +197,16 @@ class Verification:
             at = offset + COMMIT_SIZE
 
     def _swept(self, segment: SegmentBytes, at: int, end: int) -> int:
+        """Where the sweep comes to. It reads far ahead, so that it is not asked at each batch where it passes none."""
+        if self._unasked:
+            self._unasked -= 1
+            return at
         reached = self._sweep.follow(segment, at, end)
         if reached > at:
+            self._apart = 0
             self._reached(segment.id, reached)
+        else:
+            self._apart = self._unasked = min(2 * self._apart + 1, APART)
         return reached
 
     def _reached(self, segment: int, offset: int) -> None:
