@@ -77,12 +77,15 @@ def texts() -> dict[Path, str]:
     return {file: file.read_text() for file in sorted(files)}
 
 
-def comments() -> Iterator[tuple[str, str]]:
+@cache
+def comments() -> list[tuple[str, str]]:
     """Every comment of the project, with its place."""
-    for file, text in texts().items():
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                yield f"{file.relative_to(ROOT)}:{token.start[0]}", token.string
+    return [
+        (f"{file.relative_to(ROOT)}:{token.start[0]}", token.string)
+        for file, text in texts().items()
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
 
 
 @cache
