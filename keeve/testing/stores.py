@@ -75,7 +75,7 @@ class StoreContract(ErasureContract):
         stored = store.read(record.address)
         assert stored.header.hash == record.hash
         assert stored.body().digest == stored.header.body_digest
-        assert (stored.body().deeds, stored.body().facts) == (b"said", b"facts")
+        assert (stored.body().deeds, stored.body().facts, stored.rest()) == (b"said", b"facts", None)
         assert [stored.cell(n) for n in range(3)] == ["text", b"bytes", ""]
         assert [stored.page(n) for n in (3, 4)] == [b"page", b""]
         assert stored.attachments == 5

@@ -20,6 +20,7 @@ from keeve.testing.crashes import CrashFiles
 from keeve.testing.hosts import FakeClock
 from snapshots.cache import PageCache
 from tests.crash.damages import frames
+from tests.dataspace.segment_folders import opened
 from tests.keeve.canaries import found
 from tests.keeve.test_archives import (
     LONG,
@@ -336,3 +337,25 @@ def test_a_base_with_a_bad_page_is_done_without_while_the_archive_is_there(tmp_p
     trio.run(look, True)
     take_away(tmp_path)
     trio.run(look, False)
+
+
+def test_what_records_did_and_somebody_took_out_is_named(tmp_path: Path) -> None:
+    """Invariant 25: What no record of the store's chain tells of was taken out by a hand, however well all fits."""
+
+    async def make() -> None:
+        async with world(tmp_path) as host:
+            await written(host, times=4)
+
+    async def look() -> None:
+        async with world(tmp_path) as host:
+            report = await host.verify()
+            assert report.integrity.verdict == "altered"
+            assert any("its message and operations (archived, it says): gone" in each.what for each in report.troubles)
+
+    trio.run(make)
+    store = opened(tmp_path / "store")
+    store.seal(0)
+    assert store.archive(1, tmp_path / "archive", lambda *cell: True, leaves=lambda *record: True).records == 5
+    store.close()
+    take_away(tmp_path)
+    trio.run(look)
