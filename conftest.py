@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import shutil
 import signal
 from collections.abc import Generator
 
@@ -35,11 +34,16 @@ hypothesis.settings.load_profile("keeve")
 
 os.environ.setdefault("KEEVE_SEED", str(random.SystemRandom().randrange(1 << 32)))
 
-if (
-    os.environ.get("KEEVE_CRASH") != "full"
-    and os.access("/dev/shm", os.W_OK)
-    and shutil.disk_usage("/dev/shm").free > 4e9
-):
+
+def _is_spacious(memory: str) -> bool:
+    """Whether there is such a folder, with room for all stores of a run, whose programs may be run."""
+    if not os.access(memory, os.W_OK):
+        return False
+    found = os.statvfs(memory)
+    return found.f_bavail * found.f_frsize > 4e9 and not found.f_flag & os.ST_NOEXEC
+
+
+if os.environ.get("KEEVE_CRASH") != "full" and _is_spacious("/dev/shm"):
     # No test shows anything by a real disk's having been waited for: what a power cut leaves of files is the matter of
     # `CrashFiles` and of a disk that tests make themselves.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
