@@ -19,11 +19,11 @@ from keeve.cli.text import Cleaner, plain
 from keeve.remedies import worded
 from vat.host.pieces import Piece, Pieces
 
-Span: TypeAlias = tuple[float, float]
+TurnSpan: TypeAlias = tuple[float, float]
 """The positions of the log between which a turn ran: where the one before it was over, and where it was itself."""
 
 
-class Stream:
+class AnswerStream:
     """What a session's model tells. `ring` is called when there is more to show."""
 
     def __init__(self, output: Output, session: str, ring: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Stream:
                 self._told.put(piece)
             self._ring()
 
-    def show(self, span: Callable[[], Span]) -> None:
+    def show(self, span: Callable[[], TurnSpan]) -> None:
         """Show what was told within a turn, up to now; `span` is asked for at the beginning of each answer.
 
         What was told in the turns before is void, what was told after it is left for the next one.

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from dataspace.errors import KeeveError
 from keeve.cli.again import chat_with
-from keeve.cli.answers import Span, Stream
+from keeve.cli.answers import AnswerStream, TurnSpan
 from keeve.cli.output import Output
 from keeve.cli.outside import LOOK, WaitsOutside
 from keeve.cli.own import Own
@@ -99,7 +99,7 @@ class Conversation:
         self._keys: Keyboard | None = None
         """Where somebody may type while a turn runs."""
         self._bell = bell
-        self._stream: Stream | None = None
+        self._stream: AnswerStream | None = None
         """What the model tells, where a terminal shows it; once there is a session."""
         self._left = False
         """Whether Ctrl-D was typed then."""
@@ -240,7 +240,7 @@ class Conversation:
         except TimeoutError:
             return "" if self._there.opened.alone else f"{self._there.opened.answers} does not answer; it is waited for"
 
-    def _as_it_comes(self, answer: Future[Any], stream: Stream) -> Any:
+    def _as_it_comes(self, answer: Future[Any], stream: AnswerStream) -> Any:
         """What comes of something that is waited for, and what is streamed until then is shown.
 
         Whoever begins to type has the answer wait until the line is entered.
@@ -278,10 +278,10 @@ class Conversation:
             self._steers.append(self._say("steer", line))
             self._output.note("(this joins at the next step)")
 
-    def _span(self) -> Span:
+    def _span(self) -> TurnSpan:
         """Where in the log the turn that is waited for begins and, if it is over, ends."""
         number = self._open[0].number if self._open else self._number(waits=False)
-        span: Span = self._there.do(self._with().span, number)
+        span: TurnSpan = self._there.do(self._with().span, number)
         return span
 
     def _number(self, *, waits: bool = True) -> int | None:
@@ -304,7 +304,7 @@ class Conversation:
         """The session is there. What is told is heard from here to the end, so that no answer lacks its beginning."""
         self._partner, self.id = partner, partner.id
         if self._output.terminal and not self._output.as_json:
-            self._stream = Stream(self._output, partner.id, self._bell.ring)
+            self._stream = AnswerStream(self._output, partner.id, self._bell.ring)
             pieces = self._there.do(partner.pieces)
             self._there.begin(partner.hear, pieces, self._stream.hear)
 

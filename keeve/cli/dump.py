@@ -26,7 +26,7 @@ from dataspace.log.patience import Patient
 from dataspace.log.survey import Survey, owner_of
 from dataspace.log.windows import Window
 from dataspace.records import Kind
-from keeve.cli.dumped import Teller, Told, small_file, unknown_file
+from keeve.cli.dumped import Described, Teller, small_file, unknown_file
 from keeve.cli.output import Output
 from keeve.cli.text import visible
 
@@ -93,7 +93,7 @@ def _files_of(target: Path) -> list[Path]:
     return found
 
 
-def _file(path: Path, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Told]:
+def _file(path: Path, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
     with _Open(path) as data:
         begin = bytes(data[0 : min(_SMALL, len(data))])
         if begin.startswith(_SQLITE):
@@ -116,7 +116,7 @@ def _survey(path: Path, data: Window) -> Survey | None:
     return None if number is None else Survey(data, number)
 
 
-def _pieces(survey: Survey, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Told]:
+def _pieces(survey: Survey, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
     ours = uid is None
     begun = not wanted.start
     for piece in survey.pieces():
@@ -155,9 +155,9 @@ def _uid(paths: Iterable[Path], session: str, teller: Teller) -> bytes:
     raise NothingToDump(session, "no first record of a session with that id can be read here; its uid (32 hex) will do")
 
 
-def _catalog(path: Path) -> Told:
+def _catalog(path: Path) -> Described:
     """The tables of a catalog, and how many rows they have. It is derived: `keeve ls` and `show` tell what is in it."""
-    told: Told = {"type": "catalog"}
+    told: Described = {"type": "catalog"}
     try:
         # Immutable: SQLite makes no file beside it, and looks for no lock.
         db = apsw.Connection(f"file:{path.as_posix().replace('?', '%3f')}?immutable=1", flags=_READ)
@@ -204,7 +204,7 @@ class _Open:
 # Telling.
 
 
-def _say(output: Output, told: Told, teller: Teller, wanted: Wanted) -> None:
+def _say(output: Output, told: Described, teller: Teller, wanted: Wanted) -> None:
     if "size" in told:
         line = f"{told['offset']:>12}  {told['type']:<12} {told['size']:>9}  {told.get('crc', '')}"
         hidden = _ON_THE_LINE if wanted.full else _ON_THE_LINE | _LONG

@@ -31,7 +31,7 @@ from dataspace.values.encoding import decode
 from keeve.faces import utc_time
 from vat.heap.opcodes import Op
 
-Told: TypeAlias = dict[str, Any]
+Described: TypeAlias = dict[str, Any]
 """What is told of a piece: names, and texts, numbers, or lists of them."""
 
 LARGEST: Final = 4 << 20
@@ -58,9 +58,9 @@ class Teller:
         self._full = full
         self.names: dict[bytes, str] = {STORE_UID: "(the store)"}
 
-    def piece(self, survey: Survey, piece: Piece) -> Told:
+    def piece(self, survey: Survey, piece: Piece) -> Described:
         """A piece of a segment."""
-        told: Told = {"segment": survey.number, "offset": piece.offset, "size": piece.size}
+        told: Described = {"segment": survey.number, "offset": piece.offset, "size": piece.size}
         found = piece.frame
         if found is None:
             kind = "zeros" if piece.zeros else "damaged"
@@ -88,7 +88,7 @@ class Teller:
             told |= self._body(survey, found)
         return told
 
-    def _head(self, survey: Survey, found: Frame) -> Told:
+    def _head(self, survey: Survey, found: Frame) -> Described:
         match found.was:
             case Type.SEGMENT:
                 head = segment_head(found.head)
@@ -134,7 +134,7 @@ class Teller:
                 return {"records": size, "root": root.hex()}
         return {"head": found.head[:64].hex()}
 
-    def _body(self, survey: Survey, found: Frame) -> Told:
+    def _body(self, survey: Survey, found: Frame) -> Described:
         if found.body_length > LARGEST and not self._full:
             return {"body": f"{found.body_length} bytes: --full shows them"}
         body = survey.body(found)
@@ -151,12 +151,12 @@ class Teller:
         except Exception as error:  # noqa: BLE001  # whatever a body makes of its decoder, the dump goes on
             return {"body": self._cut(body.hex()), "unreadable": str(error) or type(error).__name__}
 
-    def _record(self, found: Frame, stored: bytes) -> Told:
+    def _record(self, found: Frame, stored: bytes) -> Described:
         header, _ = record_head(found.head)
         body = split_body(stored)
         if body is None:
             raise ValueError("its lengths do not fit")
-        told: Told = {} if body.digest == header.body_digest else {"digest": "not the one in the header"}
+        told: Described = {} if body.digest == header.body_digest else {"digest": "not the one in the header"}
         deeds = read_deeds(body.deeds, tree=bytes)
         told |= {"message": self._shown(deeds.message), "pending": deeds.pending}
         told["operations"] = [self._operation(operation) for operation in deeds.operations]
@@ -167,12 +167,12 @@ class Teller:
             self.names.setdefault(header.uid, id)
         return told
 
-    def _rest(self, found: Frame, stored: bytes) -> Told:
+    def _rest(self, found: Frame, stored: bytes) -> Described:
         header, _ = record_head(found.head)
         rest = split_rest(rest_in(stored) or b"")
         if rest is None:
             raise ValueError("what is left of it is not what was written")
-        told: Told = {} if rest.digest == header.body_digest else {"digest": "not the one in the header"}
+        told: Described = {} if rest.digest == header.body_digest else {"digest": "not the one in the header"}
         facts = [self._shown(each) for each in decode(rest.facts, tree=bytes)[0]] if rest.facts else []
         return told | {"deeds": rest.deeds.hex(), "pending": rest.pending, "facts": facts}
 
@@ -208,7 +208,7 @@ def _time(time: int) -> str:
         return f"{time} µs"
 
 
-def head_file(data: bytes) -> Told:
+def head_file(data: bytes) -> Described:
     """The file `head`."""
     found = read_head(data)
     if found is None:
@@ -227,7 +227,7 @@ def head_file(data: bytes) -> Told:
     }
 
 
-def note_file(data: bytes) -> Told:
+def note_file(data: bytes) -> Described:
     """A signed note: the file `checkpoint`, or one that was kept elsewhere."""
     try:
         note = Note.parse(data)
@@ -237,7 +237,7 @@ def note_file(data: bytes) -> Told:
     return {"type": "checkpoint", **_checkpoint(checkpoint, note)}
 
 
-def _checkpoint(checkpoint: Checkpoint, note: Note) -> Told:
+def _checkpoint(checkpoint: Checkpoint, note: Note) -> Described:
     return {
         "origin": checkpoint.origin,
         "records": checkpoint.size,
@@ -247,7 +247,7 @@ def _checkpoint(checkpoint: Checkpoint, note: Note) -> Told:
     }
 
 
-def receipt_file(data: bytes) -> Told:
+def receipt_file(data: bytes) -> Described:
     """A receipt."""
     try:
         receipt = Receipt.parse(data)
@@ -266,7 +266,7 @@ def receipt_file(data: bytes) -> Told:
     }
 
 
-def key_file(data: bytes) -> Told:
+def key_file(data: bytes) -> Described:
     """The head of an encrypted store's key file: what it says of itself in the clear, and no key."""
     if len(data) < 64:
         return {"type": "key file", "wrong": "it is cut off"}
@@ -283,17 +283,17 @@ def key_file(data: bytes) -> Told:
     }
 
 
-def text_file(name: str, data: bytes) -> Told:
+def text_file(name: str, data: bytes) -> Described:
     """A small file of text."""
     return {"type": name, "text": data[:4096].decode(errors="backslashreplace").rstrip(" \n")}
 
 
-def unknown_file(data: bytes) -> Told:
+def unknown_file(data: bytes) -> Described:
     """What nobody knows."""
     return {"type": "unknown", "wrong": "no file of a store", "bytes": data[:64].hex()}
 
 
-def small_file(data: bytes) -> Told | None:
+def small_file(data: bytes) -> Described | None:
     """What a file is that is no segment, by its first bytes; None for what is neither."""
     for begin, tell in _SMALL.items():
         if data.startswith(begin):
@@ -303,7 +303,7 @@ def small_file(data: bytes) -> Told | None:
     return None
 
 
-_SMALL: Final[Mapping[bytes, Callable[[bytes], Told]]] = {
+_SMALL: Final[Mapping[bytes, Callable[[bytes], Described]]] = {
     b"KEEVEHED": head_file,
     b"keeve store\n": lambda data: text_file("format", data),
     b"pid ": lambda data: text_file("lock", data),

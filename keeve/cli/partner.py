@@ -17,7 +17,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
-from keeve.cli.answers import Span
+from keeve.cli.answers import TurnSpan
 from keeve.cli.outside import missing
 from keeve.cli.stores import Acts
 from keeve.cli.talkable import must_talk
@@ -95,7 +95,7 @@ class Partner:
         accepted = await said.stated("turn", "steer")
         return None if accepted is None or accepted.value.label == "steer" else accepted.captures["n"]
 
-    async def span(self, number: int | None) -> Span:
+    async def span(self, number: int | None) -> TurnSpan:
         """Where in the log a turn begins and, if it is over, ends; of one that is not accepted, where it may begin."""
         events = self._store.observe("(_ ?n _ . _)", after=self._read, until="head", session=self.id)
         async for event in events:

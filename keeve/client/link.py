@@ -32,7 +32,7 @@ SOON: Final = 0.25
 """Seconds after which what is not needed any more is told, unless something else is sent before."""
 
 
-class Told(Protocol):
+class LinkStream(Protocol):
     """What hears of a stream of a link."""
 
     def items(self, items: list[Value], caught_up: str | None) -> None: ...
@@ -85,7 +85,7 @@ class Link:
         self._by_promise: dict[RemotePromise, Attempt] = {}
         self._had: dict[str, Had] = {}
         self._coming: dict[str, Promise] = {}
-        self._streams: WeakValueDictionary[int, Told] = WeakValueDictionary()  # who is heard by nobody is dropped
+        self._streams: WeakValueDictionary[int, LinkStream] = WeakValueDictionary()  # who is heard by nobody is dropped
         self._forgotten: list[int] = []
         self._stopped: list[int] = []
         self._released: list[list[int]] = []
@@ -261,7 +261,7 @@ class Link:
 
     # Streams.
 
-    def open(self, stream: Told, kind: str, *fields: Any) -> int:
+    def open(self, stream: LinkStream, kind: str, *fields: Any) -> int:
         """Begin a stream; gives its id."""
         id = self._ids()
         self._streams[id] = stream

@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from keeve.cli.answers import Span, Stream
+from keeve.cli.answers import AnswerStream, TurnSpan
 from keeve.cli.output import Output
 from vat.host import pieces
 from vat.host.pieces import Piece
@@ -19,7 +19,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._out = io.StringIO()
-        self.stream = Stream(Output(out=self._out, err=self._out), "s1", lambda: None)
+        self.stream = AnswerStream(Output(out=self._out, err=self._out), "s1", lambda: None)
 
     def told(self, effect: str, *texts: str, after: int, attempt: int = 1, session: str = "s1") -> None:
         """An effect that began behind that position of the log tells this."""
@@ -32,7 +32,7 @@ class Screen:
         return self._out.getvalue()
 
 
-def ran(before: float, over: float = inf) -> Callable[[], Span]:
+def ran(before: float, over: float = inf) -> Callable[[], TurnSpan]:
     return lambda: (before, over)
 
 
