@@ -26,7 +26,7 @@ from dataspace.log.patience import Patient
 from dataspace.log.survey import Survey, owner_of
 from dataspace.log.windows import Window
 from dataspace.records import Kind
-from keeve.cli.dumped import Described, Teller, small_file, unknown_file
+from keeve.cli.dumped import Described, FileTeller, small_file, unknown_file
 from keeve.cli.output import Output
 from keeve.cli.text import visible
 
@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
 
 def dump(target: Path, output: Output, wanted: Wanted) -> int:
     """Show a file, or the files of a store. Gives 1 when something in it is damaged. Raises `NothingToDump`."""
-    teller = Teller(wanted.full)
+    teller = FileTeller(wanted.full)
     paths = _files_of(target)
     uid = None if wanted.session is None else _uid(paths, wanted.session, teller)
     good = True
@@ -93,7 +93,7 @@ def _files_of(target: Path) -> list[Path]:
     return found
 
 
-def _file(path: Path, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
+def _file(path: Path, teller: FileTeller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
     with _Open(path) as data:
         begin = bytes(data[0 : min(_SMALL, len(data))])
         if begin.startswith(_SQLITE):
@@ -116,7 +116,7 @@ def _survey(path: Path, data: Window) -> Survey | None:
     return None if number is None else Survey(data, number)
 
 
-def _pieces(survey: Survey, teller: Teller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
+def _pieces(survey: Survey, teller: FileTeller, wanted: Wanted, uid: bytes | None) -> Iterator[Described]:
     ours = uid is None
     begun = not wanted.start
     for piece in survey.pieces():
@@ -134,7 +134,7 @@ def _pieces(survey: Survey, teller: Teller, wanted: Wanted, uid: bytes | None) -
             yield teller.piece(survey, piece)
 
 
-def _uid(paths: Iterable[Path], session: str, teller: Teller) -> bytes:
+def _uid(paths: Iterable[Path], session: str, teller: FileTeller) -> bytes:
     """The uid of a session that is named by that, or by its id. Raises `NothingToDump`."""
     if re.fullmatch(r"[0-9a-f]{32}", session):
         return bytes.fromhex(session)
@@ -204,7 +204,7 @@ class _Open:
 # Telling.
 
 
-def _say(output: Output, told: Described, teller: Teller, wanted: Wanted) -> None:
+def _say(output: Output, told: Described, teller: FileTeller, wanted: Wanted) -> None:
     if "size" in told:
         line = f"{told['offset']:>12}  {told['type']:<12} {told['size']:>9}  {told.get('crc', '')}"
         hidden = _ON_THE_LINE if wanted.full else _ON_THE_LINE | _LONG
@@ -226,7 +226,7 @@ def _say_list(output: Output, name: str, values: list[Any]) -> None:
         output.say(f"                {label}: {visible(str(value))}")
 
 
-def _named(name: str, value: object, teller: Teller) -> str:
+def _named(name: str, value: object, teller: FileTeller) -> str:
     if name == "session" and isinstance(value, str):
         known = teller.names.get(bytes.fromhex(value))
         return value if known is None else f"{value} {known}"

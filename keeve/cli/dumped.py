@@ -48,7 +48,7 @@ _LEFT: Final[dict[int, str]] = {
 """Of what is left of records, what is not."""
 
 
-class Teller:
+class FileTeller:
     """Tells what pieces of a segment are. `full` shows everything, however long; else long values are cut.
 
     `names` are the ids of sessions by their uids, as far as they were met.

@@ -36,7 +36,7 @@ TOLD: Final = frozenset(
 """The facts of a turn that are told."""
 
 
-class Input(Protocol):
+class Followed(Protocol):
     """An input on its way to a session."""
 
     @property
@@ -58,7 +58,7 @@ class Following:
     """
 
     def __init__(
-        self, said: Input, after: Any, answer: Callable[[], Awaitable[Any]], accepted: Event | None = None
+        self, said: Followed, after: Any, answer: Callable[[], Awaitable[Any]], accepted: Event | None = None
     ) -> None:
         self._said = said
         self._after = after
