@@ -3,11 +3,16 @@
     ask(call)    ->  (approval-wanted n s id ...): a promise, which waits
     approve(id)  ->  (approval-given n s id ...): it is fulfilled
     refuse(id)   ->  (approval-refused n s id ...): it breaks
+    cancel, ...  ->  (approval-withdrawn n s id ...): nobody waits for it any more (`_given_up`)
 
     run(device, call)  ->  the device is asked; if it wants that (`ApprovalWanted`), a person is (`_stopped`); and when
                            they have approved, the device again (`_approved`)
 
 What waits is state: it survives restarts and eviction, and a fork has it as well, to be approved of on its own.
+
+A word is for one call: an id under which one has ever waited is never given to another, so a word that is said twice,
+or late, finds nothing. A part of a fiber may have asked (`ask`), and is run again with this code: what `_ask` does, to
+the last operation, is part of the format.
 
 The one rule: nothing is called before somebody has said so, and what was refused is never called.
 """
@@ -15,9 +20,10 @@ The one rule: nothing is called before somebody has said so, and what was refuse
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from actors.chat import Call, Output, marked_call
+from actors.messages import named
 from actors.tools.errors import ApprovalWanted, CallRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Text
@@ -26,7 +32,10 @@ from vat.objects.actor import Actor, actor, state_own
 from vat.objects.collections import Map
 from vat.objects.owing import fail, owe, owes, pay
 from vat.objects.parts import Part
-from vat.objects.types import manage, read
+from vat.objects.types import manage, read, type_of
+
+ASKING: Final = frozenset(("keeve.approvals", "keeve.toolbox"))
+"""The types of actors that can ask a person."""
 
 
 class NothingWaits(KeeveError, LookupError):
@@ -52,7 +61,7 @@ class Approver(Actor):
     _wanted: Map[int, Any]
     """In the order in which they were asked for: id, turn, call, since, and the promise that is owed."""
     _numbers: Map[str, int]
-    """The number of each of them, by its id."""
+    """The number of each that was ever asked for, by its id."""
 
     @manage
     def approve(self, id: str) -> None:
@@ -88,8 +97,8 @@ class Approver(Actor):
 
     def _ask(self, call: Mapping[str, Any], turn: int) -> Promise:
         self._asked = number = self._asked + 1
-        id = call["id"]
-        while id in self._numbers:
+        id, others = call["id"], self._others()
+        while id in self._numbers or any(id in numbers for numbers in others):
             id = f"{id}.{number}"
         promise = owe(self)
         promise.then(None, number, broken=self._given_up)
@@ -100,6 +109,15 @@ class Approver(Actor):
         said = {"name": function["name"], "arguments": function.get("arguments")}
         state_own(self, "approval-wanted", turn, self.session_id, id, **said)
         return promise
+
+    def _others(self) -> list[Map[str, int]]:
+        """The ids that were asked for at the other actors of this session. Costs all actors, where there are any."""
+        crank = self._crank
+        heap, field = crank.heap, type_of(Approver).fields["_numbers"]
+        if sum(heap.types.get(name, (0, 0))[1] for name in ASKING) < 2:
+            return []
+        asking = (actor for actor in heap.actors() if actor != self._actor and heap.state(actor).type in ASKING)
+        return [Map(crank, actor, field) for actor in asking]
 
     def _run(self, device: str, call: Call, turn: int) -> Promise:
         call = marked_call(call)
@@ -125,13 +143,13 @@ class Approver(Actor):
     def _given_up(self, error: Exception, number: int) -> None:
         """Nobody waits for it any more, or it was refused."""
         if number in self._wanted:
-            del self._numbers[self._wanted.pop(number)["id"]]
+            entry = self._wanted.pop(number)
+            state_own(self, "approval-withdrawn", entry["turn"], self.session_id, entry["id"], error=named(error))
 
     def _take(self, id: str) -> Mapping[str, Any]:
-        number = self._numbers.get(id)
-        if number is None or not owes(self, self._wanted[number]["promise"]):
+        number = self._numbers.get(id, 0)
+        if number not in self._wanted or not owes(self, self._wanted[number]["promise"]):
             raise NothingWaits(id, tuple(entry["id"] for _, entry in self._waiting()))
-        del self._numbers[id]
         entry: Mapping[str, Any] = self._wanted.pop(number)
         return entry
 

@@ -6,17 +6,13 @@ The one rule: it says what `waiting()` of the same actors would say.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
-from actors.approvals import Approver
-from actors.toolbox import Toolkeeper
+from actors.approvals import ASKING
 from vat.heap.entries import KEPT, SETTLER, STATE
 from vat.heap.heap import Heap
-from vat.objects.types import type_of
-
-_TYPES: Final = frozenset(type_of(cls).name for cls in (Approver, Toolkeeper))
 
 
 @attrs.frozen
@@ -38,8 +34,8 @@ class WaitingCall:
 
 def asking_people(heap: Heap) -> Iterator[int]:
     """The numbers of the actors that can ask a person, and can be told: none costs nothing, any costs all actors."""
-    if any(heap.types.get(name, (0, 0))[1] for name in _TYPES):
-        yield from (actor for actor in heap.actors() if heap.state(actor).type in _TYPES)
+    if any(heap.types.get(name, (0, 0))[1] for name in ASKING):
+        yield from (actor for actor in heap.actors() if heap.state(actor).type in ASKING)
 
 
 def approvals_in(heap: Heap, session: str) -> Iterator[WaitingCall]:

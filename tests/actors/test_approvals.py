@@ -26,6 +26,7 @@ class Clerk(Actor):
     tools: Toolbox
     heard: List[Any]
     asked: Any = None
+    hired: Any = None
 
     def go(self, call: Any) -> None:
         promise = self.tools.call(call)
@@ -34,6 +35,9 @@ class Clerk(Actor):
 
     def done(self, outcome: Any, call: Any) -> None:
         self.heard.append(tool(call, outcome)["content"])
+
+    def hire(self) -> None:
+        self.hired = self.spawn(Clerk, tools=Shop().tools.schemas)
 
     def forget(self) -> bool:
         return cancel(self.asked, LookupError("never mind"))
@@ -175,7 +179,30 @@ async def test_a_call_that_was_given_up_waits_no_longer() -> None:
         assert await box.waiting() == []
         with pytest.raises(NothingWaits):
             await box.approve("c1")
+        [over] = host.query('(approval-withdrawn 0 "clerk" "c1" . _)')
+        assert over.value.keywords == {"error": {"error": "LookupError", "message": "never mind"}}
     assert shop.done == []
+
+
+async def test_a_word_that_is_said_again_is_for_no_other_call() -> None:
+    """Not for one of the same id, by whichever actor of the session, after a restart, or in a fork."""
+    shop, log = Shop(), MemoryLog()
+    async with a_host(shop, log) as host:
+        clerk = await host.spawn(Clerk, "clerk", tools=shop.tools)
+        await clerk.hire()
+        await clerk.go(DROP)
+        await waiting(clerk)
+        await (await clerk.tools).approve("c1")
+    async with a_host(shop, log) as host:
+        clerk = await host.get("clerk")
+        twin, other = await clerk.fork(into="twin"), await clerk.hired
+        for each, id in ((clerk, "c1.2"), (twin, "c1.2"), (other, "c1.1")):
+            await each.go(a_call("drop", {"table": "rows"}, "c1"))
+            [asked] = await waiting(each)
+            assert asked["id"] == id
+            with pytest.raises(NothingWaits):
+                await (await each.tools).approve("c1")
+    assert shop.done == ["users"]
 
 
 async def test_a_word_on_what_does_not_wait_is_refused() -> None:
@@ -202,12 +229,12 @@ async def test_what_was_asked_and_said_is_in_the_log() -> None:
         await box.approve("c1")
         await clerk.go(DROP)
         await waiting(clerk)
-        await box.refuse("c1", "no")
-        [first, _] = host.query('(approval-wanted 0 "clerk" "c1" . _)')
+        await box.refuse("c1.2", "no")
+        [first] = host.query('(approval-wanted 0 "clerk" "c1" . _)')
         assert first.value.keywords == {"name": "drop", "arguments": '{"table": "users"}'}
         [given] = host.query('(approval-given 0 "clerk" "c1" . _)')
         assert "by" in given.value.keywords
-        [refused] = host.query('(approval-refused 0 "clerk" "c1" . _)')
+        [refused] = host.query('(approval-refused 0 "clerk" "c1.2" . _)')
         assert refused.value.keywords["reason"] == "no"
 
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from vatmaker import assert_restores
-from waits import Agent, Fiberworld, cancel, gather, near, script, value_of
+from waits import Agent, Fiberworld, cancel, gather, near, script, value_of, within
 
 from vat.errors import Forked
+from vat.heap.entries import KEPT, SETTLER, STATE
+from vat.objects.owing import owe
+from vat.objects.waiting import TimeLimit
 
 
 @pytest.fixture
@@ -130,3 +133,53 @@ def test_nobody_answers_the_parents_caller_from_the_fork(world):
     world.give()
     world.give()
     assert value_of(got) is None
+
+
+@script
+async def limited(me: Agent) -> None:
+    me.value = owe(me)
+    try:
+        me.log.append(await within(60, me.value))
+    except (Forked, TimeLimit) as error:
+        me.log.append(type(error).__name__)
+
+
+def test_a_limit_on_what_goes_on_in_the_fork_is_measured_there_as_well(world):
+    """To the same moment; each is over on its own."""
+    world.go("limited")
+    child = world.fork(world.agent, "child")
+    assert world.ask(child, "seen") == []
+    (mine,), (its,) = ([list(e) for _, e in each.heap.entries("effects")] for each in (world.agent, child))
+    assert (its[1:5], its[0] != mine[0]) == (mine[1:5], True)
+    assert its[1:3] == ["timer", "until"]
+    child = world.reload(child)
+    world.settle(child)
+    assert (world.ask(child, "seen"), world.seen()) == (["TimeLimit"], [])
+    assert_restores(world, child)
+
+
+def test_a_limit_on_what_is_the_parents_is_over_with_it(world):
+    @script
+    async def limited_effect(me: Agent) -> None:
+        try:
+            await within(60, me.want())
+        except Forked:
+            me.log.append("Forked")
+
+    world.go("limited_effect")
+    child = world.fork(world.agent, "child")
+    assert (world.ask(child, "seen"), child.heap.system["effects"].count) == (["Forked"], 0)
+
+
+def test_what_a_fiber_that_ends_with_forked_has_waited_for_is_given_up_in_the_fork(world):
+    @script
+    async def both(me: Agent) -> None:
+        other = me.spawn(Agent)
+        await gather(me.want(), near(other).owing())
+
+    world.go("both")
+    child = world.fork(world.agent, "child")
+    assert world.ask(child, "seen") == []
+    pending = [entry[SETTLER] for _, entry in child.heap.entries("promises") if entry[STATE] < KEPT]
+    assert pending == []
+    assert world.waiting == 1

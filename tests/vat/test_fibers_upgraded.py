@@ -12,6 +12,7 @@ from vat.errors import FiberDiverged
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 from vat.objects.types import Types
+from vat.objects.waiting import gather
 
 
 @actor("waits.worker", version=1)
@@ -79,7 +80,7 @@ def test_one_whose_code_is_gone_breaks_in_the_crank_of_the_upgrade(world):
     assert "was begun by version 1 of waits.worker; the code now is version 2" in str(caught.value)
     assert "The next time, keep the old class in actors=[...]" in str(caught.value)
     assert (world.waiting, world.ask(world.agent, "count")) == (0, 1)
-    world.give()
+    assert world.wanted_now == [], "what it waited for is given up with it"
     world.sound()
 
 
@@ -146,3 +147,73 @@ def test_what_is_called_from_now_on_is_the_newest_version(world):
     world.tell(world.agent, "work", "a")
     upgraded(world, New, Old)
     assert world.ask(world.agent, "work", "b") == "b"
+
+
+@actor("waits.giver", version=1)
+class Giver(Actor):
+    """Waits in many ways, and is not there in the next version."""
+
+    kept: Any = None
+    log: List[Any]
+
+    async def go(self, how: str) -> Any:
+        wanted = self.device("tool").use(how)
+        if how == "for a fiber":
+            return await self.ref.inner()
+        if how == "that a field has":
+            self.kept = wanted
+        elif how == "that is reacted to":
+            wanted.then(self.heard, broken=self.heard)
+        elif how == "that comes of another":
+            return await wanted.then(self.heard).then(self.heard)
+        elif how == "of which something else comes":
+            wanted.then(self.heard)
+            return await wanted.then(self.heard).then(self.heard)
+        return await wanted
+
+    async def inner(self) -> None:
+        await gather(self.device("tool").use("inner"), self.device("tool").use("beside"))
+
+    def heard(self, outcome: Any) -> None:
+        self.log.append(type(outcome).__name__)
+
+
+@actor("waits.giver", version=2)
+class Gone(Actor):
+    kept: Any = None
+    log: List[Any]
+
+    def heard(self, outcome: Any) -> None:
+        self.log.append(type(outcome).__name__)
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        ("alone", []),
+        ("for a fiber", []),
+        ("that comes of another", []),
+        ("that a field has", ["that a field has"]),
+        ("that is reacted to", ["that is reacted to"]),
+        ("of which something else comes", ["of which something else comes"]),
+    ],
+)
+def test_one_that_breaks_gives_up_what_it_waited_for_and_nobody_else_does(how, left):
+    world = Fiberworld(Giver)
+    world.tell(world.agent, "go", how)
+    upgraded(world, Gone)
+    open_now = [args for _, _, (args,) in world.wanted_now if how != "for a fiber" or args != how]
+    assert (world.waiting, open_now) == (0, left)
+    world.sound()
+
+
+def test_what_has_begun_goes_on_to_its_end():
+    """Nobody may believe that it has not happened."""
+    world = Fiberworld(Giver)
+    world.tell(world.agent, "go", "alone")
+    ((number, _),) = world.agent.heap.entries("effects")
+    world.agent.keep(world.agent.vat.started(number))
+    upgraded(world, Gone)
+    assert len(world.wanted_now) == 1
+    world.give()
+    world.sound()

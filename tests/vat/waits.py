@@ -10,6 +10,7 @@ from vat.failures import exception_of
 from vat.heap.refs import Ref, cancel, near
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List, Map
+from vat.objects.owing import owe
 from vat.objects.types import read
 from vat.objects.waiting import gather, within
 
@@ -43,6 +44,10 @@ class Agent(Actor):
 
     def want(self, value: Any = 1) -> Any:
         return self.device("tool").use(value)
+
+    def owing(self) -> Any:
+        self.value = owe(self)
+        return self.value
 
     def plain(self, value: Any = None) -> Any:
         self.log.append(value)

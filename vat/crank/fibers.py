@@ -28,7 +28,7 @@ from vat.crank.deliveries import Resume
 from vat.crank.fiber import Fiber
 from vat.crank.holding import in_locals
 from vat.crank.rerun import bring_back
-from vat.errors import FiberDiverged
+from vat.errors import FiberDiverged, Forked
 from vat.failures import exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
 from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
@@ -130,6 +130,8 @@ class Fibers:
         self._missing.pop(number, None)
         crank.note(Op.RETURNED, number, FrozenList(let_go))
         if isinstance(outcome, Outcome) and not outcome.succeeded:
+            if diverged is not None or self._from_outside(outcome, item.failure):
+                crank.forsake(entry[ACTOR], entry[WAITING][1:], let_go, outcome)
             self._tell(number, entry, outcome, item.failure)
         crank.resolve(outcome, (To.FOLLOW, result))
 
@@ -261,9 +263,17 @@ class Fibers:
         crank = self._crank
         entry = crank.heap.find("fibers", number)
         self.undone([number])
-        crank.note(Op.RETURNED, number, FrozenList(owned_by(crank.heap, number)))
+        held = owned_by(crank.heap, number)
+        crank.note(Op.RETURNED, number, FrozenList(held))
+        crank.forsake(entry[ACTOR], entry[WAITING][1:], held, outcome)
         self._tell(number, entry, outcome)
         crank.settle(entry[RESULT], outcome)
+
+    def _from_outside(self, outcome: Outcome, thrown: Value) -> bool:
+        """Whether a fiber has failed with what was raised in it from outside: it was given up, or is a fork's."""
+        read = self._crank.heap.read
+        failed = read(outcome.payload)["error"]
+        return bool(failed == Forked.__name__ or (thrown is not None and failed == read(thrown)["error"]))
 
     def _tell(self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None) -> None:
         """A fiber has failed: if nobody waits for it, a fact says so. One that was told to give up has just done so."""

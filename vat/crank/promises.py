@@ -10,7 +10,7 @@ it is sure to be there, and one whose settler was undone is undone with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dataspace import values
@@ -23,7 +23,7 @@ from vat.crank.whole import whole
 from vat.errors import PromiseCycle, PromiseGone
 from vat.failures import failure_of
 from vat.heap.cycles import cycle
-from vat.heap.entries import HELD, KEPT, PAYLOAD, REACTIONS, STATE, Then
+from vat.heap.entries import HELD, KEPT, PAYLOAD, PENDING, REACTIONS, SETTLER, STATE, Then, comes_of
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import NearMethod, Promise
@@ -136,6 +136,46 @@ class Promises(Keeping):
                 elif reaction[0] == To.THEN and reaction[Then.BROKEN] is None:
                     todo.append(reaction[Then.RESULT])
                 else:
+                    return True
+        return False
+
+    def forsaken(self, promise: int, told: Collection[int] = ()) -> bool:
+        """Whether nobody waits for a promise, nor for any that it comes of, by another way. Fibers that are `told`
+        already do not count, nor does who owes it."""
+        here, before = promise, 0
+        while (entry := self.heap.find("promises", here)) is not None and not self._used(here, before, told):
+            other = comes_of(entry)
+            if other is None:
+                return True
+            here, before = other, here
+        return False
+
+    def _used(self, promise: int, but: int, told: Collection[int]) -> bool:
+        """Whether anybody waits for a promise, or for one that follows it, or has it, but for what `but` is for."""
+        progress, find = self.progress, self.heap.find
+        answer = progress.answer
+        todo = [promise]
+        while todo:
+            here = todo.pop()
+            entry = find("promises", here)
+            if entry is None:
+                continue
+            settler = entry[SETTLER]
+            owner = settler[1] if entry[STATE] == PENDING and settler[0] == "actor" else 0
+            if (entry[HELD] and not owner) or here in progress.watched or find("owned", here) is not None:
+                return True
+            if isinstance(answer, Promise) and answer.id == here:
+                return True
+            for reaction in entry[REACTIONS]:
+                kind = reaction[0]
+                if kind == To.FOLLOW:
+                    if reaction[1] != but:
+                        todo.append(reaction[1])
+                elif kind == To.THEN:
+                    # Who owes it has it in a field, and looks to what it made of it.
+                    if reaction[Then.RESULT] != but and owner not in (reaction[1], reaction[Then.BROKEN_ACTOR]):
+                        return True
+                elif kind != To.FIBER or reaction[1] not in told:
                     return True
         return False
 

@@ -226,6 +226,11 @@ class Sending(Promises):
         self.note(Op.WANTED, number, id, device, method, listed(args), mapped(keywords), listed(views), result)
         self.progress.wanted.append(number)
 
+    def want_again(self, promise: int, entry: Sequence[Any]) -> None:
+        """Want what an effect's entry says, which has gone without an outcome, for the same promise."""
+        keywords = mapped(dict(entry[Effect.KEYWORDS]))
+        self._want(entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.ARGS], keywords, [], promise)
+
     def timer(self, seconds: float) -> Promise:
         """The promise of the effect that ends when so many seconds have passed since this crank began."""
         return self.want("timer", "until", (self.deadline(seconds),), {})
@@ -280,6 +285,36 @@ class Sending(Promises):
                     seen.add(other)
                     todo.append(other)
         return given_up
+
+    def forsake(self, actor: int, waited: Sequence[int], held: Sequence[int], failure: Outcome) -> None:
+        """A fiber of an actor has broken: give up what it `waited` for and nobody else does.
+
+        Of what else it `held`, what other actors owe, as a call that waits for a person. What has begun outside, and is
+        on record as that, goes on to its end.
+        """
+        todo = [*waited, *(promise for promise in held if self._root(promise)[:1] == ("actor",))]
+        seen = set(todo)
+        told: set[int] = set()
+        for promise in todo:
+            settler = self._root(promise)
+            if not settler or settler[-1] is True or settler == ("actor", actor) or not self.forsaken(promise, told):
+                continue
+            if settler[0] == "fiber":
+                told.add(settler[1])
+            for other in self._give_up(promise, failure) or ():
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+
+    def _root(self, promise: int) -> tuple[Any, ...]:
+        """Who is to settle what a promise comes down to, () if it is settled. An effect with whether it has begun."""
+        root, entry = root_of(self.heap, promise)
+        if entry is None or entry[STATE] != PENDING:
+            return ()
+        if entry[SETTLER][0] != "effect":
+            return tuple(entry[SETTLER])
+        number = effect_of(self.heap, root)
+        return ("effect", number, number is None or bool(self.heap.find("effects", number)[Effect.STARTED]))
 
     def _give_up(self, promise: int, failure: Outcome) -> Sequence[int] | None:
         """Give up what settles a promise: gives what that waits for, or None if there is nothing to give up."""

@@ -23,6 +23,7 @@ from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, NothingTakenUp, Refused
 from vat.failures import content_in
 from vat.heap.entries import Effect, pending_outside
+from vat.heap.limits import limits_of
 from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
@@ -289,15 +290,22 @@ class Vat(Upkeep):
         return self._seal()
 
     def _detached(self, message: Detach) -> Step:
-        """The first crank of a fork: whatever waits for the outside breaks with `Forked`."""
+        """The first crank of a fork: whatever waits for the outside breaks with `Forked`.
+
+        But for what limits a wait that goes on: that is measured here as well, to the same moment.
+        """
         heap, crank = self.heap, self.crank
         if not heap.forking:
             return Step(None)
         self._begin(RUNTIME["detach"]).message = FrozenDict({"detach": True})
         # Between cranks a promise that is pending waits for an effect, or for another vat. What reacts to one or
         # follows one comes to its end through it.
-        waiting = [promise for promise, entry in heap.entries("promises") if pending_outside(entry)]
+        waiting = {promise: None for promise, entry in heap.entries("promises") if pending_outside(entry)}
+        limits = limits_of(heap, waiting)
         crank.note(Op.DETACHED, self.seq + 1)
+        for promise, limit in limits.items():
+            del waiting[promise]
+            crank.want_again(promise, limit)
         crank.progress.subscriptions = True
         failure = crank.failed(Forked(f"this was asked by {self.id!r}'s parent before the fork; ask again from here"))
         crank.settle_and_run(dict.fromkeys(waiting, failure))

@@ -22,8 +22,15 @@ from vat.heap.entries import BROKEN, KEPT, REACTIONS, STATE, with_reactions
 from vat.heap.heap import Heap
 from vat.heap.opcodes import To
 
-ALL, FIRST, EVERY = range(3)
-"""What ends a wait: all are settled; one is; all have values, or one is broken. Numbers are for ever."""
+ALL, FIRST, EVERY, ALL_WITHIN, EVERY_WITHIN = range(5)
+"""What ends a wait: all are settled; one is; all have values, or one is broken; and the same two, of all but the last,
+or the last one is settled. Numbers are for ever."""
+
+LIMITED: Final = {FIRST, ALL_WITHIN, EVERY_WITHIN}
+"""Waits that may be over by their last promise alone: a limit."""
+
+PLAIN: Final = {ALL_WITHIN: ALL, EVERY_WITHIN: EVERY}
+"""What they are without that."""
 
 ACTOR, METHOD, VERSION, RESULT, SEQ, OPERATION, WAITING, PARTS = range(8)
 """The places of an entry."""
@@ -108,6 +115,8 @@ def outcomes(heap: Heap, waiting: Sequence[int]) -> list[Sequence[Any] | None]:
 
 def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
     """Whether a wait is over."""
+    if mode in PLAIN:
+        return outcomes[-1] is not None or over(PLAIN[mode], outcomes[:-1])
     if None not in outcomes:
         return True
     if mode == ALL:

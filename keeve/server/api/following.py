@@ -30,7 +30,7 @@ from vat.host.outside import HostRef
 TOLD: Final = frozenset(
     (
         *("turn", "model-output", "tool-call", "tool-result", "tool-unknown", "steer", "steered"),
-        *("approval-wanted", "approval-given", "approval-refused", *ENDS),
+        *("approval-wanted", "approval-given", "approval-refused", "approval-withdrawn", *ENDS),
     )
 )
 """The facts of a turn that are told."""

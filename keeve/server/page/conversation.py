@@ -7,13 +7,16 @@ The one rule: nothing is made up. Every line is a fact, and has the seq of its r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from keeve.faces import ENDS
 from keeve.server.page.said import as_text
+
+_NUMBERED: Final = re.compile(r"(.*)\.\d+", re.DOTALL)
 
 
 @attrs.define
@@ -27,7 +30,8 @@ class Entry:
     output: str | None = None
     """What came of a call of a tool."""
     state: str = ""
-    """Of a call: `wanted`, `answered`, `failed`, `unknown`, `waits`, `approved` or `refused`."""
+    """Of a call: `wanted`, `answered`, `failed`, `unknown`, `waits`, `approved`,
+    `refused` or `withdrawn`."""
     call: str = ""
     """Of a call: its turn and its id."""
 
@@ -78,7 +82,7 @@ def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
         if text or not message.get("tool_calls"):
             turn.entries.append(Entry("model", seq, "", text))
     elif label in ("tool-call", "approval-wanted") and len(fields) > 2:
-        call = turn.calls.get(str(fields[2]))
+        call = _call_of(turn, str(fields[2]))
         if call is None:
             named, given = str(said.get("name", "")), as_text(said.get("arguments"))
             call = Entry("tool", seq, named, given, state="wanted", call=f"{turn.number} {fields[2]}")
@@ -96,7 +100,7 @@ def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
 
 
 def _tell_call(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
-    call = turn.calls.get(str(event["fields"][2])) if len(event["fields"]) > 2 else None
+    call = _call_of(turn, str(event["fields"][2])) if len(event["fields"]) > 2 else None
     if call is None:
         return
     said = event["keywords"]
@@ -111,6 +115,15 @@ def _tell_call(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
     elif label == "approval-refused":
         call.state = "refused"
         call.output = as_text(said.get("reason"))
+    elif label == "approval-withdrawn":
+        call.state = "withdrawn"
+
+
+def _call_of(turn: TurnShown, id: str) -> Entry | None:
+    """The call of that id, without the number that was put behind it while it waited for a person."""
+    while id not in turn.calls and (numbered := _NUMBERED.fullmatch(id)):
+        id = numbered[1]
+    return turn.calls.get(id)
 
 
 def _error(error: Any) -> str:

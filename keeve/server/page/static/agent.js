@@ -33,7 +33,7 @@ function told({ event: kind, data }) {
   while (stated.children.length > MOST) stated.firstElementChild.remove();
   const call = data.fields[2];
   if (data.label === "approval-wanted") askWord(call, data.keywords);
-  if (data.label === "approval-given" || data.label === "approval-refused") wordSaid(call);
+  if (["approval-given", "approval-refused", "approval-withdrawn"].includes(data.label)) wordSaid(call);
 }
 
 async function given(address) {

@@ -9,7 +9,9 @@ import {
   askWord, ends, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
-const STATES = { "tool-unknown": "unknown", "approval-given": "approved", "approval-refused": "refused" };
+const STATES = {
+  "tool-unknown": "unknown", "approval-given": "approved", "approval-refused": "refused", "approval-withdrawn": "withdrawn",
+};
 
 // Facts.
 
@@ -27,6 +29,13 @@ function entry(turn, kind, seq, slots) {
   made.querySelector("[data-slot='seq']").href = `/sessions/${inPath(session)}/at/${seq}`;
   add(turn, made);
   return made;
+}
+
+// The call of an id, without the number that was put behind it while it waited for a person.
+function callOf(turn, id) {
+  for (let at = `${turn} ${id}`; ; at = at.replace(/\.\d+$/, "")) {
+    if (calls.has(at) || !/\.\d+$/.test(at)) return calls.get(at);
+  }
 }
 
 function setState(call, state, output) {
@@ -69,7 +78,7 @@ const facts = {
   },
   "tool-call"(n, event, said) {
     const key = `${n} ${event.fields[2]}`;
-    if (calls.has(key)) return;
+    if (callOf(n, event.fields[2])) return;
     const made = entry(n, "tool", event.seq, { title: said.name ?? "", text: inWords(said.arguments) });
     made.dataset.callId = key;
     calls.set(key, made);
@@ -77,7 +86,7 @@ const facts = {
   },
   "approval-wanted"(n, event, said) {
     facts["tool-call"](n, event, said);
-    setState(calls.get(`${n} ${event.fields[2]}`), "waits");
+    setState(callOf(n, event.fields[2]), "waits");
     askWord(event.fields[2], said);
   },
   "tool-result"(n, event, said) {
@@ -96,7 +105,7 @@ function told({ event: kind, data }) {
   isAt(data.seq);
   facts[data.label]?.(n, data, data.keywords);
   if (data.label in STATES) {
-    const call = calls.get(`${n} ${data.fields[2]}`);
+    const call = callOf(n, data.fields[2]);
     setState(call, STATES[data.label], data.label === "approval-refused" ? inWords(data.keywords.reason) : undefined);
     wordSaid(data.fields[2]);
   }
