@@ -149,6 +149,15 @@ def check_input(input: Any) -> None:
             raise BadInput(f"part {place} holds what JSON does not have{FOR_EXAMPLE()}")
 
 
+def check_call(call: Any, place: int = 0, ids: Any = str | int) -> None:
+    """Raise `BadAnswer` for a tool call that cannot be carried out, or told of: the one at that place of an answer."""
+    if not isinstance(call, Mapping) or not isinstance(call.get("id"), ids):
+        raise BadAnswer(f"tool call {place} has no 'id'")
+    function = call.get("function")
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise BadAnswer(f"tool call {place} has no name of a function")
+
+
 def message_in(answer: Any) -> Mapping[str, Any]:
     """The message of a model device's answer, `tellable`: it is sent with each request from now on.
 
@@ -163,11 +172,7 @@ def message_in(answer: Any) -> Mapping[str, Any]:
     if calls is not None and not isinstance(calls, list):
         raise BadAnswer("its 'tool_calls' is no list")
     for place, call in enumerate(calls or ()):
-        if not isinstance(call, Mapping) or not isinstance(call.get("id"), str):
-            raise BadAnswer(f"tool call {place} has no 'id'")
-        function = call.get("function")
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise BadAnswer(f"tool call {place} has no name of a function")
+        check_call(call, place, str)
     told: Mapping[str, Any] = tellable(message)
     return told
 

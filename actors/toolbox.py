@@ -13,11 +13,11 @@ The one rule: every call is an effect of its own, with its own start and its own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any
 
 from actors.approvals import Approver
-from actors.chat import Call
+from actors.chat import Call, check_call
 from actors.tools.errors import NoSuchTool
 from actors.tools.offering import offered
 from vat.heap.refs import Promise
@@ -26,7 +26,7 @@ from vat.objects.collections import List
 from vat.objects.parts import Part
 from vat.objects.types import type_of
 from vat.objects.views import ListView
-from vat.objects.waiting import gather
+from vat.objects.waiting import Gathered
 
 
 @actor("keeve.toolbox", version=1)
@@ -45,6 +45,19 @@ class Toolkeeper(Approver):
 
     async def _refuse(self, call: Call) -> None:
         raise NoSuchTool(call["function"]["name"], tuple(offered(self.schemas)))
+
+
+class _Calls(Gathered):
+    """What `run_all` gives: it is waited for as what `gather` gives."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, calls: list[Mapping[str, Any]], promises: list[Promise]) -> None:
+        super().__init__(promises, failures=True)
+        self.calls = calls
+
+    def came(self, outcomes: Sequence[tuple[bool, Any]]) -> list[Any]:
+        return list(zip(self.calls, super().came(outcomes), strict=True))
 
 
 class Toolbox(Part):
@@ -72,20 +85,25 @@ class Toolbox(Part):
     def call(self, call: Mapping[str, Any]) -> Promise:
         """Have one tool call carried out; approved of by a person first where the tool wants that.
 
-        A call of what is not offered breaks with `NoSuchTool`, whatever the device has besides.
+        A call of what is not offered breaks with `NoSuchTool`, whatever the device has besides. Raises `BadAnswer` for
+        what is no call that could be carried out and told of.
         """
-        name = call.get("function", {}).get("name")
+        check_call(call)
+        name = call["function"]["name"]
         promise: Promise = self.inner("_call" if name in offered(self._schemas) else "_refuse", call)
         return promise
 
-    async def run_all(self, calls: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Any]]:
+    def run_all(self, calls: Iterable[Mapping[str, Any]]) -> Awaitable[list[tuple[Mapping[str, Any], Any]]]:
         """Have these tool calls carried out beside each other: each with its value, or the exception that broke it.
 
-        In the order of the calls, when all are over; approved of by a person first where a tool wants that.
+        In the order of the calls, when all are over; approved of by a person first where a tool wants that. `within` a
+        time, those that are not over by then are given up, and have `TimeLimit`. Raises `BadAnswer`, as `call`, and has
+        made none then.
         """
         calls = list(calls)
-        outcomes = await gather([self.call(call) for call in calls], failures=True)
-        return list(zip(calls, outcomes, strict=True))
+        for place, call in enumerate(calls):
+            check_call(call, place)
+        return _Calls(calls, [self.call(call) for call in calls])
 
     def replace(self, tools: Any) -> None:
         """Offer these from now on: schemas, or a `Tools`."""

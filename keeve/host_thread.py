@@ -69,7 +69,7 @@ class OtherThread(Generic[Opened]):
         try:
             trio.run(self._main, opens)
         except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
-            self._failure = alone(error)
+            self._failure = _ended_by(alone(error))
         finally:
             self._nursery = None
             failure = self._failure or NotRunning()
@@ -172,6 +172,18 @@ class HostThread(OtherThread[Host]):
     def host(self) -> Host:
         """The host, for that thread alone."""
         return self.opened
+
+
+def _ended_by(error: BaseException) -> BaseException:
+    """What has ended a host, as who asks it is told. What trio says of it is about trio, and Ctrl-C is not theirs."""
+    if isinstance(error, trio.TrioInternalError):
+        error = alone(error.__cause__ or error)
+    if isinstance(error, Exception):
+        return error
+    ended = NotRunning()
+    ended.__cause__ = error
+    ended.add_note(f"it was ended by {type(error).__name__}: {error}")
+    return ended
 
 
 def _outcome(future: Future[T]) -> T:

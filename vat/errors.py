@@ -56,12 +56,19 @@ class FiberDiverged(Broken):
         did: str,
         raised: bool = False,
     ) -> None:
-        half = "keep" if raised else "give changed code a higher version, and keep"
+        older = "the old class in actors=[...] until no fiber of it waits (`keeve effects` lists them)"
+        remedy = (
+            f"The next time, keep {older}"
+            if raised
+            else f"If its code was changed: the next time, give that a higher version, and keep {older}. If not, it "
+            "looks at something besides its arguments and fields, as the order of a set, `random`, a global or a class "
+            "attribute: what may be relied on is a table in docs/fibers.md, under How it survives"
+        )
         super().__init__(
             f"session {session!r}, fiber {fiber}: {type}.{method} cannot go on where it waited. In its part {part}, "
             f"which is run again to bring it back, the record says that it {recorded}; the code now {did}. "
-            "This run of it is over; what its earlier parts did stands. Call the method again to start it anew. The "
-            f"next time, {half} the old class in actors=[...] until no fiber of it waits (`keeve effects` lists them)"
+            "This run of it is over; what its earlier parts did stands, and what it waited for is given up, unless "
+            f"somebody else waits for it. Call the method again to start it anew. {remedy}"
         )
         self.session = session
         self.fiber = fiber

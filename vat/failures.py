@@ -138,9 +138,14 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     place = " ".join(part for part in (failure.get("in", where), failure.get("at", "")) if part)
     if place:
         error.add_note(place)
-    if (advice := _ADVICE.get((name, message))) is not None:
+    if (advice := advice_on(name, message)) is not None:
         error.add_note(advice)
     return error
+
+
+def advice_on(kind: str, message: str) -> str | None:
+    """What to do about an error of others which does not say it, by the name of its class and its message."""
+    return _ADVICE.get((kind, message))
 
 
 _PACKAGES: Final = ("keeve", "actors", "vat", "snapshots", "dataspace")

@@ -39,6 +39,7 @@ from actors.tools.shortening import LONGEST, shortened
 from actors.tools.signatures import Signature
 from dataspace.values import freeze
 from vat.devices.devices import Effect, Policy, effect
+from vat.failures import advice_on
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -246,7 +247,13 @@ class Tools:
         if tool.signature.effect is not None:
             arguments[tool.signature.effect] = effect if waits else _in_thread(effect)
         if waits:
-            return await tool.function(**arguments)
+            try:
+                return await tool.function(**arguments)
+            except RuntimeError as error:
+                advice = advice_on(type(error).__name__, str(error))
+                if advice is None:
+                    raise
+                raise RuntimeError(f"{error}: {advice}") from error  # a note would not reach the model
         return await trio.to_thread.run_sync(
             partial(tool.function, **arguments), abandon_on_cancel=True, limiter=self._threads
         )

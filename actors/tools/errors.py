@@ -70,7 +70,7 @@ class ApprovalWanted(KeeveError):
         self.name = name
 
     def __str__(self) -> str:
-        return f"a person has to approve of this call of {self.name} first, and it was not made: ask one"
+        return f"a call of {self.name} is made when a person has approved of it; a session and a Toolbox ask one"
 
 
 class CallRefused(KeeveError):

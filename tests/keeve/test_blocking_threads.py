@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from dataspace.values import NotAValue
 from keeve import Actor, actor, blocking, effect
 from keeve.blocking import OwnThread
 from keeve.errors import KeeveError, NewerVersion
+from keeve.host_thread import _ended_by
 from keeve.testing import folder_for_stores
 from vat.host.asking import NotRunning
 
@@ -203,3 +205,15 @@ def test_an_error_has_the_frames_of_who_called_and_none_of_the_hosts_thread(host
     with blocking.open_host(folder, actors=[Counter]) as older, pytest.raises(NewerVersion) as raised:
         older.get("s").add()
     assert frames(raised.value) <= short
+
+
+def test_what_has_ended_a_host_is_said_in_words_of_its_own():
+    """Trio says of what went wrong beneath it that it is a bug of trio's, and an interrupt is not that of who asks."""
+    inside = trio.TrioInternalError("please file a bug")
+    inside.__cause__ = BaseExceptionGroup("", [KeyboardInterrupt("deep")])
+    ended = _ended_by(inside)
+    assert isinstance(ended, NotRunning)
+    assert ended.__notes__ == ["it was ended by KeyboardInterrupt: deep"]
+    assert isinstance(ended.__cause__, KeyboardInterrupt)
+    inside.__cause__ = failure = ValueError("no")
+    assert _ended_by(inside) is failure

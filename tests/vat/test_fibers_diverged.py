@@ -133,7 +133,8 @@ def test_what_it_did_and_does_is_named(world, other, part, recorded, did):
     said = str(caught.value)
     assert said.startswith(f"session 'a', fiber 1: waits.agent.go cannot go on where it waited. In its part {part}, ")
     assert f"the record says that it {recorded}; the code now {did}. " in said
-    assert "The next time, give changed code a higher version, and keep the old class" in said
+    assert "If its code was changed: the next time, give that a higher version, and keep the old class" in said
+    assert "If not, it looks at something besides its arguments and fields, as the order of a set" in said
     failure = world.agent.steps[-1].failure
     assert (failure.fiber, failure.part, failure.recorded, failure.did) == (1, part, recorded, did)
     assert [op[0] for op in operations(world.agent.records[-1])][2:5] == [Op.RESUMED, Op.FAILED, Op.RETURNED]

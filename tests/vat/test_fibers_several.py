@@ -99,15 +99,17 @@ def test_gathering_what_is_no_promise_says_what_to_do(world):
     @script
     async def wrong(me: Agent) -> Any:
         said = []
-        for what in (me.ask(), 5):
+        for what in (me.ask(), gather([]), 5):
             try:
                 await gather(what)
             except NotAwaitable as error:
                 said.append(str(error))
         return said
 
-    coroutine, number = value_of(world.go("wrong"))
-    assert coroutine.startswith("a coroutine (Agent.ask) cannot be awaited in an actor: only promises can")
+    coroutine, gathered, number = value_of(world.go("wrong"))
+    assert coroutine.startswith("a coroutine (Agent.ask) is no promise")
+    assert "start that, near(self.ref).method(...), which gives a promise" in coroutine
+    assert gathered.startswith("what gather(...) gives is no promise, and cannot be gathered again")
     assert number.startswith("builtins.int cannot be awaited")
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from waits import Agent, Fiberworld, script, value_of, within
+from waits import Agent, Fiberworld, gather, script, value_of, within
 
 from vat.objects.waiting import TimeLimit
 
@@ -119,4 +119,53 @@ def test_within_raises_what_breaks_in_time(world):
     with pytest.raises(ValueError, match="no"):
         value_of(got)
     assert world.wanted_now == []
+    world.sound()
+
+
+@script
+async def limited_several(me: Agent, failures: bool) -> None:
+    wanted = [me.want("a"), me.want("b"), me.want("c")]
+    try:
+        me.value = [str(came) for came in await within(5, gather(wanted, failures=failures))]
+    except (TimeLimit, ValueError) as error:
+        me.value = type(error).__name__
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(
+    ("failures", "came", "expected", "open_then"),
+    [
+        (False, [1, 2, 3], ["1", "2", "3"], []),
+        (True, [1, ValueError("no"), 3], ["1", "no", "3"], []),
+        (False, [ValueError("no")], "ValueError", ["tool", "tool"]),
+        (False, [1, TimeLimit(5)], "TimeLimit", []),
+        (True, [1, TimeLimit(5)], ["1", str(TimeLimit(5)), str(TimeLimit(5))], []),
+    ],
+)
+def test_a_limit_for_several_at_once(world, restarted, failures, came, expected, open_then):
+    """Of those that are asked for with their failures, each has what it came to, or that it was given up."""
+    world.go("limited_several", failures)
+    for effect, outcome in enumerate(came, 1):
+        assert world.ask(world.agent, "value") is None
+        if restarted:
+            world.restart()
+        if isinstance(outcome, TimeLimit):
+            world.give(effect=4)
+        elif isinstance(outcome, ValueError):
+            world.give(error=str(outcome), effect=effect)
+        else:
+            world.give(outcome, effect=effect)
+    assert (world.ask(world.agent, "value"), [wanted[0] for wanted in world.wanted_now]) == (expected, open_then)
+    world.sound()
+
+
+def test_a_limit_for_none_and_no_limit_for_several(world):
+    @script
+    async def none_and_several(me: Agent) -> Any:
+        return [await within(5, gather([])), await within(math.inf, gather(me.want(), me.want()))]
+
+    got = world.go("none_and_several")
+    world.give(1)
+    world.give(2)
+    assert value_of(got) == [[], [1, 2]]
     world.sound()

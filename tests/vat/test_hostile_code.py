@@ -57,6 +57,7 @@ def group(depth: int) -> BaseException:
 
 ERRORS = {
     "exit": lambda: SystemExit(3),
+    "interrupt": lambda: KeyboardInterrupt("of its own"),
     "odd": Odd,
     "generator exit": GeneratorExit,
     "asyncio": asyncio.CancelledError,

@@ -243,11 +243,22 @@ async def test_no_time_at_all_passes_at_once(world: World, seconds: float) -> No
         assert await (await host.spawn(Sleeper, "s1")).nap(seconds, "a") == "a"
 
 
-@pytest.mark.parametrize("at", [float("nan"), float("inf"), 10**400, -(10**400), True, "tomorrow", None, [1]])
+@pytest.mark.parametrize("at", [float("nan"), -float("inf"), 10**400, -(10**400), True, "tomorrow", None, [1]])
 async def test_what_is_no_time_breaks_the_timer_and_says_so(world: World, at: Any) -> None:
     world.actors = (Sleeper,)
     async with world.host() as host:
         assert await (await host.spawn(Sleeper, "s1")).until(at) in ("TypeError", "ValueError")
+
+
+async def test_what_never_comes_waits_until_it_is_given_up(world: World) -> None:
+    world.actors = (Sleeper,)
+    async with world.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Sleeper, "s1")
+        nursery.start_soon(nap, s, float("inf"), "a")
+        await settled(host)
+        [timer] = host.effects()
+        assert (timer.args, timer.state) == ([float("inf")], "running")
+        nursery.cancel_scope.cancel()
 
 
 @given(

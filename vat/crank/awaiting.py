@@ -16,7 +16,7 @@ from vat.crank.promises import Promises
 from vat.errors import PromiseCycle, PromiseGone
 from vat.heap.cycles import cycle
 from vat.heap.entries import PENDING, SETTLER, STATE
-from vat.heap.fibers import FIRST
+from vat.heap.fibers import LIMITED
 from vat.heap.refs import Promise
 from vat.objects.waiting import NotAwaitable, Wait
 
@@ -62,7 +62,7 @@ def _problem(crank: Promises, wait: Any, result: int) -> Exception | None:
         if len(entries) == 1 and entries[0][STATE] == PENDING and entries[0][SETTLER][0] == "effect":  # as most do
             return None
         ways = [cycle(crank.heap, result, promise.id) for promise in promises]
-        first = isinstance(wait, Wait) and wait.mode == FIRST
+        first = isinstance(wait, Wait) and wait.mode in LIMITED
         found = [way for way in ways if way is not None]
         if found and (not first or len(found) == len(ways)):
             return PromiseCycle(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from dataspace.drafts import Assertion, Statement
 from dataspace.values import Blob, CelledBlob, CelledList, CellRef, Erased, FrozenList, render, thaw
 from snapshots.tree import Tree
+from vat.heap.fibers import FIRST, PLAIN
 from vat.heap.opcodes import Op, Verb
 
 _EXACT: Final = frozenset({int, str, bytes, bool, type(None)})
@@ -113,8 +114,9 @@ def _call(name: str, args: Sequence[Any], keywords: Any) -> str:
 
 def _waits(args: Sequence[Any]) -> str:
     mode, *promises = args[3]
-    how = ("", "the first of ", "")[mode]
-    return f"waits for {how}promise{'s' if len(promises) > 1 else ''} {', '.join(map(str, promises))}"
+    how = "the first of " if mode == FIRST else ""
+    until = f", or {promises.pop()}" if mode in PLAIN else ""
+    return f"waits for {how}promise{'s' if len(promises) > 1 else ''} {', '.join(map(str, promises))}{until}"
 
 
 _WORDS: Final[dict[int, Callable[[Sequence[Any]], str]]] = {

@@ -31,7 +31,7 @@ from vat.crank.rerun import bring_back
 from vat.errors import FiberDiverged, Forked
 from vat.failures import exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
-from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, RESULT, SEQ, WAITING, over
+from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, PLAIN, RESULT, SEQ, WAITING, over
 from vat.heap.fibers import outcomes as outcomes_of
 from vat.heap.indexes import owned_by
 from vat.heap.messages import Outcome
@@ -224,6 +224,9 @@ class Fibers:
         """Something that a fiber waits for has an outcome: its next part is to come, if that was all."""
         entry = self._crank.heap.find("fibers", number)
         mode, *waits = entry[WAITING]
+        if mode in PLAIN:
+            limit = waits.pop()
+            mode = FIRST if self._crank.heap.find("promises", limit)[STATE] >= KEPT else PLAIN[mode]
         if not (mode == FIRST or (mode == EVERY and not outcome.succeeded)) and self._lacks(number, waits):
             return
         self._crank.progress.queue.append(Resume(number, entry[SEQ], entry[OPERATION], entry[METHOD]))

@@ -1,6 +1,6 @@
 """Timers: the device that every host has under the name `timer`, and the deadlines that wait.
 
-    timer.until(at)      comes to None when it is `at`, in seconds since 1970
+    timer.until(at)      comes to None when it is `at`, in seconds since 1970; never, when that is inf
 
 An actor says `self.sleep(seconds)`, which wants `until` the clock's time and so many seconds. So the deadline is
 on record from the moment in which it is wanted: after a restart a timer goes on to the same one, and one that passed
@@ -41,13 +41,13 @@ class Timer:
             raise TypeError(f"timer.until(at): at is in seconds since 1970, a number, and not a {type(at).__name__}")
         if not _comes(at):
             shown = at if type(at) is float else "a number of that many digits"
-            raise ValueError(f"timer.until(at): {shown} never comes; give seconds since 1970")
+            raise ValueError(f"timer.until(at): {shown} is no time; give seconds since 1970, or inf for never")
 
 
 def _comes(at: float) -> bool:
-    """Whether a number is a time. There are ints that are finite, and larger than any float."""
+    """Whether a number can be waited for: a time, or inf. There are ints that are larger than any float."""
     try:
-        return math.isfinite(at)
+        return float(at) > -math.inf
     except OverflowError:
         return False
 

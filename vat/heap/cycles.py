@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from vat.heap.entries import PENDING, REACTIONS, SETTLER, STATE, Finds, Resend, Then, comes_of
-from vat.heap.fibers import FIRST, METHOD, RESULT, WAITING
+from vat.heap.fibers import LIMITED, METHOD, RESULT, WAITING
 from vat.heap.opcodes import To
 
 _OVER: Final = object()
@@ -60,7 +60,7 @@ def _waiting(find: Callable[[str, int], Any], goal: int, came: dict[int, tuple[i
             elif kind == To.FIBER:
                 fiber = find("fibers", reaction[1])
                 then, how = fiber[RESULT], f"comes of fiber {reaction[1]} ({fiber[METHOD]}), which waits for"
-                if fiber[WAITING][0] == FIRST and not all(other in came for other in fiber[WAITING][1:]):
+                if fiber[WAITING][0] in LIMITED and not all(other in came for other in fiber[WAITING][1:]):
                     continue  # it is met again by way of the others
             else:
                 continue

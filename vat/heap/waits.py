@@ -9,18 +9,26 @@ The one rule: it only reads. Nothing is loaded into a host, run or settled by lo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from dataspace.catalog.recent import SessionRow
 from vat.heap.entries import KEPT, REACTIONS, SETTLER, STATE, Effect, root_of
-from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, PARTS, SEQ, VERSION, WAITING
+from vat.heap.fibers import ACTOR, ALL, ALL_WITHIN, EVERY, EVERY_WITHIN, FIRST, METHOD, PARTS, SEQ, VERSION, WAITING
 from vat.heap.heap import Heap
 from vat.heap.opcodes import To
 from vat.heap.restore import Lineage
 
-_MODES: Final[dict[int, Literal["all", "first", "values"]]] = {ALL: "all", FIRST: "first", EVERY: "values"}
+Mode: TypeAlias = Literal["all", "first", "values", "all-within", "values-within"]
+
+_MODES: Final[dict[int, Mode]] = {
+    ALL: "all",
+    FIRST: "first",
+    EVERY: "values",
+    ALL_WITHIN: "all-within",
+    EVERY_WITHIN: "values-within",
+}
 
 
 @attrs.frozen
@@ -42,8 +50,8 @@ class WaitingFiber:
     """Fiber `number` of session `session`: an async method of an actor, that waits.
 
     `seq` and `since` (µs since 1970) are those of the record with which its last part began. It goes on when `all` that
-    it waits for is settled, or the `first` of it, or when all have `values` or one is broken; `sources` is what is not
-    settled.
+    it waits for is settled, or the `first` of it, or when all have `values` or one is broken; `within` a limit, that of
+    all but the last, or the last. `sources` is what is not settled.
     """
 
     session: str
@@ -55,7 +63,7 @@ class WaitingFiber:
     parts: int
     seq: int
     since: int
-    mode: Literal["all", "first", "values"]
+    mode: Mode
     sources: tuple[Source, ...]
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from dataspace import values
 from dataspace.errors import KeeveError
-from vat.heap.fibers import ALL, EVERY, FIRST
+from vat.heap.fibers import ALL, ALL_WITHIN, EVERY, EVERY_WITHIN, FIRST
 from vat.heap.refs import Promise, current
 
 
@@ -35,6 +35,20 @@ class NotAwaitable(KeeveError, TypeError):
     usage: ClassVar[bool] = True
 
     def __init__(self, what: object) -> None:
+        if inspect.iscoroutine(what):
+            super().__init__(
+                f"a coroutine ({what.__qualname__}) is no promise, and gather(...) and within(...) wait for promises: "
+                "await it by itself, or make what it does a public async method and start that, "
+                "near(self.ref).method(...), which gives a promise. A limit for several is "
+                "within(seconds, gather(...)), and for calls of tools within(seconds, self.tools.run_all(calls))"
+            )
+            return
+        if isinstance(what, Gathered):
+            super().__init__(
+                "what gather(...) gives is no promise, and cannot be gathered again: give all of the promises to one "
+                "gather(...), or gather in a public async method and start that, near(self.ref).method(...)"
+            )
+            return
         super().__init__(
             f"{_named(what)} cannot be awaited in an actor: only promises can, since a fiber outlives the process. "
             "Call a device for what touches the world, self.device(name).method(...); wait with self.sleep(seconds); "
@@ -55,7 +69,7 @@ class Wait:
         return (yield self)
 
 
-class _Gathered(Wait):
+class Gathered(Wait):
     """What `gather` gives."""
 
     __slots__ = ("failures",)
@@ -65,16 +79,23 @@ class _Gathered(Wait):
         self.failures = failures
 
     def __await__(self) -> Generator[Wait, Any, Any]:
-        outcomes = yield self
+        return self.made_of((yield self))
+
+    def made_of(self, outcomes: Sequence[Any]) -> Any:
+        """What it comes to. Raises what broke the first one, unless its failures are among its values."""
         broken = None
         if not self.failures:
             broken = next((outcome[1] for outcome in outcomes if outcome is not None and not outcome[0]), None)
         if broken is None:
-            return [value for _, value in outcomes]
+            return self.came(outcomes)
         try:
             raise broken
         finally:
             del broken, outcomes  # no circle with the traceback, as in `Promise`
+
+    def came(self, outcomes: Sequence[tuple[bool, Any]]) -> list[Any]:
+        """Its value, when all is over."""
+        return [value for _, value in outcomes]
 
 
 def gather(*promises: Any, failures: bool = False) -> Any:
@@ -87,16 +108,19 @@ def gather(*promises: Any, failures: bool = False) -> Any:
     if len(promises) == 1 and isinstance(promises[0], list | tuple):
         promises = tuple(promises[0])
     _promises(promises)
-    return _Gathered(promises, failures)
+    return Gathered(promises, failures)
 
 
 async def within(seconds: float, promise: Any) -> Any:
-    """What comes of a promise within so many seconds; needs the device `timer`, which every host has.
+    """What comes of a promise, or of what `gather` gives, within so many seconds; needs the device `timer`, which every
+    host has.
 
-    After that it is given up as `cancel` does it, and `TimeLimit` is raised; `math.inf` is no limit. When the timer
-    breaks, that error is raised and nothing is given up. Raises `NotAwaitable` for no promise, and `TypeError` or
-    `ValueError` for no number of seconds.
+    After that it is given up as `cancel` does it, and `TimeLimit` is raised; of `gather(..., failures=True)` it stands
+    in the place of each that was not over. `math.inf` is no limit. When the timer breaks, that error is raised and
+    nothing is given up. Raises `NotAwaitable` for no promise, and `TypeError` or `ValueError` for no number of seconds.
     """
+    if isinstance(promise, Gathered):
+        return await _all_within(seconds, promise)
     _promises((promise,))
     crank = current("within(seconds, promise)")
     if seconds == math.inf:
@@ -121,6 +145,36 @@ async def within(seconds: float, promise: Any) -> Any:
         del value, error, outcome  # no circle with the traceback, as in `Promise`
 
 
+async def _all_within(seconds: float, gathered: Gathered) -> Any:
+    crank = current("within(seconds, gather(...))")
+    if seconds == math.inf:
+        return await gathered
+    timer = crank.timer(seconds)
+    mode = ALL_WITHIN if gathered.failures else EVERY_WITHIN
+    *outcomes, over = await Wait(mode, (*gathered.promises, timer))
+    ended = None not in outcomes or (
+        mode == EVERY_WITHIN and any(came is not None and not came[0] for came in outcomes)
+    )
+    if not ended and not over[0]:
+        try:
+            raise over[1]
+        finally:
+            del over  # no circle with the traceback, as in `Promise`
+    error = TimeLimit(seconds)
+    if ended:
+        crank.cancel(timer, error)
+    else:
+        for promise, outcome in zip(gathered.promises, outcomes, strict=True):
+            if outcome is None:
+                crank.cancel(promise, error)
+        outcomes = [(False, error) if outcome is None else outcome for outcome in outcomes]
+    await Wait(ALL, (timer,))  # so that it stands, as above
+    try:
+        return gathered.made_of(outcomes)
+    finally:
+        del outcomes, error  # no circle with the traceback, as in `Promise`
+
+
 def _promises(promises: Sequence[Any]) -> None:
     for promise in promises:
         if not isinstance(promise, values.Promise):
@@ -131,8 +185,6 @@ def _promises(promises: Sequence[Any]) -> None:
 
 
 def _named(what: object) -> str:
-    if inspect.iscoroutine(what):
-        return f"a coroutine ({what.__qualname__})"
     kind = type(what)
     if what is None:
         return "None (a bare yield, as of asyncio.sleep(0))"

@@ -1,0 +1,81 @@
+"""A toolbox in a loop of one's own: a limit on its calls, and what is no call."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.chat import BadAnswer
+from actors.toolbox import Toolbox
+from actors.tools import Tools, tool
+from keeve.testing.hosts import FakeClock, memory_host
+from tests.actors.scenes import calls
+from vat.objects.actor import Actor, actor
+from vat.objects.collections import List
+from vat.objects.waiting import within
+
+
+@actor("toolbox.limited", version=1)
+class Limited(Actor):
+    tools: Toolbox
+    said: List[str]
+
+    async def go(self, tool_calls: list[Any], seconds: float = 60) -> None:
+        try:
+            for call, outcome in await within(seconds, self.tools.run_all(tool_calls)):
+                self.said.append(tool(call, outcome)["content"])
+        except BadAnswer as error:
+            self.said.append(str(error))
+
+
+@tool(approval=True)
+async def rare() -> str:
+    """Has to be approved of."""
+    return "done"
+
+
+@tool
+async def loops() -> str:
+    """Believes in asyncio."""
+    await asyncio.sleep(1)
+    return "slept"
+
+
+async def test_calls_within_a_time_have_what_they_came_to_or_were_given_up() -> None:
+    tools = Tools(rare, loops)
+    clock = FakeClock()
+    options = {"actors": [Limited], "devices": {"tools": tools}, "clock": clock}
+    async with memory_host(**options) as host, trio.open_nursery() as nursery:
+        agent = await host.spawn(Limited, "a", tools=tools)
+        nursery.start_soon(agent.go, [calls("a", "loops"), calls("b", "rare")], 60)
+        await wait_all_tasks_blocked(0.05)
+        assert len(await (await agent.tools).waiting()) == 1
+        clock.move(61)
+        await wait_all_tasks_blocked(0.05)
+        looped, waited = await agent.said
+        assert "asyncio has no loop here, since Keeve runs on trio" in looped
+        assert waited.startswith("This call failed: TimeLimit: nothing came of it within 60 seconds")
+        assert await (await agent.tools).waiting() == []
+        assert host.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        ({"id": "c", "function": None}, "tool call 1 has no name of a function"),
+        ({"function": {"name": "rare"}}, "tool call 1 has no 'id'"),
+        ("rare", "tool call 1 has no 'id'"),
+    ],
+)
+async def test_what_is_no_call_is_said_before_any_is_made(call: Any, wrong: str) -> None:
+    tools = Tools(rare)
+    async with memory_host(actors=[Limited], devices={"tools": tools}) as host:
+        agent = await host.spawn(Limited, "a", tools=tools)
+        await agent.go([calls("a", "rare"), call])
+        [said] = await agent.said
+        assert wrong in said
+        assert (host.effects(), await (await agent.tools).waiting()) == ([], [])
