@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from vatmaker import assert_restores, operations
-from waits import SCRIPTS, Agent, Fiberworld, cancel, script, value_of
+from waits import SCRIPTS, Agent, Fiberworld, cancel, near, script, value_of, within
 
 from dataspace.values import ERASED
 from vat.errors import FiberDiverged
+from vat.heap.entries import KEPT, STATE
 from vat.heap.opcodes import Op
 
 
@@ -254,3 +255,29 @@ def test_what_was_erased_since_is_like_anything(world):
     world.agent.log.cell = lambda asked: ERASED if asked.seq > 1 else cell(asked)
     world.give()
     assert world.seen()[-1] == "end"
+
+
+@script
+async def waiting_with_a_limit(me: Agent) -> None:
+    other = me.spawn(Agent)
+    later = near(other).owing()
+    await within(60, near(other).owing())
+    await later
+
+
+async def otherwise(me: Agent) -> None:
+    me.log.append("changed")
+
+
+def test_what_it_waited_for_or_had_and_others_owe_is_given_up(world):
+    """As a call that waits for a person: nobody would hear what it comes to."""
+    world.go("waiting_with_a_limit")
+    world.restart()
+    before, SCRIPTS["waiting_with_a_limit"] = SCRIPTS["waiting_with_a_limit"], otherwise
+    try:
+        world.give()
+    finally:
+        SCRIPTS["waiting_with_a_limit"] = before
+    assert isinstance(world.agent.steps[-1].failure, FiberDiverged)
+    assert [entry for _, entry in world.agent.heap.entries("promises") if entry[STATE] < KEPT] == []
+    world.sound()

@@ -46,8 +46,8 @@ class Agent(Actor):
         return self.device("tool").use(value)
 
     def owing(self) -> Any:
-        self.value = owe(self)
-        return self.value
+        self.value = owed = owe(self)
+        return owed
 
     def plain(self, value: Any = None) -> Any:
         self.log.append(value)
