@@ -139,6 +139,9 @@ class Basing:
         except (WriteFailed, SyncFailed, StoreFailed, NotRunning):
             raise
         except Exception as error:  # noqa: BLE001  # damage, a type that is not here: the others need not wait for it
+            now = self._catalog.by_uid(row.uid)
+            if now is None or now.deleted:
+                return before
             log.warning("session %s: it can write no base, and keeps what its records did: %s", row.id, error)
             made = None
         if made is None or made.seq <= before:
