@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dataspace.errors import KeeveError
-from dataspace.log.files import Files
+from dataspace.log.files import Files, open_plain
 from dataspace.log.store import StaleOwner, StoreMoved, StoreOwned
 
 _CLAIM = re.compile(rb"pid (?P<pid>\d{1,10})\nepoch (?P<epoch>\d{1,20})\n *\n?")
@@ -148,7 +148,7 @@ def owner_of(lock: Path) -> int | None:
     Takes no lock: whoever opens the store meanwhile does not meet us.
     """
     try:
-        with open(lock, "rb") as file:
+        with open(open_plain(lock), "rb") as file:
             found = os.fstat(file.fileno())
             claim = _read(file.fileno())
     except OSError:
