@@ -7,8 +7,6 @@ is wrong, where, and what to do.
 
 from __future__ import annotations
 
-import signal
-import threading
 from typing import ClassVar
 
 
@@ -40,35 +38,3 @@ class Deleted(Broken):
 def gone(session: str) -> Deleted:
     """The error for a session that was deleted."""
     return Deleted(f"session {session!r} has been deleted, and its id never comes back: use another")
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair.
-
-    A `KeyboardInterrupt` that it raises itself as well: Python raises Ctrl-C in the main thread alone, by what handles
-    SIGINT there. Python's own handler leaves no trace; who runs trio has another one.
-    """
-    todo = [error]
-    while todo:
-        found = todo.pop()
-        if isinstance(found, KeyboardInterrupt) and _was_signalled(found):
-            return True
-        if isinstance(found, BaseExceptionGroup):
-            todo.extend(BaseExceptionGroup.exceptions.__get__(found))
-    return False
-
-
-def _was_signalled(interrupt: KeyboardInterrupt) -> bool:
-    if threading.current_thread() is not threading.main_thread():
-        return False
-    handler = signal.getsignal(signal.SIGINT)
-    trace = interrupt.__traceback__
-    if handler is signal.default_int_handler or trace is None:
-        return True
-    code = getattr(handler, "__code__", None)
-    while True:
-        if trace.tb_frame.f_code is code:
-            return True
-        if trace.tb_next is None:  # trio raises what came while it could not be raised at once
-            return str(trace.tb_frame.f_globals.get("__name__")).startswith("trio.")
-        trace = trace.tb_next

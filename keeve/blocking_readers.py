@@ -12,7 +12,8 @@ from typing import Literal, TypeVar, Unpack, overload
 
 import trio
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.observe.dataspace import ObserverFailed
 from dataspace.observe.dataspace import Reader as AsyncReader
 from dataspace.observe.events import Event, Held, Proof

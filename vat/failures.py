@@ -20,7 +20,8 @@ from pathlib import Path
 from sysconfig import get_path
 from typing import Any, Final
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.values import Text
 from vat.errors import Failed
 

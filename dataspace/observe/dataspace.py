@@ -20,8 +20,9 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import Mistaken, Notable, noted
 from dataspace.catalog.recent import SessionRow
 from dataspace.drafts import Assertion
-from dataspace.errors import KeeveError, gone, is_interrupt
+from dataspace.errors import KeeveError, gone
 from dataspace.facts import Fact
+from dataspace.interrupts import is_interrupt
 from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.endings import Endings

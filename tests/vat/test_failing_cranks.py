@@ -8,7 +8,7 @@ import pytest
 from clerks import Clerk, run, script
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from dataspace.values import NotAValue
 from vat.crank import crank as cranks
 from vat.errors import CrankOverrun, Failed, NoSuchActor, NoSuchMethod

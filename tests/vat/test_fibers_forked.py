@@ -136,7 +136,7 @@ def test_nobody_answers_the_parents_caller_from_the_fork(world):
 
 
 @script
-async def limited(me: Agent) -> None:
+async def limited_owed(me: Agent) -> None:
     me.value = owe(me)
     try:
         me.log.append(await within(60, me.value))
@@ -146,7 +146,7 @@ async def limited(me: Agent) -> None:
 
 def test_a_limit_on_what_goes_on_in_the_fork_is_measured_there_as_well(world):
     """To the same moment; each is over on its own."""
-    world.go("limited")
+    world.go("limited_owed")
     child = world.fork(world.agent, "child")
     assert world.ask(child, "seen") == []
     (mine,), (its,) = ([list(e) for _, e in each.heap.entries("effects")] for each in (world.agent, child))

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.effect_host import error_of

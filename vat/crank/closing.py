@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Final
 
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from vat.heap.refs import running
 
 _AT_MOST: Final = 100

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dataspace import values
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from dataspace.values import FrozenList, Value
 from vat.crank.deliveries import Delivery
 from vat.crank.keeping import Keeping

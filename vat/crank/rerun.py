@@ -23,7 +23,7 @@ from threading import get_ident
 from typing import Any, Final, Protocol
 
 from dataspace.drafts import Statement, read_statements
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from dataspace.log.store import BodyErased
 from dataspace.records import Kind
 from dataspace.values.encoding import encode

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.values import Ref
 from vat.crank.crank import Crank
 from vat.errors import FiberDiverged, NoSuchActor

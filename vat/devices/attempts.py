@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 import trio
 
-from dataspace.errors import is_interrupt
+from dataspace.interrupts import is_interrupt
 from dataspace.values import Value, freeze
 from vat.devices.devices import Effect, Method
 from vat.devices.outcomes import (

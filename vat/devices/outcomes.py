@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import attrs
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.remedies import Remedy
 from dataspace.values import Blob, Value
 

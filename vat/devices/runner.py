@@ -23,7 +23,8 @@ from typing import Final
 
 import trio
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.values import Value
 from vat.devices.attempts import Attempts, Key, Wanted
 from vat.devices.devices import Method, Policy, methods_of

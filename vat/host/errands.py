@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import attrs
 
-from dataspace.errors import KeeveError, is_interrupt
+from dataspace.errors import KeeveError
+from dataspace.interrupts import is_interrupt
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import RecordTooLarge
 from dataspace.remedies import Remedy
