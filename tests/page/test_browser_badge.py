@@ -238,3 +238,14 @@ def test_of_a_long_session_the_newest_records_are_looked_at_and_all_on_demand(ch
         visitor.go("/sessions/s?before=100")
         assert "what is shown was said in them" in visitor.badge("chain", "good", "bad")
         visitor.badge("checkpoint", "good")
+
+
+def test_a_text_that_is_cut_on_the_page_is_held_against_all_of_it(chrome: Any, tmp_path: Path) -> None:
+    lived(tmp_path / "store", tmp_path / "key.pem", "words\r\n" + "and 2 more " * 20_000, "short")
+    with server(tmp_path / "store", "--signer", tmp_path / "key.pem") as running, visiting(chrome, running) as visitor:
+        opened(visitor)
+        assert "more letters)" in visitor.page.locator("#turns").inner_text()
+        first = visitor.page.locator("#turns [data-slot='text']").first
+        first.evaluate("each => { each.textContent = each.textContent.replace('and 2', 'and 3') }")
+        visitor.page.evaluate("document.dispatchEvent(new Event('stated'))")
+        visitor.badge("chain", "bad")

@@ -18,6 +18,7 @@ from dataspace.errors import KeeveError
 from keeve.server.beginning import kinds_of
 from keeve.server.errors import Refusal
 from keeve.server.finding import before_last
+from keeve.server.page.cutting import FEW, Newest, cut
 from keeve.server.page.past import past_of
 from keeve.server.page.said import as_text
 from keeve.server.page.visits import Visit
@@ -49,32 +50,36 @@ async def show_agent(visit: Visit, shown: dict[str, Any], exchange: Exchange | N
     serving = visit.serving
     kind = kinds_of(serving).get(shown["type"])
     past = serving.host.look(visit.id, past_of(visit.number("before")))
-    events, cursor = await _stated(visit)
+    newest, cursor = await _stated(visit)
     return visit.shows(
         "agent.html",
         session=shown,
         served=kind is not None,
         talks=kind is not None and "turn" in type_of(kind).methods,
         past=past,
-        events=events,
-        most=FACTS,
+        events=newest.events,
+        full=newest.full,
         cursor=cursor,
         exchange=exchange,
         to_do=TO_DO,
     )
 
 
-async def _stated(visit: Visit) -> tuple[list[dict[str, Any]], str]:
+async def _stated(visit: Visit) -> tuple[Newest, str]:
     """The newest facts of its own, and the cursor behind them."""
     host = visit.serving.host
-    events: list[dict[str, Any]] = []
-    after, more = str(before_last(host, host.row(visit.id), RECORDS)), True
-    while more:
-        asked = {"session": visit.id, "pattern": "(_ . _)", "after": after, "until": "head", "limit": 1000}
-        page = await visit.given("query_dataspace", asked)
-        events = (events + page["events"])[-FACTS:]
-        after, more = page["cursor"], page["more"]
-    return events, after
+    for records in (FEW, RECORDS):
+        newest = Newest(FACTS)
+        after, more = str(before_last(host, host.row(visit.id), records)), True
+        while more:
+            asked = {"session": visit.id, "pattern": "(_ . _)", "after": after, "until": "head", "limit": 1000}
+            page = await visit.given("query_dataspace", asked)
+            for event in page["events"]:
+                newest.add(event)
+            after, more = page["cursor"], page["more"]
+        if newest.full:
+            break
+    return newest, after
 
 
 async def ask(visit: Visit) -> Response:
@@ -83,7 +88,7 @@ async def ask(visit: Visit) -> Response:
     try:
         with trio.move_on_after(PATIENCE):
             given = await visit.given("take_turn", body={"input": said.input})
-            said = attrs.evolve(said, answered=True, answer=as_text(given["output"]))
+            said = attrs.evolve(said, answered=True, answer=cut(as_text(given["output"])))
     except (Refusal, KeeveError) as error:
         said = attrs.evolve(said, wrong=told(error))
     return await show_agent(visit, await visit.given("show_session"), said)

@@ -16,11 +16,14 @@ from keeve.server.api import in_path
 from keeve.server.finding import before_turn
 from keeve.server.page.agents import ask, show_agent
 from keeve.server.page.conversation import Entry, turns_shown
+from keeve.server.page.cutting import TurnsKept
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 
 TURNS: Final = 40
 """Turns on one page."""
+FEW_TURNS: Final = 5
+"""Turns that are read first: where much was said in them, others are not read."""
 EVENTS: Final = 20_000
 """Events that are read for one page: turns that are not over have all that comes after them looked at."""
 ENDED: Final = frozenset(ENDS)
@@ -39,21 +42,24 @@ async def show_session(visit: Visit) -> Response:
     before = visit.number("before")
     if 1 < before <= last:
         last = before - 1
-    first = max(1, last - TURNS + 1)
     newest = last == status["accepted"]
-    events, cursor, unreadable = await turn_events(visit, first, None if newest else last)
+    for number in (FEW_TURNS, TURNS):
+        first = max(1, last - number + 1)
+        kept, cursor, unreadable = await turn_events(visit, first, None if newest else last)
+        if first == 1 or kept.first > first:
+            break
+    first, events = kept.first, kept.events
     if harm := [each for each in unreadable if not each["away"]]:  # nobody else has come to it yet
         there = harm[0]
         return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
-    told = [each for each in events if newest or _is_of(each, first, last)]
     return visit.shows(
         "session.html",
         session=shown,
         damage=None,
         away=len(unreadable),
-        upto=shown if newest or not told else told[-1],
+        upto=shown if newest or not events else events[-1],
         signs=visit.signs,
-        turns=[turn for turn in turns_shown(told) if first <= turn.number <= last],
+        turns=[turn for turn in turns_shown(events) if turn.number <= last],
         earlier=first if first > 1 else None,
         newest=newest,
         running=status.get("running"),
@@ -62,16 +68,10 @@ async def show_session(visit: Visit) -> Response:
     )
 
 
-def _is_of(event: dict[str, Any], first: int, last: int) -> bool:
-    """Whether an event is of one of those turns."""
-    number = event["fields"][0] if event["fields"] else None
-    return type(number) is int and first <= number <= last
-
-
 async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
     """What can still be read, and what is to be done."""
     [row, *_] = (await visit.given("list_sessions", {"prefix": visit.id, "limit": 1}))["sessions"]
-    events, _, unreadable = await turn_events(visit, 1)
+    kept, _, unreadable = await turn_events(visit, 1)
     lost = [Entry("note", each["seq"], "", f"cannot be read: {each['what']}") for each in unreadable]
     return visit.shows(
         "session.html",
@@ -81,7 +81,7 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
         upto=row,
         signs=visit.signs,
         lost=lost,
-        turns=turns_shown(events)[-TURNS:],
+        turns=turns_shown(kept.events)[-TURNS:],
         earlier=None,
         newest=False,
         running=None,
@@ -90,28 +90,29 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
     )
 
 
-async def turn_events(
-    visit: Visit, first: int, last: int | None = None
-) -> tuple[list[dict[str, Any]], str, list[dict[str, Any]]]:
+async def turn_events(visit: Visit, first: int, last: int | None = None) -> tuple[TurnsKept, str, list[dict[str, Any]]]:
     """What a session and its ancestors stated of their turns, the cursor behind it, and what is damaged: from turn
-    `first` on, to the head; or no further than it takes for all turns up to `last` to be over."""
+    `first` on, or a later one where there is no more room, to the head; or no further than it takes for all turns up to
+    `last` to be over."""
     serving = visit.serving
     row = serving.auth.row(serving.principal(visit.request), visit.id, "read")
     after = str(before_turn(serving.host, row, first)) if first > 1 else "start"
     asked = {"session": visit.id, "lineage": True, "until": "head", "limit": 400, "marks": True}
-    over = 0
-    events: list[dict[str, Any]] = []
+    over = read = 0
+    kept = TurnsKept(first, last)
     unreadable: list[dict[str, Any]] = []
     more = True
-    while more and len(events) < EVENTS and (last is None or over <= last - first):
+    while more and read < EVENTS and (last is None or over <= last - first):
         page = await visit.given("query_dataspace", {**asked, "pattern": "(_ _ . _)", "after": after})
-        events += page["events"]
+        read += len(page["events"])
+        for event in page["events"]:
+            kept.add(event)
         unreadable += page["unreadable"]
         over += sum(
             1 for each in page["events"] if each["label"] in ENDED and first <= each["fields"][0] <= (last or 0)
         )
         after, more = page["cursor"], page["more"]
-    return events, after, unreadable
+    return kept, after, unreadable
 
 
 # What is done with it.

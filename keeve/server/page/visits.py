@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import attrs
 import msgspec
+import trio
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
@@ -86,6 +87,7 @@ class Visit:
 
         Raises what it does, and a `Refusal` (422) for what it does not take.
         """
+        await trio.lowlevel.checkpoint()  # a page asks for many, which may each be long and wait for nothing
         operation = OPERATIONS[name]
         self.serving.principal(self.request).must(operation.verb)
         asked = ByForm(

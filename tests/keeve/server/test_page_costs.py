@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import re
+from typing import Any
+
+import httpx2
 import pytest
 
 from dataspace.catalog.recall import Recall
-from keeve import Session
+from keeve import Actor, List, Session, Text, actor
+from keeve.looking import parts
+from keeve.server.page import cutting
+from keeve.server.page.cutting import Newest
 from tests.page_visits import browser
 from tests.server_worlds import world
 
@@ -45,3 +53,68 @@ async def test_an_older_page_ends_where_its_turns_were_over() -> None:
         shown = (await ann.get("/sessions/s?before=51")).text
         assert [n for n in range(1, 101) if f"input {n}.<" in shown] == list(range(11, 51))
         assert "under way" not in shown.partition("<template")[0]
+
+
+LONG = "long " * 1_500
+
+
+@actor("page.lister", version=1)
+class Lister(Actor):
+    messages: List[str]
+    kept: List[str]
+
+    def turn(self, text: Text) -> None:
+        self.messages.append(text)
+        self.kept.append(text)
+        self.assert_fact("page.kept", len(self.kept), Text(text))
+
+
+async def followed(ann: httpx2.AsyncClient, place: str, link: str, shown: str) -> list[str]:
+    """What is shown at a place, and at those before it, as far as they are linked; none of them is large."""
+    found: list[str] = []
+    to: str | None = place
+    while to is not None:
+        text = (await ann.get(to)).text
+        assert len(text) < 90_000, (to, len(text))
+        assert "more letters)" in text
+        found = re.findall(shown, text) + found
+        earlier = re.search(f'href="([^"]*)">{link}', text)
+        to = (
+            None
+            if earlier is None
+            else str(httpx2.URL(f"http://x{place}").join(html.unescape(earlier[1])).raw_path, "ascii")
+        )
+    return found
+
+
+async def test_a_page_has_what_there_is_room_for_and_leads_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where long texts were said, no page is large, and by its links one comes to each turn, message and fact once."""
+    monkeypatch.setattr(cutting, "LETTERS", 5_000)
+    for module in (cutting, parts):
+        monkeypatch.setattr(module, "ROOM", 40_000)
+    async with world(actors=[Lister]) as w, browser(w, "ann") as ann:
+        asking = w.host.asking("ann")
+        s, agent = await asking.spawn(Session, "s"), await asking.spawn(Lister, "a")
+        for n in range(1, 8):
+            await s.turn(f"input {n}. {LONG}")
+            await agent.turn(f"note {n}. {LONG}")
+        assert await followed(ann, "/sessions/s", "Earlier turns", r'id="turn-(\d)"') == list("1234567")
+        every = r'data-slot="text">note (\d)'
+        assert await followed(ann, "/sessions/a", "The .* before these", every) == list("1234567")
+        newest = w.host.row("a").seq
+        assert await followed(ann, f"/sessions/a/at/{newest}", "The .* before these", every) == list("1234567")
+        kept = r'slot="text">\(page.kept (\d)'
+        assert await followed(ann, "/log?pattern=(page.kept+.+_)", "Earlier", kept) == list("1234567")
+
+
+async def test_what_one_record_states_stays_together_on_a_page_unless_it_alone_is_too_much() -> None:
+    def stated(position: int) -> dict[str, Any]:
+        return {"position": position, "text": "x", "fields": [], "keywords": {}}
+
+    newest = Newest(3)
+    for position in (1, 2, 2, 3):
+        newest.add(stated(position))
+    assert ([each["position"] for each in newest.events], newest.full, newest.left) == ([2, 2, 3], True, 0)
+    for position in (4, 4, 4, 4, 4):
+        newest.add(stated(position))
+    assert ([each["position"] for each in newest.events], newest.left) == ([4, 4, 4], 2)
