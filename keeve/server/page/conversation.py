@@ -83,7 +83,7 @@ def _tell(turn: TurnShown, label: str, event: Mapping[str, Any]) -> None:
             turn.entries.append(Entry("model", seq, "", text))
     elif label in ("tool-call", "approval-wanted") and len(fields) > 2:
         call = _call_of(turn, str(fields[2]))
-        if call is None:
+        if call is None or (call.state == "waits" and str(fields[2]) not in turn.calls):  # one beside it has its id
             named, given = str(said.get("name", "")), as_text(said.get("arguments"))
             call = Entry("tool", seq, named, given, state="wanted", call=f"{turn.number} {fields[2]}")
             turn.calls[str(fields[2])] = call

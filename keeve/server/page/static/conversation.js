@@ -78,14 +78,16 @@ const facts = {
   },
   "tool-call"(n, event, said) {
     const key = `${n} ${event.fields[2]}`;
-    if (callOf(n, event.fields[2])) return;
+    if (calls.has(key)) return;
     const made = entry(n, "tool", event.seq, { title: said.name ?? "", text: inWords(said.arguments) });
     made.dataset.callId = key;
     calls.set(key, made);
     setState(made, "wanted");
   },
   "approval-wanted"(n, event, said) {
-    facts["tool-call"](n, event, said);
+    const call = callOf(n, event.fields[2]);
+    const waits = call?.querySelector("[data-slot='state']").dataset.state === "waits";
+    if (!call || waits) facts["tool-call"](n, event, said); // one beside it waits under its id
     setState(callOf(n, event.fields[2]), "waits");
     askWord(event.fields[2], said);
   },

@@ -33,6 +33,13 @@ const KINDS = {
 };
 const CAME = { "tool-result": "output", "approval-refused": "reason" };
 
+// The call that is shown, of an id that may have had a number put behind it while it waited for a person.
+function keyOf(calls, turn, call) {
+  let key = `${turn} ${call}`;
+  while (!calls.has(key) && /\.\d+$/.test(key)) key = key.replace(/\.\d+$/, "");
+  return key;
+}
+
 // `stated` has statements by seq, of all records up to `upto` that may be of the turns shown. Raises `Broken`; gives the
 // seq of something that is not shown, or 0. No turn is left out between those shown, nor behind them on a page that is live.
 export function held(stated, upto, live) {
@@ -40,6 +47,7 @@ export function held(stated, upto, live) {
   const shown = [...document.querySelectorAll("#turns .entry[data-seq]")].filter((each) => Number(each.dataset.seq) <= upto);
   const [first, last] = [Math.min(...sections.keys()), Math.max(...sections.keys())];
   const left = new Set(shown);
+  const calls = new Set(shown.map((entry) => entry.dataset.callId));
   const came = new Map();
   const ends = new Map();
   let missing = 0;
@@ -48,7 +56,7 @@ export function held(stated, upto, live) {
       const [turn, , call] = fields;
       if (label === "turn" && turn > first && (turn < last || live) && !sections.has(turn)) missing ||= seq;
       if (!sections.has(turn)) continue;
-      if (label in CAME) came.set(`${turn} ${call}`, [said[CAME[label]], odd]);
+      if (label in CAME) came.set(keyOf(calls, turn, call), [said[CAME[label]], odd]);
       const end = inEnd(label, said);
       if (end !== null) ends.set(turn, [end, odd]);
       const wanted = KINDS[label]?.(said);
