@@ -15,7 +15,9 @@ from typing import Any
 
 import trio
 
+from keeve.wire.verbs import READ, verb_of
 from vat.errors import NoSuchMethod
+from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.pieces import Piece, Pieces
 
@@ -66,8 +68,10 @@ class TurnPieces:
                 yield piece
 
 
-async def turns_over(ref: HostRef[Any]) -> int:
-    """How many turns of a session are over; 0 for one of a type that does not tell."""
+async def turns_over(host: Host, ref: HostRef[Any]) -> int:
+    """How many turns of a session are over; 0 for one of a type that has nothing to read that tells it."""
+    if verb_of(host, ref, "status") != READ:
+        return 0
     try:
         status = await ref.status
     except NoSuchMethod:

@@ -74,7 +74,7 @@ class Following:
         """Tell all of it. Raises what the turn raises, when everything else was told."""
         answers: list[Any] = []
         failures: list[Exception] = []
-        self._pieces = pieces = TurnPieces(await turns_over(self._said.ref))
+        self._pieces = pieces = TurnPieces(await turns_over(self._said.host, self._said.ref))
         if self._accepted is not None:
             self._ours(self._accepted)
         unheard = self._said.host.on_progress(pieces.hear, self._said.ref)

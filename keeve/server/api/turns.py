@@ -17,13 +17,14 @@ from starlette.responses import Response
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from dataspace.values import freeze
-from keeve.looking import Input, outcome, taken_face
+from keeve.looking import Input, StatesNoTurns, outcome, taken_face
 from keeve.server.api.following import Following
 from keeve.server.api.places import cursor_of, head_of
-from keeve.server.api.sessions import reached, values
+from keeve.server.api.sessions import asked_for, values
 from keeve.server.api.table import Asked, Document
 from keeve.server.streams import EventStream
 from keeve.server.tracing import Tracing
+from keeve.wire.verbs import READ, verb_of
 from vat.crank.vat import request_digest, request_key
 from vat.heap.messages import Asker
 from vat.host.host import Host
@@ -41,9 +42,9 @@ class Saying(Input):
     tracing: Tracing
 
     @classmethod
-    async def of(cls, asked: Asked) -> Saying:
-        """What a request says. Raises a `Refusal`, `NoSuchSession`."""
-        host, ref, row = await reached(asked, "turn")
+    async def of(cls, asked: Asked, method: str = "turn") -> Saying:
+        """What a request says by that method. Raises a `Refusal`, `NoSuchSession`."""
+        host, ref, row = await asked_for(asked, method)
         return cls(
             observe=host.observe,
             session=row.uid,
@@ -99,11 +100,13 @@ async def steer_turn(asked: Asked) -> Document:
 
 
 async def _accepted(asked: Asked, method: str) -> Document:
-    saying = await Saying.of(asked)
+    saying = await Saying.of(asked, method)
+    if verb_of(saying.host, saying.ref, "status") != READ:
+        raise StatesNoTurns(saying.id)
     return taken_face(saying.row.id, await saying.accepted(saying.ref, method, saying.input))
 
 
 async def interrupt_turn(asked: Asked) -> Document:
     """It ends, and no other."""
-    _, ref, row = await reached(asked, "turn")
+    _, ref, row = await asked_for(asked, "interrupt")
     return {"session": row.id, "turn": await ref.interrupt(turn=asked.body.turn)}

@@ -202,7 +202,7 @@ async def _streamed(asking: CompletionInput, put: Put, usage: bool) -> None:
         return chunks
 
     chunks: Chunks | None = None
-    previews = CompletionPreviews(asking, await turns_over(talk.ref))
+    previews = CompletionPreviews(asking, await turns_over(talk.host, talk.ref))
     unheard = talk.host.on_progress(previews.hear, talk.ref)
     try:
         async with trio.open_nursery() as nursery:

@@ -37,6 +37,7 @@ from keeve.server.openai.unstored import VIA as UNSTORED
 from keeve.server.openai.unstored import Unstored
 from keeve.server.repeating import key_of
 from keeve.server.serving import Serving
+from keeve.wire.verbs import verb_of
 from vat.errors import Deleted
 from vat.host.host import Host, NothingToErase
 from vat.host.outside import HostRef
@@ -99,7 +100,10 @@ class Talking:
     # Which session.
 
     async def reached(self, uid: bytes | None, verb: str, *, any_type: bool = False) -> Talk | None:
-        """The session of that uid, for who does that with it; None if they reach none. Raises a `Refusal` (403)."""
+        """The session of that uid, for who does that with it; None if they reach none. Raises a `Refusal` (403).
+
+        any_type: of whatever type, to have its `turn` called.
+        """
         self._principal.must(verb)
         try:
             row = None if uid is None else self.host.row(uid)
@@ -108,7 +112,10 @@ class Talking:
             row = self._serving.auth.row(self._principal, row.id, verb)
         except (NoSuchSession, Deleted):
             return None
-        return Talk(self.host, row, await self.host.get(row.id))
+        talk = Talk(self.host, row, await self.host.get(row.id))
+        if any_type:  # which may need more for what is asked of it
+            self._principal.must(verb_of(self.host, talk.ref, "turn"))
+        return talk
 
     async def response(self, id: str, verb: str = "read") -> tuple[Talk, int, Json]:
         """The turn that a response is, with what is told of it. Raises a `Refusal` (404)."""

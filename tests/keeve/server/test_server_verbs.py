@@ -12,7 +12,7 @@ import pytest
 
 from actors.approvals import Approver
 from actors.responding import Responding
-from keeve import Session
+from keeve import Actor, Session, Text, actor, manage
 from keeve.api import OURS
 from keeve.cli.tokens import methods_of
 from keeve.server import Principal
@@ -172,3 +172,42 @@ def test_a_token_can_name_all_that_can_be_asked_for_and_nothing_else() -> None:
     assert known >= AT_THE_DESK.keys() | EVERY_REF.keys() | {"read", "turn", "manage"}
     assert known >= {name for kind in (*OURS, Approver) for name in type_of(kind).public}
     assert "deny" not in known
+
+
+@actor("verbs.guarded", version=1)
+class Guarded(Actor):
+    calls: int = 0
+
+    @manage
+    def turn(self, text: Text) -> int:
+        self.calls += 1
+        return self.calls
+
+    @manage
+    def interrupt(self, turn: object = None) -> int:
+        return self.turn(Text(str(turn)))
+
+    def status(self) -> dict[str, int]:
+        self.calls += 1
+        return {"accepted": 0}
+
+
+async def test_a_method_of_an_own_type_needs_over_http_what_it_is_marked_with() -> None:
+    """Who may say things calls nothing that is marked `@manage`, and who looks nothing that is not marked `@read`."""
+    async with world(actors=[Guarded]) as w:
+        await w.host.asking("ann").spawn(Guarded, "g")
+        client, said = less(w, "read", "turn"), {"input": "x"}
+        for name in ("turn", "interrupt"):
+            answer = await client.post(f"/api/v1/sessions/g/{name}", json=said if name == "turn" else {})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+        told = {"accept": "text/event-stream"}
+        assert (await client.post("/api/v1/sessions/g/turn", json=said, headers=told)).status_code == 403
+        chat = {"messages": [{"role": "user", "content": "x"}]}
+        assert (
+            await client.post("/v1/chat/completions", json=chat, headers={"x-keeve-session": "g"})
+        ).status_code == 403
+        assert (await client.get("/api/v1/sessions/g")).json()["status"] is None
+        answer = await w.ann.post("/api/v1/sessions/g/queue", json=said)
+        assert answer.json()["error"]["code"] == "states_no_turns"
+        assert w.host.row("g").seq == 1, "nothing was called"
+        assert (await w.ann.post("/api/v1/sessions/g/turn", json=said)).json()["output"] == 1
