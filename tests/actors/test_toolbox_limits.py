@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.chat import BadAnswer
 from actors.toolbox import Toolbox
 from actors.tools import Tools, tool
+from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import FakeClock, memory_host
 from tests.actors.scenes import calls
 from vat.objects.actor import Actor, actor
@@ -79,3 +80,29 @@ async def test_what_is_no_call_is_said_before_any_is_made(call: Any, wrong: str)
         [said] = await agent.said
         assert wrong in said
         assert (host.effects(), await (await agent.tools).waiting()) == ([], [])
+
+
+@actor("toolbox.limited", version=2)
+class Newer(Actor):
+    tools: Toolbox
+    said: List[str]
+
+
+async def test_a_call_is_withdrawn_with_the_method_that_waited_for_it_and_waits_in_a_fork() -> None:
+    tools, log = Tools(rare), MemoryLog()
+    async with memory_host(log, actors=[Limited], devices={"tools": tools}) as host, trio.open_nursery() as nursery:
+        agent = await host.spawn(Limited, "a", tools=tools)
+        nursery.start_soon(agent.go, [calls("b", "rare")])
+        async for _ in host.observe("(approval-wanted . _)", after="start"):
+            break
+        fork = await agent.fork(into="f")
+        assert len(await (await fork.tools).waiting()) == 1
+        await (await fork.tools).approve("b")
+        await wait_all_tasks_blocked(0.05)
+        assert await fork.said == ["done"]
+        nursery.cancel_scope.cancel()
+    async with memory_host(log, actors=[Newer], devices={"tools": tools}) as host:
+        agent = await host.get("a")
+        assert (await (await agent.tools).waiting(), host.effects()) == ([], [])
+        [over] = host.query("(approval-withdrawn . _)")
+        assert over.value.keywords["error"]["error"] == "FiberDiverged"
