@@ -13,7 +13,7 @@ def is_interrupt(error: BaseException) -> bool:
     """Whether an error is Ctrl-C, or a group with that in it. All else that users' code raises is its own affair.
 
     A `KeyboardInterrupt` that it raises itself as well: Python raises Ctrl-C in the main thread alone, by what handles
-    SIGINT there. Python's own handler leaves no trace; who runs trio has another one.
+    SIGINT there. Python's own handler, or one that is no function, leaves no trace; who runs trio has another one.
     """
     todo = [error]
     while todo:
@@ -30,9 +30,9 @@ def _was_signalled(interrupt: KeyboardInterrupt) -> bool:
         return False
     handler = signal.getsignal(signal.SIGINT)
     trace = interrupt.__traceback__
-    if handler is signal.default_int_handler or trace is None:
-        return True
     code = getattr(handler, "__code__", None)
+    if trace is None or handler is None or (callable(handler) and code is None):  # as Python's own: it cannot be told
+        return True
     while True:
         if trace.tb_frame.f_code is code:
             return True

@@ -47,6 +47,7 @@ SIMPLE = {
     "forget": "if promises:\n    del promises[{0} % len(promises)]",
     "all": "some, promises = promises[-{0} - 1 :], promises[: -{0} - 1]\nparts.append(shown(await gather(some)))",
     "all or failures": "parts.append(shown(await gather(promises[-{0} - 1:], failures=True)))",
+    "all in time": "parts.append(shown(await within({0} + 1, gather(promises[-{0} - 1:], failures={0} % 2 == 0))))",
     "in time": "if promises:\n    parts.append(await within({0} + 1, promises.pop({0} % len(promises))))",
     "cancel": "if promises:\n    parts.append(cancel(promises[{0} % len(promises)], ValueError('given up')))",
     "react": "if promises:\n    promises.append(promises[{0} % len(promises)].then(me.plain, {0}, broken=me.broke))",
@@ -71,7 +72,7 @@ SIMPLE = {
     "say": "me.assert_fact('drawn.said', n, what={0})",
     "fail": "raise ValueError('drawn {0}')",
 }
-WAITS = ("ask", "ask both", "wait", "all", "all or failures", "in time")
+WAITS = ("ask", "ask both", "wait", "all", "all or failures", "all in time", "in time")
 BEGINS = ("begin", "go", "visit")
 """A method of this actor at once, by a message, of the other session's."""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -249,3 +252,42 @@ async def test_a_subscription_that_cannot_go_on_stops_alone(monkeypatch: pytest.
         await trio.testing.wait_all_tasks_blocked()
         assert await s.add() == 1
         assert await w.heard == []
+
+
+def raised(by: Any) -> BaseException:
+    try:
+        by()
+    except KeyboardInterrupt as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("handler", "own"),
+    [
+        (signal.default_int_handler, True),
+        (signal.SIG_IGN, False),
+        (lambda *_: interrupts(), False),
+        (partial(lambda *_: interrupts()), True),
+    ],
+)
+def test_an_interrupt_counts_where_what_handles_the_signal_may_have_raised_it(handler: Any, own: bool) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert is_interrupt(raised(interrupts)) is own
+        if callable(handler):
+            assert is_interrupt(raised(lambda: signal.raise_signal(signal.SIGINT)))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_no_interrupt_comes_in_another_thread() -> None:
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(is_interrupt(raised(interrupts))))
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+def interrupts() -> None:
+    raise KeyboardInterrupt
