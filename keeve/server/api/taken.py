@@ -52,9 +52,7 @@ class StateQuery(Taken):
     at: Annotated[Seq | None, Meta(description="After the record at this seq; else now.")] = None
     after: Annotated[
         str,
-        Meta(
-            max_length=300, description="What `next` was; with the `seq` of the first part as `at`."
-        ),
+        Meta(max_length=300, description="What `next` was; with the `seq` of the first part as `at`."),
     ] = ""
 
 
