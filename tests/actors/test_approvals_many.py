@@ -8,12 +8,15 @@ import pytest
 
 from actors.approvals import Approvals, NothingWaits
 from actors.tools import CallRefused
+from dataspace.drafts import read_deeds
 from dataspace.values import freeze
+from snapshots.pages import decode_tree
 from tests.actors.driving import Driven
 from tests.actors.test_session_many_calls import worked
 from tests.actors.toolcalls import a_call
 from vat.heap.messages import Call
-from vat.heap.refs import cancel
+from vat.heap.opcodes import Op
+from vat.heap.refs import Promise, Ref, cancel
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
@@ -102,3 +105,23 @@ def test_twice_as_many_that_wait_cost_twice_as_much() -> None:
         costs.append(worked(decide))
         assert driven.read("heard") == ids[::-1]
     assert costs[1] < 2.3 * costs[0]
+
+
+def test_asking_does_what_records_of_it_have() -> None:
+    """A part of a fiber may have asked, and is run again with the code of today: it must do the same."""
+    driven = crowd()
+    step = driven.vat.take(Call(1, "ask", freeze(["a"])))
+    deeds = read_deeds(step.record.deeds, ref=Ref, promise=Promise, tree=decode_tree)
+    did = [(Op(kind).name, *(args[1:2] if kind in (Op.SET, Op.CHANGE) else ())) for kind, *args in deeds.operations]
+    own = did[: did.index(("STATED",)) + 1]
+    assert own == [
+        ("BEGIN",),
+        ("SET", "_asked"),
+        ("MADE",),
+        ("MADE",),
+        ("REACTS",),
+        ("CHANGE", "_wanted"),
+        ("HELD",),
+        ("CHANGE", "_numbers"),
+        ("STATED",),
+    ]
