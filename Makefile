@@ -83,7 +83,7 @@ clean:
 .venv/installed-dev: pyproject.toml | .venv/made
 	@echo "Installing Keeve and its development tools into .venv ..." >&2
 	@$(PIP) 'uv>=0.9,<1' </dev/null >&2
-	@$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --editable '.[dev]' </dev/null >&2 \
+	@UV_SYSTEM_CERTS=1 $(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --editable '.[dev]' </dev/null >&2 \
 	  || $(PIP) --editable '.[dev]' </dev/null >&2
 	@touch .venv/installed $@
 

@@ -72,7 +72,9 @@ def _make(name: str, folder: Path) -> None:
 def _run(command: list[str], where: Path, otherwise: list[str] | None = None) -> None:
     """Run a command, and another one if it fails."""
     try:
-        done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=SECONDS)
+        # uv trusts whom this machine trusts, as pip does.
+        trusting = os.environ | {"UV_SYSTEM_CERTS": "1"}
+        done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=SECONDS, env=trusting)
         why = f"could not be installed: {done.stderr[-500:]}" if done.returncode else ""
     except subprocess.TimeoutExpired:
         why = "could not be installed in time"
