@@ -120,8 +120,8 @@ def test_asking_does_what_records_of_it_have() -> None:
         ("MADE",),
         ("MADE",),
         ("REACTS",),
-        ("CHANGE", "_wanted"),
         ("HELD",),
+        ("CHANGE", "_wanted"),
         ("CHANGE", "_numbers"),
         ("STATED",),
     ]
