@@ -6,7 +6,8 @@ The one rule: read, never loaded. A session whose actor type is not known here i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Any, Final
 
@@ -81,6 +82,8 @@ class NewestTurns:
         """It has stated this."""
         fact = event.value
         number = fact.fields[0] if fact.fields else None
+        if type(number) is not int:  # whatever its label is, it is about no turn
+            return
         if fact.label == "turn":
             self._turns |= {turn.number: turn for turn in turns_of([event])}
         elif number in self._turns and fact.label in TELLING and event.kind == "assert":
@@ -114,12 +117,13 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
         turns.hear(event)
     forks: list[dict[str, Any]] = []
     truncated: list[str] = []
-    async for event in _readable(store, "(fork ? . _)", row.uid, damages):
-        if len(forks) == PAGE:
-            truncated.append("forks")
-            break
-        said = event.value.keywords
-        forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
+    async with aclosing(_readable(store, "(fork ? . _)", row.uid, damages)) as events:
+        async for event in events:
+            if len(forks) == PAGE:
+                truncated.append("forks")
+                break
+            said = event.value.keywords
+            forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
     waits, following = Waits(), None
     fields: dict[str, Any] = {}
     try:
@@ -228,7 +232,7 @@ def _newest(facts: Sequence[Event]) -> list[Event]:
 
 async def _readable(
     store: Reading, pattern: str, uid: bytes, damages: list[KeeveError], *, lineage: bool = False
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """The events up to the first record that is damaged. Those are left out whose content is archived and not here.
 
     Others have their turns meanwhile.

@@ -1,0 +1,43 @@
+"""Looks at a store, as they are asked for by name: whatever a session has stated, and however much is asked for."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import Any
+
+import pytest
+
+from keeve import Actor, actor
+from keeve.looking import look, reading_of, sessions
+from keeve.testing import memory_host
+
+
+@actor("looks.shop", version=1)
+class Shop(Actor):
+    """It states facts whose first fields are no numbers."""
+
+    def state_all(self) -> None:
+        self.assert_fact("shop.items", ["a"], {"b": 1})
+        self.assert_fact("shop.none")
+
+
+async def test_a_session_is_shown_whose_facts_begin_with_a_list() -> None:
+    async with memory_host(actors=[Shop]) as host:
+        await (await host.spawn(Shop, "s")).state_all()
+        shown = await look(reading_of(host), "show", {"id": "s", "whole": True})
+        assert [fact["text"] for fact in shown["facts"]] == ['(shop.items ("a") {"b": 1})', "(shop.none)"]
+
+
+async def test_of_more_forks_than_are_shown_no_reading_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "PAGE", 1)
+    async with memory_host(actors=[Shop]) as host:
+        shop = await host.spawn(Shop, "s")
+        for _ in range(2):
+            await shop.fork()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            shown: dict[str, Any] = await look(reading_of(host), "show", {"id": "s", "whole": False})
+            gc.collect()
+        assert (len(shown["forks"]), shown["truncated"]) == (1, ["forks"])
+        assert [each for each in told if each.category is ResourceWarning] == []
