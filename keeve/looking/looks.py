@@ -14,7 +14,7 @@ from dataspace.observe.events import Held
 from dataspace.observe.holding import Place
 from keeve.faces import face, utc_time
 from keeve.looking import pages, sessions
-from keeve.looking.parts import part_of
+from keeve.looking.parts import PAGE, part_of
 from keeve.looking.proofs import checkpoint_said, receipt_said, words_of
 from keeve.looking.reading import Reading
 
@@ -94,10 +94,27 @@ LOOKS: Final[Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
 }
 """Each is given a store, and what it takes besides by name."""
 
+BY_NUMBER: Final = frozenset(("chain", "messages"))
+"""Those whose `after` is a number."""
+
 
 async def look(store: Reading, what: str, how: Mapping[str, Any]) -> dict[str, Any]:
-    """Have a store looked at. Raises `NoSuchLook`, `TypeError` for what a look does not take, and what it raises."""
+    """Have a store looked at. Raises `NoSuchLook`, `TypeError` for what a look does not take, and what it raises.
+
+    Of a `limit` that is more than one answer may have, or nothing, the answer has what it may; it says what follows.
+    """
     done = LOOKS.get(what)
     if done is None:
         raise NoSuchLook(what)
-    return await done(store, **how)
+    given = dict(how)
+    if "limit" in given:
+        given["limit"] = max(1, min(_number("limit", given["limit"]), PAGE))
+    if what in BY_NUMBER and "after" in given:
+        given["after"] = max(0, _number("after", given["after"]))
+    return await done(store, **given)
+
+
+def _number(name: str, said: Any) -> int:
+    if type(said) is not int:
+        raise TypeError(f"{name} is a number, not a {type(said).__name__}")
+    return said

@@ -97,7 +97,7 @@ async def chain_of(store: Reading, row: SessionRow, after: int, limit: int, word
             told = None if said is None else words_face(store.space.proof(said))
             place = {"seq": header.seq, "position": header.position}
             records.append({**place, "header": b64encode(header.hashed).decode(), "words": told})
-            room.take(weight(told))
+            room.take(weight(records[-1]))
             end = header.seq
             if not room:
                 break

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from keeve import Actor, actor
-from keeve.looking import look, reading_of, sessions
+from keeve.looking import look, looks, parts, reading_of, sessions
 from keeve.testing import memory_host
 
 
 @actor("looks.shop", version=1)
 class Shop(Actor):
     """It states facts whose first fields are no numbers."""
+
+    messages: Any = None
 
     def state_all(self) -> None:
         self.assert_fact("shop.items", ["a"], {"b": 1})
@@ -32,7 +34,7 @@ async def test_a_session_is_shown_whose_facts_begin_with_a_list() -> None:
 async def test_of_more_forks_than_are_shown_no_reading_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "PAGE", 1)
     async with memory_host(actors=[Shop]) as host:
-        shop = await host.spawn(Shop, "s")
+        shop = await host.spawn(Shop, "s", messages=["a", "b"])
         for _ in range(2):
             await shop.fork()
         with warnings.catch_warnings(record=True) as told:
@@ -41,3 +43,29 @@ async def test_of_more_forks_than_are_shown_no_reading_is_left_open(monkeypatch:
             gc.collect()
         assert (len(shown["forks"]), shown["truncated"]) == (1, ["forks"])
         assert [each for each in told if each.category is ResourceWarning] == []
+
+
+@pytest.mark.parametrize("words", [False, True])
+async def test_a_look_has_no_more_than_one_answer_may_have_whatever_is_asked_for(
+    words: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with memory_host(actors=[Shop]) as host:
+        shop = await host.spawn(Shop, "s", messages=["a", "b"])
+        for _ in range(4):
+            await shop.state_all()
+        store = reading_of(host)
+        all_of_it = {"id": "s", "after": -(10**6), "words": words}
+        monkeypatch.setattr(looks, "PAGE", 2)
+        for limit in (10**9, 2):
+            page = await look(store, "chain", {**all_of_it, "limit": limit})
+            assert ([each["seq"] for each in page["records"]], page["next"]) == ([1, 2], 2)
+        for limit in (0, -1):
+            assert (await look(store, "chain", {**all_of_it, "limit": limit}))["next"] == 1
+        monkeypatch.undo()
+        monkeypatch.setattr(parts, "ROOM", 100)  # characters, of which each header has more
+        assert (await look(store, "chain", {**all_of_it, "limit": 1000}))["next"] == 1
+        page = await look(store, "messages", {"id": "s", "after": -1, "limit": 1})
+        assert page == {"messages": ["a"], "next": 1}
+        for wrong in ({"limit": "5"}, {"after": None}, {"limit": True}):
+            with pytest.raises(TypeError, match="is a number, not a"):
+                await look(store, "messages", {"id": "s", "after": 0, "limit": 1, **wrong})
