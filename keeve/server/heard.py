@@ -26,6 +26,9 @@ from vat.objects.types import type_of
 
 TYPE: Final = type_of(Responding).name
 
+METHOD: Final = "complete"
+"""The method of a model whose pieces are kept."""
+
 PIECES: Final = 10_000
 """Pieces of an answer that are kept; of a longer one none are."""
 
@@ -73,7 +76,7 @@ class Heard:
 
     def hear(self, piece: Piece) -> None:
         """A running effect tells something."""
-        if piece.method != "complete":
+        if piece.method != METHOD:
             return
         answer = self._answers.get(piece.session)
         if answer is None or (answer.effect, answer.attempt) != (piece.effect, piece.attempt):

@@ -15,9 +15,11 @@ from typing import Any
 import attrs
 import trio
 
+from keeve.server.heard import METHOD, Heard
 from keeve.server.serving import Serving
 from keeve.server.streams import Sent
 from vat.host.pieces import Piece, Pieces
+from vat.host.resolving import EffectStatus
 from vat.host.within import in_hand
 
 
@@ -29,8 +31,11 @@ class Previews:
         self._so_far = serving.heard.so_far(session)
         if self._so_far is not None:
             self._pieces.put(self._so_far)
-        running = () if serving.heard.keeps(session) else in_hand(serving.host)
-        self._begun = {effect.id for effect in running if effect.session == session and effect.state == "running"}
+        self._begun = {
+            effect.id
+            for effect in in_hand(serving.host)
+            if effect.session == session and effect.state == "running" and not _known(serving.heard, effect)
+        }
         """The effects that may have told something of which nothing is known."""
         self.close = serving.host.on_progress(self._hear, session)
         self.came = trio.Event()
@@ -49,6 +54,13 @@ class Previews:
                 self._begun.discard(piece.effect)
                 piece = attrs.evolve(piece, missed=piece.missed + 1)
             yield Sent({**piece_face(piece), "so_far": piece is self._so_far}, "piece")
+
+
+def _known(heard: Heard, effect: EffectStatus) -> bool:
+    """Whether all that an effect has told up to now is known."""
+    if effect.method != METHOD or not heard.keeps(effect.session):
+        return False
+    return heard.of(effect.session, effect.id) is not None
 
 
 def piece_face(piece: Piece) -> dict[str, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
 from keeve import Session
+from keeve.server import heard
+from keeve.server.api.previews import Previews
 from tests.keeve.server.test_api_dataspace import ANN, Stream, reading
 from tests.keeve.server.test_api_turns import events_of
 from tests.keeve.server.test_own_agents import Agent
@@ -65,6 +68,26 @@ async def test_of_an_agent_of_ones_own_it_is_said_that_the_beginning_was_missed(
 
         await reading(w, ANN, "session=s&pieces=true&pattern=(_+%3Fn+.+_)", read)
         assert told == [("two ", 1), ("three", 0), ("four", 0)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [(2, [("one two ", 0), ("three", 0), ("four", 0)]), (1, [("three", 1), ("four", 0)])]
+)
+async def test_of_an_answer_of_which_not_all_was_kept_it_is_said_that_the_beginning_was_missed(
+    monkeypatch: pytest.MonkeyPatch, kept: int, said: list[Any]
+) -> None:
+    middle = trio.Event()
+    async with world(devices={"model": Streams(["one ", "two ", middle, "three", "four"])}) as w:
+        s = await w.host.spawn(Session, "s")
+        monkeypatch.setattr(heard, "PIECES", kept)
+        w.serving.nursery.start_soon(s.turn, "hello")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        previews = Previews(w.serving, "s")
+        middle.set()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        told: list[Any] = [sent.data for sent in previews.upto(1 << 60)]
+        assert [(each["text"], each["missed"]) for each in told] == said
+        previews.close()
 
 
 async def test_pieces_are_told_of_one_session_that_is_reached() -> None:
