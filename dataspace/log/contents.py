@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dataspace.drafts import read_deeds, read_used
 from dataspace.encryption.cipher import Unopened
-from dataspace.log.frames import NOT_WHOLE, Frame, Type
+from dataspace.log.frames import NOT_WHOLE, Frame, Type, rest_in
 from dataspace.log.rests import read_rest
 from dataspace.log.scan import Batch
 from dataspace.log.verdicts import Found
@@ -100,8 +100,10 @@ def unfitting_rest(
     that its facts name; and whether that was somebody. Where `bodies` has its whole body, the two are held together."""
     try:
         rest = read_rest(header, record, place, opener)
-    except ValueError:
-        return  # told as what was not written
+    except ValueError as bad:
+        if rest_in(place) is not None:  # else it is told with the bodies that are not what was written
+            yield record.offset, f"{_LEFT} {bad}", True
+        return
     except Unopened:
         yield record.offset, f"{_LEFT} does not open with its key", True
         return

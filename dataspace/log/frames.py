@@ -198,12 +198,15 @@ def rest_frame(found: Frame, segment: int, rest: bytes, instead: Type = Type.RES
 
 
 def rest_in(body: bytes | memoryview) -> bytes | None:
-    """What is left, of the bytes in the place of a rest's body; None when that is not what was written."""
+    """What is left, of the bytes in the place of a rest's body; None when that is not what was written.
+
+    Something is always left: zeros, whose CRC-32 fits no bytes at all, are what a lost sector reads as.
+    """
     if len(body) < REST_SIZE:
         return None
     length, crc = _LEFT.unpack_from(body)
     rest = bytes(body[REST_SIZE : REST_SIZE + length])
-    return rest if len(rest) == length and crc32(rest) == crc else None
+    return rest if 0 < length == len(rest) and crc32(rest) == crc else None
 
 
 def made_whole(found: Frame, segment: int, body: bytes) -> bytes:

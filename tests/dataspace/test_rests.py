@@ -14,7 +14,7 @@ from dataspace.drafts import Draft
 from dataspace.log import archiving
 from dataspace.log.archives import Archived
 from dataspace.log.findings import Finding
-from dataspace.log.frames import FORMAT, record_head
+from dataspace.log.frames import FORMAT, REST_SIZE, record_head
 from dataspace.log.packed import PACKED, RESTED, SegmentFile
 from dataspace.log.recovery import judge
 from dataspace.log.rests import facts_of
@@ -22,6 +22,7 @@ from dataspace.log.rewriting import Rewriter
 from dataspace.log.salvaging import Salvage
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Erasure
+from dataspace.log.survey import Survey
 from dataspace.log.verdicts import Outcome, SegmentBytes, SessionDamaged
 from dataspace.log.verify import Verification
 from dataspace.records import ZERO_HASH, Body, Kind, Record, Rest
@@ -115,9 +116,14 @@ def test_what_is_left_is_erased_with_its_record(store: tuple[SegmentStore, list[
     """Invariant 26: Here, and in the archive."""
     log, records = store
     hollow(log, tmp_path)
+    held = log.read(records[2].address)
+    held._window = b""  # type: ignore[attr-defined]  # as of a record that is longer than what is read with its header
     log.erase([Erasure(records[2].address)])
     with pytest.raises(BodyErased):
         log.read(records[2].address).body()
+    assert held.rest() is None  # who has met it as it was looks again: zeros are nothing that is left
+    with pytest.raises(BodyErased):
+        held.body()
     assert log.read(records[2].address).rest() is None
     assert log.bring_back(1) == 1
     copy = SegmentFile(tmp_path / "archive" / "00000001.seg", 1)
@@ -125,7 +131,8 @@ def test_what_is_left_is_erased_with_its_record(store: tuple[SegmentStore, list[
     copy.close()
 
 
-def test_what_is_left_and_damaged_is_the_damage_of_its_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [False, True], ids=["a byte", "all of it is zeros"])
+def test_what_is_left_and_damaged_is_the_damage_of_its_session(tmp_path: Path, lost: bool) -> None:
     """Invariant 4: It is named, and bringing the record back mends it."""
     log, records = written(tmp_path)
     hollow(log, tmp_path)
@@ -133,7 +140,14 @@ def test_what_is_left_and_damaged_is_the_damage_of_its_session(tmp_path: Path) -
     path = tmp_path / "store" / "log" / "00000001.seg"
     data = path.read_bytes()
     at = data.index(records[2].facts)
-    path.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    end = at + 1
+    if lost:
+        at, end = at - len(Rest(ZERO_HASH, b"", 0, b"").encoded()) - REST_SIZE, at + len(records[2].facts)
+    path.write_bytes(data[:at] + (b"\0" if lost else b"\xff") * (end - at) + data[end:])
+    file = SegmentFile(path, 1)
+    wrong = [each.wrong for each in Survey(file.read(0, file.length), 1).pieces() if each.wrong]
+    file.close()
+    assert wrong == ["what is left of its body is not what was written"]
     log = opened(tmp_path / "store")
     assert list(log.damaged) == [UID]
     with pytest.raises(SessionDamaged, match="what is left"):
@@ -147,21 +161,24 @@ def test_what_is_left_and_damaged_is_the_damage_of_its_session(tmp_path: Path) -
     log.close()
 
 
-def test_other_facts_under_sound_checksums_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cut", [False, True], ids=["other facts", "nothing of them"])
+def test_other_facts_under_sound_checksums_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool
+) -> None:
     """What somebody has changed in what is left of a record does not fit its header."""
     log, _ = written(tmp_path)
     real = archiving.going
 
     def forged(*arguments: Any) -> archiving.Going:
         found = real(*arguments)
-        rests = {at: rest.replace(b"said", b"sAid") for at, rest in found.rests.items()}
+        rests = {at: b"cut" if cut else rest.replace(b"said", b"sAid") for at, rest in found.rests.items()}
         return archiving.Going(found.frames, rests)
 
     monkeypatch.setattr("dataspace.log.sealed.going", forged)
     hollow(log, tmp_path)
     told = findings(log)
     assert [(each.seq, each.altered) for each in told] == [(3, True), (4, True)]
-    assert "what is left of its body is not what the record's hash covers" in told[0].what
+    assert ("is not what was written" if cut else "is not what the record's hash covers") in told[0].what
     log.close()
 
 
