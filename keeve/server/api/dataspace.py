@@ -73,14 +73,14 @@ async def stream_dataspace(asked: Asked) -> Response:
     items = asked.serving.host.observe(asked.query.pattern, after=after, until=until, marks=True, **whose)
     if not asked.accepts("text/event-stream"):
         return Lines(asked.serving, Telling(asked, items, marks=False).run)
+    if asked.query.pieces and asked.query.session is None:
+        raise Refusal(422, "bad_query", "pieces are told of one session", "name it: session=ID", "pieces")
     return EventStream(asked.serving, Telling(asked, items, marks=True, pieces=asked.query.pieces).run)
 
 
 def _where(asked: Asked) -> tuple[Any, Any, Any]:
     """Whose events a query is after, behind which place, and up to which."""
     query, whose = asked.query, whose_of(asked)
-    if query.pieces and query.session is None:
-        raise Refusal(422, "bad_query", "pieces are told of one session", "name it: session=ID", "pieces")
     after = cursor_of(asked, place_of(query.after))
     return whose, after, None if query.until is None else place_of(query.until)
 
@@ -133,23 +133,26 @@ class Telling:
         self._items = items
         self._sees = Seeing(asked)
         self._marks = marks
-        self._previews = Previews(asked.serving, asked.query.session) if pieces else None
+        self._serving = asked.serving
+        self._of = asked.query.session if pieces else None
+        self._previews: Previews | None = None
         self._telling = trio.Lock()
         self._next: int | None = None
         """The position of what is about to be told."""
 
     async def run(self, put: Put) -> None:
         """To its end, if it has one."""
-        if self._previews is None:
+        if self._of is None:
             await self._facts(put)
             return
+        self._previews = previews = Previews(self._serving, self._of)  # not before: who is never run closes nothing
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._live, self._previews, put)
+                nursery.start_soon(self._live, previews, put)
                 await self._facts(put)
                 nursery.cancel_scope.cancel()
         finally:
-            self._previews.close()
+            previews.close()
 
     async def _facts(self, put: Put) -> None:
         """The facts, each behind the pieces that were told before it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import trio
 import trio.testing
 
 from keeve import Session
-from keeve.server import heard
+from keeve.server import Principal, heard
+from keeve.server.api import dataspace
 from keeve.server.api.previews import Previews
 from tests.keeve.server.test_api_dataspace import ANN, Stream, reading
 from tests.keeve.server.test_api_turns import events_of
@@ -98,3 +100,16 @@ async def test_pieces_are_told_of_one_session_that_is_reached() -> None:
         assert (answer.status_code, answer.json()["error"]["param"]) == (422, "pieces")
         answer = await w.ann.get("/api/v1/dataspace?pieces=true&session=s", headers=headers)
         assert answer.status_code == 404
+        for form in ("application/json", "application/x-ndjson"):  # these have no pieces, whatever is asked for
+            path = "/api/v1/dataspace?pieces=true&until=head"
+            assert (await w.ann.get(path, headers={"accept": form})).status_code == 200
+
+
+async def test_who_never_comes_to_be_told_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(dataspace, "Previews", lambda *given: made.append(given))
+    async with world() as w:
+        request = SimpleNamespace(state=SimpleNamespace(principal=Principal("ann")))
+        asked: Any = SimpleNamespace(serving=w.serving, request=request, query=SimpleNamespace(session="s"))
+        dataspace.Telling(asked, w.host.observe("(_ . _)"), marks=True, pieces=True)
+    assert made == []
