@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from keeve.looking import Room, weight
 from keeve.server.openai.events import Page, paged
 from keeve.server.openai.ids import ItemId, item_of
 from keeve.server.openai.items import Json, items_of, refused
+from keeve.server.openai.objects import listing
 from keeve.server.openai.talking import Talk, Talking
 
+FEW: Final = 8
+"""Messages that are read first for a page: where they are long, others are not read."""
 MORE: Final = 20
 """Messages that are read beyond what was meant, to find what belongs together; each time twice as many."""
 
@@ -36,10 +40,10 @@ async def item_in(talk: Talk, id: str) -> Json | None:
 
 
 async def page_in(talk: Talk, page: Page) -> Json:
-    """A page of the items of a conversation. Raises a `Refusal`."""
+    """A page of the items of a conversation, as many as there is room for. Raises a `Refusal`."""
     end = await talk.ref.extent()
     after = None if page.after is None else _after(talk, page.after)
-    count = page.limit + 1
+    count = min(page.limit + 1, FEW)
     while True:
         if page.newest_first:
             stop = end if after is None else after.number + 1
@@ -50,9 +54,21 @@ async def page_in(talk: Talk, page: Page) -> Json:
         items = items_of(await _whole(talk, start, stop), talk.uid, LABEL)
         all_of_it = start == 0 if page.newest_first else stop >= end
         found = paged(page, items)
+        if fits := _for_which_there_is_room(found["data"]):
+            return listing(fits, True)
         if all_of_it or len(found["data"]) == page.limit:
             return {**found, "has_more": found["has_more"] or not all_of_it}
-        count *= 2
+        count *= 4
+
+
+def _for_which_there_is_room(items: list[Any]) -> list[Any] | None:
+    """The first of these items, one at least, that come to what one answer may have; None where all of them do."""
+    room = Room(len(items))
+    for number, item in enumerate(items):
+        if number and not room:
+            return items[:number]
+        room.take(weight(item))
+    return None
 
 
 def _after(talk: Talk, id: str) -> ItemId:

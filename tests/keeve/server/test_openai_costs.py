@@ -10,6 +10,7 @@ import pytest
 from actors.responding.numbering import Numbering
 from actors.session import Session
 from dataspace.log.memory import MemoryStore
+from keeve.looking import parts
 from tests.openai_clients import client_of
 from tests.server_worlds import world
 
@@ -89,3 +90,20 @@ async def test_a_repetition_in_a_session_of_another_type_is_found(monkeypatch: p
             assert again.id == made.id
             costs.append(records)
     assert costs[1] <= costs[0] + 5, costs
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_a_page_of_long_items_ends_where_there_is_no_more_room(
+    monkeypatch: pytest.MonkeyPatch, order: Any
+) -> None:
+    monkeypatch.setattr(parts, "ROOM", 20_000)
+    counted = Counted(monkeypatch)
+    async with world() as w:
+        client = client_of(w)
+        words = [f"{n} " + "long " * 2_000 for n in range(15)]
+        items: Any = [{"type": "message", "role": "user", "content": each} for each in words]
+        talk = await client.conversations.create(items=items)
+        page, messages, _ = await counted.of(client.conversations.items.list(talk.id, limit=100, order=order))
+        assert (len(page.data), page.has_more, messages) == (2, True, 8)
+        found = [item.content[0].text async for item in page]
+        assert found == (words if order == "asc" else words[::-1])
