@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from dataspace.catalog.recent import SessionRow
+from dataspace.observe.cursor import BadCursor, number_in
 from dataspace.observe.events import Held
 from dataspace.observe.holding import Holding, Place
 
@@ -96,31 +97,42 @@ async def rows_of(
 
 
 async def page_of(
-    items: Callable[[], Iterable[T]],
+    items: Iterable[T],
     face: Callable[[T], dict[str, Any]],
-    key: Callable[[T], str],
+    place: Callable[[T], tuple[int, ...]],
     after: str = "",
     limit: int = PAGE,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The faces of the items behind the one of the key `after`, as far as there is room; and the key of the last one,
-    None where there are no more. Where that one is not there any more, from the first one on.
+    """The faces of the items behind the place `after`, as far as there is room; and the place of the last one, None
+    where there are no more. Whether there is still an item at that place or not, nothing is told twice.
 
-    items: gives them anew each time. Others have their turns meanwhile.
+    items: in the order of their places. Others have their turns meanwhile. Raises `BadCursor`.
     """
     found: list[dict[str, Any]] = []
-    room, last, passing = Room(limit), "", bool(after)
-    for number, item in enumerate(items(), 1):
+    room, behind = Room(limit), numbers_in(after)
+    for number, item in enumerate(items, 1):
         if number % AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
-        if passing:
-            passing = key(item) != after
+        if place(item) <= behind:
             continue
         if not room:
-            return found, last
+            return found, ".".join(map(str, behind))
         found.append(face(item))
         room.take(weight(found[-1]))
-        last = key(item)
-    return await page_of(items, face, key, "", limit) if passing else (found, None)
+        behind = place(item)
+    return found, None
+
+
+def numbers_in(text: str) -> tuple[int, ...]:
+    """The numbers of a place in a list of what waits, as it is written; of "" none. Raises `BadCursor`.
+
+    >>> numbers_in("3.17"), numbers_in("")
+    ((3, 17), ())
+    """
+    numbers = tuple(number for part in text.split(".") if (number := number_in(part)) is not None) if text else ()
+    if text and len(numbers) != text.count(".") + 1:
+        raise BadCursor(text)
+    return numbers
 
 
 def all_of(held: Held) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from actors import WaitingCall
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from keeve.faces import ENDS, TELLING, face, turns_of, utc_time, value_of
@@ -105,17 +106,22 @@ async def effects_of(host: Host, row: SessionRow, after: str = "", limit: int = 
     heap = host.look(row.id, lambda now: now.heap)
     state_of = reading_of(host, exact=True).state_of()
     return await page_of(
-        lambda: effects_in(heap, row),
+        effects_in(heap, row),
         lambda effect: effect_face(effect, state_of(effect)),
-        lambda effect: effect.id,
+        lambda effect: (effect.number,),
         *(after, limit),
     )
 
 
 async def approvals_of(host: Host, row: SessionRow, after: str = "", limit: int = PAGE) -> Any:
     """A page of the calls of a session that wait for a person, and what `after` is for the next one."""
-    waiting = waiting_calls(host, row.id)
-    return await page_of(lambda: waiting, approval_face, lambda call: f"{call.actor} {call.id}", after, limit)
+    waiting = sorted(waiting_calls(host, row.id), key=_asked)
+    return await page_of(waiting, approval_face, _asked, after, limit)
+
+
+def _asked(call: WaitingCall) -> tuple[int, int]:
+    """Where a call stands among those that wait: by their actors, and in which order they were asked for."""
+    return call.actor, call.promise
 
 
 async def show_state(asked: Asked) -> Document:

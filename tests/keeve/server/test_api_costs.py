@@ -11,6 +11,7 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.log.memory import MemoryStore
 from dataspace.observe import observation, turns
+from dataspace.observe.cursor import BadCursor
 from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
 from keeve.looking import pages, parts, state
 from keeve.looking import sessions as shows
@@ -129,13 +130,28 @@ async def test_effects_come_in_parts_and_a_session_says_that_not_all_of_them_are
         assert (len(pages), [each for page in pages for each in page]) == (3, whole)
         shown = (await w.ann.get(f"{API}/sessions/k")).json()
         assert (len(shown["effects"]), shown["truncated"]) == (2, ["effects"])
-        again = await w.ann.get(f"{API}/sessions/k/effects", params={"after": "gone"})
-        assert again.json()["effects"] == pages[0]
+        answer = await w.ann.get(f"{API}/sessions/k/effects", params={"after": "gone"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_cursor")
         for what, how in (("show", {"whole": True}), ("waits", {})):
             told = (await looked_at(w, what, id="k", **how)).json()
             assert (len(told["effects"]), told["truncated"]) == (2, ["effects"])
         found = await looking.look(looking.reading_of(w.host), "waiting", {"effect": whole[4]["id"]})
         assert [each["id"] for each in found["effects"]] == [whole[4]["id"]]
+
+
+async def test_a_page_of_what_waits_goes_on_behind_what_is_settled_by_then() -> None:
+    items = [5, 7, 8]
+
+    async def page(after: str) -> Any:
+        return await looking.page_of(items, lambda item: {"n": item}, lambda item: (1, item), after, limit=2)
+
+    found, behind = await page("")
+    assert ([each["n"] for each in found], behind) == ([5, 7], "1.7")
+    items.remove(7)
+    assert await page(behind) == ([{"n": 8}], None)
+    for wrong in ("1.", "-1", "a 3", "."):
+        with pytest.raises(BadCursor):
+            await page(wrong)
 
 
 async def test_a_session_is_shown_with_its_newest_turns(monkeypatch: pytest.MonkeyPatch) -> None:
