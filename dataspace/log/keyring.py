@@ -3,7 +3,8 @@
 A key is in the key file, durably, before anything is sealed with it (`prepare`). A key that is not there is told from
 one that was destroyed: the first is a fault, and the content of the second was erased.
 
-The one rule: the table in memory is the one on the disk. It is exchanged when the file was, never before.
+The one rule: the table in memory is the one on the disk. It is exchanged when the file was, never before; by who owns
+the store when it has written the file, and never by what it reads there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -33,7 +35,7 @@ from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import SEGMENT_SIZE, Frame, Seal, Type, parse
 from dataspace.log.layout import Layout
 from dataspace.log.packed import SegmentFile
-from dataspace.log.verdicts import Found, SessionDamaged, Visit
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID, Header, Kind, Record
 
 _REMEMBERED: Final = 16_384
@@ -69,6 +71,9 @@ class Keyring:
         self._sealing: dict[bytes, tuple[Cipher, int, int]] = {}
         self.seen = 0
         """The highest number of a key file that is named by a body which was opened, or whose key is not there."""
+        self.owned = False
+        """Whether what writes the file is this keyring: then nothing is taken up from there."""
+        self._taking_up = Lock()
         self.most = MOST
         """Bodies that are sealed under one key before the next key epoch begins."""
 
@@ -288,16 +293,19 @@ class Keyring:
         return ""
 
     def follow(self) -> None:
-        """Take up what another process has written into the key file since. Costs a look at its times."""
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:
+        """Take up what another process, which owns the store, has written into the key file since; never an older one.
+        Costs a look at its times."""
+        if self.owned or _stamp(self._path) == self._stamp:
             return
-        data = _read(self._path)
-        if data is None:
-            raise KeyFileMissing(str(self._path))
-        self._keys, self._host = unpacked(data, self._host_key, str(self._path), self.log_id)
-        self._stamp = stamp
-        self._ciphers.clear()
+        with self._taking_up:
+            stamp, data = _stamp(self._path), _read(self._path)
+            if data is None:
+                raise KeyFileMissing(str(self._path))
+            keys, host = unpacked(data, self._host_key, str(self._path), self.log_id)
+            if keys.serial >= self._keys.serial:
+                self._keys, self._host = keys, host
+                self._ciphers.clear()
+            self._stamp = stamp
 
 
 def _nonces(random: Random) -> Iterator[bytes]:
@@ -348,19 +356,6 @@ def new_keys(
     if keyring is not None or host_key is None:
         return keyring
     return Keyring.make(layout.keys, host_key, random(LOG_ID), files, random)
-
-
-class Newest:
-    """Tells `visit` of the records that recovery reads, and keeps the `address` of the last (0: there was none)."""
-
-    def __init__(self, visit: Visit | None) -> None:
-        self._visit = visit
-        self.address = 0
-
-    def __call__(self, found: Found) -> None:
-        self.address = found.address
-        if self._visit is not None:
-            self._visit(found)
 
 
 def _is_sealed(layout: Layout) -> bool | None:

@@ -47,6 +47,7 @@ from dataspace.log.verdicts import (
     NOTHING_KNOWN,
     Bytes,
     Evidence,
+    Found,
     Outcome,
     SegmentBytes,
     Span,
@@ -59,6 +60,19 @@ from dataspace.records import STORE_UID, Salts
 _LEFT_OVER = 4096
 """A log that was being made, and never was one, has fewer bytes than this."""
 _PENDING = re.compile(r"(\d{1,10})-(\d{1,12})\.pending", re.ASCII)
+
+
+class Newest:
+    """Tells `visit` of the records that recovery reads, and keeps the `address` of the last (0: there was none)."""
+
+    def __init__(self, visit: Visit | None) -> None:
+        self._visit = visit
+        self.address = 0
+
+    def __call__(self, found: Found) -> None:
+        self.address = found.address
+        if self._visit is not None:
+            self._visit(found)
 
 
 class Owed(NamedTuple):

@@ -23,11 +23,11 @@ from dataspace.log.certificates import publish
 from dataspace.log.erasing import clear
 from dataspace.log.files import Files, ReadFailed, WriteFailed
 from dataspace.log.frames import FORMAT, SEGMENT_SIZE, SegmentHead, segment_frame
-from dataspace.log.keyring import Newest, new_keys
+from dataspace.log.keyring import new_keys
 from dataspace.log.layout import State
 from dataspace.log.marks import Certificate, ChainHead, Head, Mark
 from dataspace.log.notices import recovered
-from dataspace.log.opening import Owed, is_settled, judged, make, newest_own, owed, put_right, said, still
+from dataspace.log.opening import Newest, Owed, is_settled, judged, make, newest_own, owed, put_right, said, still
 from dataspace.log.ownership import Ownership
 from dataspace.log.publishing import Publisher
 from dataspace.log.sealed import SealedSegments
@@ -133,6 +133,8 @@ class SegmentStore(SealedSegments):
             else:
                 put_right(layout, files, verdict)
             self._adopt(verdict, epoch + 1)
+            if self._keys is not None:
+                self._keys.owned = True
             if newest.address:
                 self.check_keys(newest.address)
             clear(layout, files)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sealed_folders import KEY, opened, said, tombstone
+from sealed_folders import KEY, keys_in, opened, said, tombstone
 from segment_folders import content, segment, spoil
 
 from dataspace.encryption.cipher import OVERHEAD
@@ -178,6 +178,26 @@ def test_a_reader_takes_up_new_keys_and_gives_up_destroyed_ones(folder: Path) ->
             reader.refresh()
             with pytest.raises(BodyErased):
                 said(reader, second)
+
+
+def test_no_table_of_keys_gives_way_to_an_older_one(folder: Path) -> None:
+    """Neither in who owns the store, where a thread may read the file while it is exchanged, nor in who
+    reads it; else the next key would be written without those that are newer, and what they seal be lost."""
+    with opened(folder) as store:
+        first, second = Chain("a").record("first"), Chain("b").record("second")
+        store.append([first])
+        older = (folder / "keys").read_bytes()
+        store.append([second])
+        store.destroy([first.uid])
+        with opened(folder, readonly=True) as reader:
+            (folder / "keys").write_bytes(older)
+            reader.refresh()
+            for each in (store, reader):
+                with pytest.raises(BodyErased):
+                    said(each, first)
+                assert said(each, second) == "second"
+        store.append([Chain("c").record()])
+    assert second.uid in keys_in(folder)[0].newest
 
 
 def test_damage_to_a_sealed_body_is_its_sessions_alone(folder: Path) -> None:
