@@ -42,7 +42,8 @@ class NoMessages(KeeveError, LookupError):
 
 
 async def messages(store: Reading, id: str, after: int, limit: int) -> dict[str, Any]:
-    """The conversation behind so many messages, in OpenAI's chat form; `next` is `after` of the next page."""
+    """The conversation behind so many messages, in OpenAI's chat form; `next` is `after` of the next page,
+    `count` how many there are."""
     row = store.session(id)
     heap, _ = stored_heap(row, store.catalog, store.store.read, PageCache(CACHE))
     page = await messages_of(heap, after, limit)
@@ -72,7 +73,8 @@ async def messages_of(heap: Heap, after: int, limit: int) -> dict[str, Any] | No
             break
         if len(page) % AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
-    return {"messages": page, "next": after + len(page) if count > after + len(page) else None}
+    following = after + len(page) if count > after + len(page) else None
+    return {"messages": page, "next": following, "count": count}
 
 
 async def chain(store: Reading, id: str, after: int, limit: int, words: bool) -> dict[str, Any]:

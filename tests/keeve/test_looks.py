@@ -65,7 +65,7 @@ async def test_a_look_has_no_more_than_one_answer_may_have_whatever_is_asked_for
         monkeypatch.setattr(parts, "ROOM", 100)  # characters, of which each header has more
         assert (await look(store, "chain", {**all_of_it, "limit": 1000}))["next"] == 1
         page = await look(store, "messages", {"id": "s", "after": -1, "limit": 1})
-        assert page == {"messages": ["a"], "next": 1}
+        assert page == {"messages": ["a"], "next": 1, "count": 2}
         for wrong in ({"limit": "5"}, {"after": None}, {"limit": True}):
             with pytest.raises(TypeError, match="is a number, not a"):
                 await look(store, "messages", {"id": "s", "after": 0, "limit": 1, **wrong})

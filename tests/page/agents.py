@@ -34,3 +34,16 @@ class Terse(Actor):
         self.asked += 1
         self.assert_fact("page.asked", self.asked, Text(text))
         return f"{self.asked}: {text}"
+
+
+@actor("page.brief", version=1)
+class Brief(Actor):
+    """It keeps what it was told, and of three the newest alone."""
+
+    messages: List[dict]
+
+    def turn(self, text: Text) -> Text:
+        if len(self.messages) == 2:
+            self.messages.clear()
+        self.messages.append(user(text))
+        return f"{text}!"

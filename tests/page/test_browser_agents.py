@@ -73,6 +73,17 @@ def test_an_agent_that_keeps_no_messages_answers_and_states(chrome: Any, served:
             visitor.sees("2: two")
 
 
+def test_an_agent_that_shortens_its_messages_is_shown_with_those_that_it_has(chrome: Any, served: Server) -> None:
+    with visiting(chrome, served) as visitor:
+        made(visitor, "page.brief", "brief")
+        for text, entries in (("one", 2), ("two", 4), ("three", 2), ("four", 4)):
+            visitor.say(text)
+            visitor.sees(f"{text}!")
+            assert visitor.page.locator("#turns .entry").count() == entries
+        visitor.page.reload()
+        assert visitor.page.locator("#turns .entry").count() == 2
+
+
 def test_an_answer_that_had_begun_is_shown_as_far_as_it_has_come(chrome: Any, served: Server, small: Model) -> None:
     with served.client() as client:
         client.post("/api/v1/sessions", json={"id": "begun"})

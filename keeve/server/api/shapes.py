@@ -150,6 +150,7 @@ class MessageList(Struct):
 
     messages: list[Any]
     next: int | None
+    count: Annotated[int, Meta(description="How many there are. An agent of one's own may have fewer than before.")]
 
 
 class TurnDone(Struct):

@@ -3,7 +3,7 @@
 // the session has more than before, which loads nothing.
 // The one rule: one look at a time, each from where the one before has ended.
 
-import { lineOf, messageOf } from "./parts.js";
+import { fill, lineOf, messageOf } from "./parts.js";
 import { inWords } from "./said.js";
 import { follow, Refused } from "./streams.js";
 import {
@@ -11,9 +11,11 @@ import {
 } from "./talking.js";
 
 const MOST = 1000; // facts that stay
+const NEWEST = 100; // messages that are shown of a list that was shortened
 const OFTEN = 1000;
 const SELDOM = 5000;
 const stated = document.getElementById("stated");
+const earlier = document.getElementById("earlier");
 const kept = turns.dataset.count !== undefined;
 let count = Number(turns.dataset.count ?? 0);
 let seq = Number(turns.dataset.seq);
@@ -43,6 +45,16 @@ async function given(address) {
   return said;
 }
 
+// It has shortened its list to so many: those that are shown are none of it. Gives behind how many the newest begin.
+function begunAnew(many) {
+  const first = Math.max(0, many - NEWEST);
+  for (const entry of turns.querySelectorAll(".entry")) entry.remove();
+  earlier.hidden = !first;
+  fill(earlier, { many: first });
+  earlier.querySelector("a").href = `?before=${first + 1}`;
+  return first;
+}
+
 // The messages that it has kept since the last look.
 let looking = Promise.resolve();
 function look() {
@@ -56,6 +68,10 @@ async function looked() {
   let last = null;
   for (let next = count; kept && next !== null; ) {
     const page = await given(`${api}/messages?after=${next}`);
+    if (page.count < count) {
+      count = next = begunAnew(page.count);
+      continue;
+    }
     for (const message of page.messages) {
       count += 1;
       last = message;
