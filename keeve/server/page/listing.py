@@ -94,7 +94,7 @@ def first_words(visit: Visit, id: str) -> str:
 
 
 async def make_session(visit: Visit) -> Response:
-    """A new one, by a form below the list; what is wrong with it is told there, and what was filled in stays."""
+    """A new one, by a form above the list; what is wrong with it is told there, and what was filled in stays."""
     form = visit.form
     try:
         fields = {name: form[name].strip() for name in ("system", "model") if form.get(name, "").strip()}

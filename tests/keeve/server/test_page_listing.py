@@ -64,6 +64,8 @@ async def test_the_list_comes_in_pages() -> None:
             await w.host.spawn(Session, f"s{n:02}")
         first = (await owner.get("/")).text
         assert first.count('href="/sessions/') == 50
+        new = next(said for tag, said in elements_of(first) if said.get("id") == "new")
+        assert (first.index('id="new"') < first.index('href="/sessions/'), "open" in new) == (True, False)
         assert (await owner.get("/", params={"skip": "50"})).text.count('href="/sessions/') == 1
 
 
