@@ -75,10 +75,12 @@ def frames(reader: SegmentReader, segment: int) -> Iterator[Frame]:
 
 
 class Going(NamedTuple):
-    """What is to go of a segment, in order: frames of cells, and of records; and what is left of these, by offset."""
+    """What is to go of a segment, in order: frames of cells, and of records; what is left of these, by offset; and from
+    which seq on something goes of whose chain."""
 
     frames: list[Frame]
     rests: dict[int, bytes]
+    firsts: dict[bytes, int]
 
     @property
     def size(self) -> int:
@@ -98,7 +100,7 @@ def going(
 
     Only what cranks have brought goes: what the runtime's own records say is needed wherever sessions are looked for.
     """
-    found = Going([], {})
+    found = Going([], {}, {})
     uid, seq, crank = b"", 0, False
     for each in frames(reader, segment):
         if each.was == Type.RECORD:
@@ -109,8 +111,10 @@ def going(
                 if rest is not None:
                     found.frames.append(each)
                     found.rests[each.offset] = rest
+                    found.firsts.setdefault(uid, seq)
         elif each.type == Type.CELL and crank and not stays(uid, seq, part_head(each.head)[1]):
             found.frames.append(each)
+            found.firsts.setdefault(uid, seq)
     return found
 
 

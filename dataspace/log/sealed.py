@@ -10,19 +10,24 @@ The one rule: a segment is changed only after another one has begun, and one at 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dataspace.log.archives import Archives, begin_archive
-from dataspace.log.archiving import Sealed, copy_out, deeds_in, fill, going, hollow, of_type, weeded
-from dataspace.log.erasing import aside, by_segment, drop_cut, still_whole, write_anew
+from dataspace.log.archiving import Going, Sealed, copy_out, deeds_in, fill, going, hollow, of_type, weeded
+from dataspace.log.erasing import aside, by_segment, clear, drop_cut, still_whole, write_anew
 from dataspace.log.following import StoreFolder
 from dataspace.log.frames import ELSEWHERE, Frame, erased
 from dataspace.log.store import Erasure
 from dataspace.log.tail import Tail
 from dataspace.records import Record
+
+TRIES: Final = 3
+"""How often a segment is written anew whose content somebody has come to need meanwhile, before all of it stays."""
+Exchange: TypeAlias = Callable[[Mapping[bytes, int], Callable[[], None]], bool]
+"""Told from which seq on something goes of whose chain, it does what takes that away; or gives False, if it may not."""
 
 
 class Went(NamedTuple):
@@ -96,27 +101,32 @@ class SealedSegments(StoreFolder):
         stays: Callable[[bytes, int, int], bool],
         say: Callable[[], None] = lambda: None,
         leaves: Callable[[bytes, int], bool] = lambda uid, seq: False,
+        exchange: Exchange = lambda firsts, act: _done(act),
     ) -> Went:
         """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number), and the deeds
         of the records of which `leaves` (uid, seq) says so; gives how much went. `say` is called before anything goes
-        from here, if anything does.
+        from here, if anything does. `exchange` does what takes it away, or not, if something of it is needed by now:
+        then `stays` and `leaves` are asked again; after some tries all of it stays.
 
         Durable there before anything is changed here; a crash leaves all as it was, or all of it archived. May run
         beside `append`, in another thread. Raises `NotAnArchive`, `Archived`, and what `append` raises.
         """
         self._ready_to_change()
         reader, files = self._reader, self._files
-        gone = going(reader, segment, stays, leaves)
 
-        def write() -> None:
+        def write(gone: Going) -> None:
             begin_archive(files, into, self.log_id)
             reader.archives.note(files, into)
             say()
             copy_out(files, reader, reader.archives, segment, into, gone.frames)
             hollow(files, aside(self._layout), reader, segment, gone)
 
-        self._change(segment, write if gone.frames else None)
-        return Went(len(gone.frames), gone.size, len(gone.rests))
+        for _ in range(TRIES):
+            gone = going(reader, segment, stays, leaves)
+            act = partial(write, gone) if gone.frames else None
+            if self._change(segment, act, partial(exchange, gone.firsts)):
+                return Went(len(gone.frames), gone.size, len(gone.rests))
+        return Went(0, 0, 0)
 
     def deeds(self, segment: int) -> Iterator[tuple[bytes, int, int]]:
         """The records of cranks in a sealed segment whose deeds are there: uid, seq, bytes. About 5 µs for a frame."""
@@ -164,8 +174,13 @@ class SealedSegments(StoreFolder):
         with self._locked():
             self._ready(())
 
-    def _change(self, segment: int, write: Callable[[], None] | None) -> None:
-        """Have `write` write a sealed segment anew beside itself, and put that in its place."""
+    def _change(
+        self,
+        segment: int,
+        write: Callable[[], None] | None,
+        exchange: Callable[[Callable[[], None]], bool] = lambda act: _done(act),
+    ) -> bool:
+        """Have `write` write a sealed segment anew beside itself, and `exchange` put that in its place; or not."""
         try:
             if write is not None:
                 write()
@@ -175,7 +190,12 @@ class SealedSegments(StoreFolder):
             raise
         with self._locked():
             self._ready(())
-            self._exchange(segment, write is not None)
+            if write is None:
+                self._exchange(segment, False)
+            elif not exchange(partial(self._exchange, segment, True)):
+                clear(self._layout, self._files)
+                return False
+        return True
 
     def _exchange(self, segment: int, anew: bool) -> None:
         """Put the segment that was written anew in its place. If it was not, an exchange that a crash has cut short may
@@ -189,3 +209,8 @@ class SealedSegments(StoreFolder):
             raise
         finally:
             self._reader.exchanged(segment)
+
+
+def _done(act: Callable[[], None]) -> bool:
+    act()
+    return True

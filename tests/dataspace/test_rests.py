@@ -172,7 +172,7 @@ def test_other_facts_under_sound_checksums_are_found(
     def forged(*arguments: Any) -> archiving.Going:
         found = real(*arguments)
         rests = {at: b"cut" if cut else rest.replace(b"said", b"sAid") for at, rest in found.rests.items()}
-        return archiving.Going(found.frames, rests)
+        return archiving.Going(found.frames, rests, found.firsts)
 
     monkeypatch.setattr("dataspace.log.sealed.going", forged)
     hollow(log, tmp_path)

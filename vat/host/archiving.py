@@ -5,7 +5,8 @@
 3. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
    be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
 4. The store's chain says where to content is about to go: what goes then, a record allows to be gone.
-5. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time.
+5. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time. What is forked since
+   the sessions were asked needs all that it goes back to, up to the moment in which a segment is exchanged.
 6. The store's chain says how much that was.
 
 Facts and the runtime's own records stay, so whoever is restored, verified or listed needs no archive; who reads what
@@ -36,6 +37,7 @@ from dataspace.records import Record, Salts
 from vat.heap.reaching import Needed, needs
 from vat.heap.restore import Lineage
 from vat.host.basing import Basing, Needs
+from vat.host.births import Meanwhile
 from vat.host.engine import Engine
 from vat.host.thinning import families
 
@@ -107,28 +109,33 @@ class Archiving:
         if records:  # nobody is kept from erasing meanwhile, who keeps sessions from doing anything
             deeds = await basing.needs([each.segment for each in old])
         async with self._reclaiming.alone():
-            if records:
-                await basing.again(deeds)
-            needed, whole, slept = await self._needs(asleep, deeds)
-            stays = _staying(self._catalog, needed, whole)
-            done = pieces = size = gone = 0
-            said = False
+            with self._engine.births.meanwhile() as born:
+                if records:
+                    await basing.again(deeds)
+                needed, whole, slept = await self._needs(asleep, deeds)
+                stays = _staying(self._catalog, needed, whole, born)
 
-            def say() -> None:
-                nonlocal said
-                if not said:
-                    trio.from_thread.run(self._reclaiming.say, partial(_before, str(into)))
-                    said = True
+                def leaves(uid: bytes, seq: int) -> bool:
+                    return deeds.leaves(uid, seq) and not born.need(uid, seq)
 
-            try:
-                for each in old:
-                    went = await self._do(store.archive, each.segment, into, stays, say, deeds.leaves)
-                    done, gone = done + bool(went.pieces), gone + went.records
-                    pieces, size = pieces + went.pieces, size + went.bytes
-            finally:
-                await self._said(str(into), done, pieces, size)
-            names = tuple(sorted(map(self._catalog.name, whole | deeds.whole)))
-            return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made))
+                done = pieces = size = gone = 0
+                said = False
+
+                def say() -> None:
+                    nonlocal said
+                    if not said:
+                        trio.from_thread.run(self._reclaiming.say, partial(_before, str(into)))
+                        said = True
+
+                try:
+                    for each in old:
+                        went = await self._do(store.archive, each.segment, into, stays, say, leaves, born.exchange)
+                        done, gone = done + bool(went.pieces), gone + went.records
+                        pieces, size = pieces + went.pieces, size + went.bytes
+                finally:
+                    await self._said(str(into), done, pieces, size)
+                names = tuple(sorted(map(self._catalog.name, whole | deeds.whole)))
+                return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made))
 
     async def bring_back(self, folder: Path | None = None) -> ArchivedContent:
         """Have come back all that was archived, from where it went, or from `folder`. Raises as `archive` does."""
@@ -214,7 +221,9 @@ def _record(
     return archived(chain, into, segments, pieces, size, time, salts)
 
 
-def _staying(catalog: Catalog, needed: Needed, whole: Iterable[bytes]) -> Callable[[bytes, int, int], bool]:
+def _staying(
+    catalog: Catalog, needed: Needed, whole: Iterable[bytes], born: Meanwhile
+) -> Callable[[bytes, int, int], bool]:
     """Whether a cell stays: whose record brought it, at which seq, its number there."""
     kept: dict[bytes, int] = {}
     for uid in whole:
@@ -222,6 +231,6 @@ def _staying(catalog: Catalog, needed: Needed, whole: Iterable[bytes]) -> Callab
             kept[leg.uid] = max(kept.get(leg.uid, 0), leg.upto)
 
     def stays(uid: bytes, seq: int, number: int) -> bool:
-        return seq <= kept.get(uid, 0) or (uid, seq, number) in needed.cells
+        return seq <= kept.get(uid, 0) or (uid, seq, number) in needed.cells or born.need(uid, seq)
 
     return stays

@@ -12,10 +12,13 @@ from then on the catalog knows it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Final
 
 from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.lookups import Leg
 from dataspace.drafts import Draft
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store
@@ -68,6 +71,38 @@ class IdInUse(KeeveError):
         self.id = id
 
 
+class Meanwhile:
+    """The records to which sessions go back that are forked for as long as somebody asks.
+
+    They are noted in the thread in which sessions are made; who asks may be in another.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._upto: dict[bytes, int] = {}
+
+    def note(self, legs: list[Leg], seq: int) -> None:
+        """A session with this lineage is forked at a seq."""
+        with self._lock:
+            for leg in legs:
+                self._upto[leg.uid] = max(self._upto.get(leg.uid, 0), min(leg.upto, seq))
+                if seq <= leg.upto:
+                    break
+
+    def need(self, uid: bytes, seq: int) -> bool:
+        """Whether one of them goes back to a record."""
+        return seq <= self._upto.get(uid, 0)
+
+    def exchange(self, firsts: Mapping[bytes, int], act: Callable[[], None]) -> bool:
+        """Do what takes records away, of each of these chains some from a seq on, unless one of them is needed by now;
+        whether it was done. Nobody is forked while it is."""
+        with self._lock:
+            if any(self.need(uid, seq) for uid, seq in firsts.items()):
+                return False
+            act()
+            return True
+
+
 class Births:
     """Makes sessions."""
 
@@ -80,7 +115,9 @@ class Births:
         self._powers = powers
         self._loader = loader
         self._residents = residents
-        self._claimed: set[str] = set()
+        self._claimed: dict[str, tuple[bytes, int] | None] = {}
+        """The ids of those that are on their way, and where forks leave their parents."""
+        self._meanwhile: list[Meanwhile] = []
 
     def spawn(
         self,
@@ -104,9 +141,9 @@ class Births:
             past = self._loader.past(uid, memory)
             vat, step = Vat.spawn(uid, name, Heap(memory), self._types, self._powers, cls, fields, asker, request, past)
         except BaseException:
-            self._claimed.discard(name)
+            self._unclaim(name)
             raise
-        step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
+        step.replies.append((lambda _: self._unclaim(name), NOTHING))
         resident = self._residents.use(uid)
         resident.install(vat, memory)
         return step
@@ -121,6 +158,8 @@ class Births:
         here = vat.seq if at is None else at
         if not 1 <= here <= vat.seq:
             raise NoSuchPoint(vat.id, here, 1, vat.seq)
+        for each in self._meanwhile:  # before anything is read: from here on it stays, or is away already
+            each.note(self._catalog.lineage(vat.uid), here)
         hash, pending = vat.hash, vat.heap.pending
         resident = self._residents.get(vat.uid)
         assert resident is not None
@@ -129,14 +168,14 @@ class Births:
                 raise NotYet
             hash, pending = self._loader.point(vat.uid, here)
         uid = self._powers.entropy(16)
-        name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into)
+        name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into, (vat.uid, here))
         try:
             born = forked_record(vat, call.asker, uid, name, here, hash, pending, self._powers)
             step = Step(None, born=born) if resident.damage is not None else vat.forked(call, born, name, here)
         except BaseException:
-            self._claimed.discard(name)
+            self._unclaim(name)
             raise
-        step.replies.append((lambda _: self._claimed.discard(name), NOTHING))
+        step.replies.append((lambda _: self._unclaim(name), NOTHING))
         return step, uid
 
     def same(self, uid: bytes, request: tuple[str, bytes], session: str) -> None:
@@ -146,7 +185,20 @@ class Births:
         if (said.get("request"), said.get("digest")) != request:
             raise RequestConflict(session, row.id)
 
-    def _claim(self, id: str) -> str:
+    @contextmanager
+    def meanwhile(self) -> Iterator[Meanwhile]:
+        """To which records forks go back that are not in the catalog yet, or are born while the block lasts."""
+        found = Meanwhile()
+        for left in self._claimed.values():
+            if left is not None:
+                found.note(self._catalog.lineage(left[0]), left[1])
+        self._meanwhile.append(found)
+        try:
+            yield found
+        finally:
+            self._meanwhile.remove(found)
+
+    def _claim(self, id: str, left: tuple[bytes, int] | None = None) -> str:
         """Take an id for a session that is being made."""
         if not may_be_called(id):
             raise BadSessionId(id)
@@ -155,8 +207,12 @@ class Births:
             raise gone(id)
         if known is not None or id in self._claimed:
             raise IdInUse(id)
-        self._claimed.add(id)
+        self._claimed[id] = left
         return id
+
+    def _unclaim(self, id: str) -> None:
+        """A session is made, or is not going to be."""
+        self._claimed.pop(id, None)
 
 
 def forked_record(
