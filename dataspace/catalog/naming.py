@@ -117,14 +117,15 @@ class VeiledNames(Names):
             self._known = self._renamings
             self._ids.clear()
         owner = None if by is None else self.owner(by)
-        if len(self._ids) > OWNERS:
-            self._ids.clear()
         ids = self._ids.setdefault(owner, Ids())
+        if len(self._ids) > OWNERS:  # but the list of all, which is long, stays
+            stay = (None, owner)
+            self._ids = {whose: known for whose, known in self._ids.items() if whose in stay}
         if (last := rows(db, "SELECT max(n) FROM sessions")[0][0] or 0) > ids.upto:
             which, whose = ("", ()) if by is None else ("owner = ? AND ", (owner,))
             new = rows(db, f"SELECT n, {SESSION} WHERE {which}n > ? ORDER BY n", (*whose, ids.upto))
             ids.listed.update([(self.session(row[1:]).id, row[0]) for row in new])
-            ids.upto = last
+            ids.upto = new[-1][0] if new and new[-1][0] > last else last  # some came after `last` was asked for
         found: list[SessionRow] = []
         for id, n in ids.listed.irange((max(prefix, after), 0)):
             if len(found) >= limit:

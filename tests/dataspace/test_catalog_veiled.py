@@ -5,14 +5,18 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from worlds import World, busy_world, damage_from, everything
 
+from dataspace.catalog import naming
 from dataspace.catalog.catalog import Catalog, peek
 from dataspace.catalog.connections import connect, rows
+from dataspace.catalog.naming import VeiledNames
 from dataspace.drafts import Handle
+from dataspace.encryption.veil import Veil
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryStore
 from dataspace.records import Kind
@@ -165,3 +169,37 @@ def test_a_row_that_was_not_written_here_is_found_out(world: World, path: Path, 
         assert everything(world.catalog) == answers
     else:
         assert [row.id for row in found] == [row.id for row in answers["rows"]]
+
+
+def test_a_session_that_comes_while_others_are_listed_is_noted_once(
+    world: World, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming = ["s-1"]
+
+    def read(db: apsw.Connection, sql: str, given: tuple[Any, ...] = ()) -> list[Any]:
+        found = rows(db, sql, given)
+        if "max(n)" in sql and coming:
+            world.spawn(coming.pop())
+            world.catalog.flush()
+        return found
+
+    monkeypatch.setattr(naming, "rows", read)
+    names, db = VeiledNames(Veil(SECRET)), connect(path, 0)
+    assert [row.id for row in names.listed(db, "s-", "", 10)] == ["s-1"]
+    world.spawn("s-2")
+    world.catalog.flush()
+    assert [row.id for row in names.listed(db, "s-", "", 10)] == ["s-1", "s-2"]
+    db.close()
+
+
+def test_the_list_of_all_stays_in_order_however_many_owners_list_theirs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.catalog.sessions(limit=1)
+    monkeypatch.setattr(naming, "OWNERS", 2)
+    for n in range(5):
+        world.catalog.sessions(limit=1, by=f"owner-{n}")
+    read: list[str] = []
+    monkeypatch.setattr(VeiledNames, "session", lambda *_: read.append("a row"))
+    assert world.catalog.sessions("nothing begins so", limit=1) == []
+    assert read == []
