@@ -56,9 +56,9 @@ from vat.errors import FiberDiverged
 from vat.heap.refs import Promise, Ref, cancel, near
 from vat.host.host import ArchivedContent, Host, Reclaimed
 from vat.host.outside import HostRef, Snapshot
+from vat.host.pieces import Piece
 from vat.host.resolving import EffectStatus
 from vat.host.settings import Settings
-from vat.host.watching import Piece
 from vat.objects.actor import Actor, Device, actor
 from vat.objects.collections import List, Map, Set
 from vat.objects.types import manage, read

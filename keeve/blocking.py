@@ -33,10 +33,10 @@ from vat.heap.restore import Restored
 from vat.host.host import EVERY_REF, ArchivedContent, Receipted, Reclaimed
 from vat.host.host import Host as AsyncHost
 from vat.host.outside import HostRef, Snapshot, replaced
+from vat.host.pieces import Piece
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus
 from vat.host.verifying import Expected, Progress, silent
-from vat.host.watching import Piece
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 

@@ -23,7 +23,7 @@ from dataspace.patterns import Pattern
 from keeve.host_thread import HostThread
 from vat.host.asking import NotRunning
 from vat.host.observers import Observer as AsyncObserver
-from vat.host.watching import Piece
+from vat.host.pieces import Piece
 from vat.host.watching import Watch as AsyncWatch
 
 _MANY = 64

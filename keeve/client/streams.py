@@ -24,7 +24,7 @@ from dataspace.values import Promise, Ref, Value
 from keeve.client.link import Link
 from keeve.client.refs import RemoteRef
 from keeve.wire.telling import item_of
-from vat.host.watching import Piece
+from vat.host.pieces import Piece
 
 WINDOW: Final = 256
 """Items that come before they are taken."""

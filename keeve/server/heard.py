@@ -21,7 +21,7 @@ from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from keeve.faces import ENDS
 from vat.host.host import Host
-from vat.host.watching import Piece
+from vat.host.pieces import Piece
 from vat.objects.types import type_of
 
 TYPE: Final = type_of(Responding).name

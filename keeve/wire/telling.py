@@ -18,7 +18,7 @@ from dataspace.patterns import Captures
 from dataspace.values import FrozenDict, Ref, Value
 from keeve.wire.frames import BadFrame
 from vat.host.outside import replaced
-from vat.host.watching import Piece
+from vat.host.pieces import Piece
 
 ROW: Final = (
     *(

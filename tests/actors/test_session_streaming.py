@@ -18,7 +18,8 @@ from keeve import blocking
 from keeve.testing.hosts import memory_host
 from vat.devices.devices import Effect, effect
 from vat.host import pieces as pieces_of_effects
-from vat.host.watching import Piece, Watch
+from vat.host.pieces import Piece
+from vat.host.watching import Watch
 
 
 class Speaks:

@@ -36,13 +36,14 @@ from vat.host.engine import Engine
 from vat.host.erasing import Erasing, NothingToErase
 from vat.host.observers import Handler, Observer
 from vat.host.outside import HostRef, Snapshot, place
+from vat.host.pieces import Piece
 from vat.host.proving import Proving, Receipted
 from vat.host.reclaiming import ErasureUnfinished, Reclaimed
 from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus, Resolving
 from vat.host.sessions import Seen, Sessions
 from vat.host.verifying import Expected, Progress, silent, verify
-from vat.host.watching import Piece, Watch, hear_all
+from vat.host.watching import Watch, hear_all
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 

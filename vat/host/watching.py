@@ -27,8 +27,6 @@ from dataspace.observe.dataspace import Dataspace
 from vat.host.hearing import Hearing
 from vat.host.pieces import Piece, Pieces
 
-__all__ = ["Piece", "Watch", "hear_all"]
-
 LOOK: Final = 1.0
 """Seconds between two looks at whether the host still runs, while nothing is told."""
 

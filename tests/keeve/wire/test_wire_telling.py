@@ -11,7 +11,7 @@ from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Away, Unreadable
 from keeve.wire.telling import ROW, item_of, piece_said, row_of, row_said, unreadable_said
 from tests.pages import ROOT
-from vat.host.watching import Piece
+from vat.host.pieces import Piece
 
 CURSOR = Cursor(bytes(16), 7, bytes(32))
 
