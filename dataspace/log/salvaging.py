@@ -85,6 +85,17 @@ class Chain:
     hollow: int = 0
     """The seq of the first record that is kept without its deeds, and that no base stands for; 0 when none is."""
     tail: tuple[Survey, Frame] | None = None
+    _lacks: list[tuple[int, int, int]] = attrs.field(factory=list, init=False)
+    """From which seqs on which was `pageless` and `hollow`, where that is not what it was before."""
+
+    def note(self) -> None:
+        """The record `seq` is kept."""
+        if (self.pageless, self.hollow) != (self._lacks[-1][1:] if self._lacks else (0, 0)):
+            self._lacks.append((self.seq, self.pageless, self.hollow))
+
+    def lacked(self, seq: int) -> tuple[int, int]:
+        """What was `pageless` and `hollow` once the record of that seq was kept."""
+        return next(((pageless, hollow) for at, pageless, hollow in reversed(self._lacks) if at <= seq), (0, 0))
 
 
 class Salvage:
@@ -228,6 +239,7 @@ class Salvage:
             return None
         chain.first = chain.first or header.seq
         chain.seq, chain.hash, chain.time = header.seq, hash, header.time
+        chain.note()
         chain.deleted = chain.deleted or header.kind == Kind.DELETE
         chain.tail = (found.survey, frame)
         if header.kind in _NAMING:
@@ -313,9 +325,9 @@ class Salvage:
         chain.id = id if isinstance(id, str) else None
         at = header.seq - 1  # 0 but for a fork
         chain.born = {"type": message.get("type"), "parent": parent if at else None, "at": at, "created": header.time}
-        if header.kind == Kind.FORKED and isinstance(parent, bytes) and parent in self.chains:
-            chain.pageless = self.chains[parent].pageless
-            chain.hollow = self.chains[parent].hollow
+        if header.kind == Kind.FORKED:
+            owner, seq = self._hashes[header.previous]
+            chain.pageless, chain.hollow = self.chains[owner].lacked(seq)
 
     def _hear(self, header: Header, found: Found) -> None:
         """Take up what a record says its session is called, and those that it names as its fork or its parent."""

@@ -230,6 +230,28 @@ def test_a_base_is_let_go_by_a_salvage_only_while_what_it_stands_for_is_there(tm
     log.close()
 
 
+def test_a_fork_lacks_in_a_salvage_what_its_parent_did_where_it_left(tmp_path: Path) -> None:
+    """Neither what a base stood for in the parent later on, nor what the parent came to lack."""
+    log, records = written(tmp_path)
+    base = Draft(UID, 5, Kind.BASE, 5)
+    base.pages = [b"the whole heap" * 4]
+    log.append([base.seal(records[-1].hash, os.urandom)])
+    for at in (2, 4):
+        fork = Draft(bytes([at]) * 16, at + 1, Kind.FORKED, 6)
+        fork.message = FrozenDict({"id": f"at {at}", "type": "", "parent": UID, "seq": at})
+        log.append([fork.seal(records[at - 1].hash, os.urandom)])
+    log.seal(0)
+    hollow(log, tmp_path)
+    away(tmp_path)
+    log.archives.renew()
+    with log.still() as (segments, _):
+        salvage = Salvage(segments, archives=log.archives.found)
+        salvage.look()
+        assert len(list(salvage.kept(lambda certificate: False))) > 7
+    assert [salvage.chains[uid].hollow for uid in (UID, b"\2" * 16, b"\4" * 16)] == [0, 0, 3]
+    log.close()
+
+
 @pytest.mark.parametrize("there", [True, False], ids=["with its archive", "without"])
 def test_a_salvage_keeps_what_is_left(tmp_path: Path, there: bool) -> None:
     """Invariant 22: Facts are kept in any case, and deeds where the archive is in its place."""
