@@ -8,10 +8,13 @@ on this page comes on the one before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import attrs
 
+from keeve.faces import ENDS
 from keeve.looking import ROOM, weight
 from keeve.server.page.said import as_text
 
@@ -72,24 +75,45 @@ class TurnsKept:
 
     first: int
     last: int | None = None
-    events: list[Event] = attrs.field(factory=list)
+    _kept: dict[int, list[tuple[int, Event]]] = attrs.field(factory=dict)
+    """By turn, what came of it, and as which event."""
     _weights: dict[int, int] = attrs.field(factory=dict)
+    _weight: int = 0
+    _came: int = 0
+
+    @property
+    def events(self) -> list[Event]:
+        """Those of the turns for which there is room, as they came."""
+        every = sorted(chain.from_iterable(self._kept.values()), key=itemgetter(0))
+        return [event for _, event in every]
 
     def add(self, event: Event) -> None:
         """One event more. What is of none of these turns is not kept."""
         number = event["fields"][0] if event["fields"] else None
-        if type(number) is not int or not self.first <= number <= (number if self.last is None else self.last):
+        if type(number) is not int or event["label"] not in OF_TURNS:
             return
-        before = self._weights.get(number, 0)
-        self._weights[number] = before + weight(event["keywords"])
+        if number < self.first or (self.last is not None and number > self.last):
+            return
+        heavy, before = weight(event["keywords"]), self._weights.get(number, 0)
         letters = max(LEAST, min(LETTERS, ROOM - before))
-        self.events.append(_in_short(event, lambda text: cut(text, letters)))
-        while len(self._weights) > 1 and sum(self._weights.values()) > ROOM:
-            gone = min(self._weights)
-            del self._weights[gone]
+        self._came += 1
+        self._kept.setdefault(number, []).append((self._came, _in_short(event, lambda text: cut(text, letters))))
+        self._weights[number] = before + heavy
+        self._weight += heavy
+        while self._weight > ROOM and len(self._kept) > 1:
+            gone = min(self._kept)
+            del self._kept[gone]
+            self._weight -= self._weights.pop(gone)
             self.first = gone + 1
-            self.events = [each for each in self.events if each["fields"][0] != gone]
 
+
+OF_TURNS: Final = frozenset(
+    (
+        *("turn", "steered", "model-output", "tool-call", "tool-result", "tool-unknown"),
+        *("approval-wanted", "approval-given", "approval-refused", *ENDS),
+    )
+)
+"""What a conversation is shown by."""
 
 TEXTS: Final = ("input", "arguments", "output", "reason", "name", "by", "via", "limit")
 

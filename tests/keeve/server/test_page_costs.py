@@ -13,7 +13,7 @@ from dataspace.catalog.recall import Recall
 from keeve import Actor, List, Session, Text, actor
 from keeve.looking import parts
 from keeve.server.page import cutting
-from keeve.server.page.cutting import Newest
+from keeve.server.page.cutting import Newest, TurnsKept
 from tests.page_visits import browser
 from tests.server_worlds import world
 
@@ -78,7 +78,7 @@ async def followed(ann: httpx2.AsyncClient, place: str, link: str, shown: str) -
         assert len(text) < 90_000, (to, len(text))
         assert "more letters)" in text
         found = re.findall(shown, text) + found
-        earlier = re.search(f'href="([^"]*)">{link}', text)
+        earlier = re.search(f'(?<! hidden>)<a href="([^"]*)">{link}', text)
         to = (
             None
             if earlier is None
@@ -118,3 +118,17 @@ async def test_what_one_record_states_stays_together_on_a_page_unless_it_alone_i
     for position in (4, 4, 4, 4, 4):
         newest.add(stated(position))
     assert ([each["position"] for each in newest.events], newest.left) == ([4, 4, 4], 2)
+
+
+async def test_what_a_session_states_besides_its_turns_takes_no_room_from_them() -> None:
+    def stated(label: str, number: int, size: int) -> dict[str, Any]:
+        return {"label": label, "fields": [number, "s"], "keywords": {"input": "x" * size}, "position": 1}
+
+    kept = TurnsKept(1)
+    for event in (stated("turn", 1, 10), stated("score", 1_000_000, 5 << 20), stated("turn-done", 1, 10)):
+        kept.add(event)
+    assert ([each["label"] for each in kept.events], kept.first) == (["turn", "turn-done"], 1)
+    kept.add(stated("turn", 2, 5 << 20))
+    kept.add(stated("model-output", 1, 10))
+    assert ([each["fields"][0] for each in kept.events], kept.first) == ([2], 2)
+    assert len(kept.events[0]["keywords"]["input"]) < 201_000
