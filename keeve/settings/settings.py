@@ -206,7 +206,8 @@ class LoadedSettings:
 
 
 def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> LoadedSettings:
-    """The settings of these flags (those that are None were not given), this environment and this file.
+    """The settings of these flags (those that are None were not given), this environment and this file, whose paths
+    are relative to its folder.
 
     Raises `BadServerSetting`, also for a name that is none.
     """
@@ -234,6 +235,8 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
                 sources[name] = source
                 try:
                     values[name] = HOW[name][0](found)
+                    if source == where:
+                        values[name] = _beside(config, values[name])
                 except (ValueError, OverflowError) as error:
                     said = f"{PREFIX}{name.upper()}" if source == "environment" else name
                     raise BadServerSetting(said, source, str(error)) from error
@@ -242,10 +245,20 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
         if name in file:
             values[name] = _table(name, where, file[name], read)
             sources[name] = where
+    if "principals" in values:
+        values["principals"] = {
+            name: attrs.evolve(each, token_file=_beside(config, each.token_file))
+            for name, each in values["principals"].items()
+        }
     settings = ServerSettings(**values)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadServerSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
     return LoadedSettings(settings, sources)
+
+
+def _beside(config: Path | None, value: Any) -> Any:
+    """A path of a file of settings is that of the file's folder, from wherever a command is called."""
+    return config.parent / value if config is not None and isinstance(value, Path) else value
 
 
 def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> str:

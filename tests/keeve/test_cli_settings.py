@@ -63,7 +63,7 @@ async def test_a_command_has_the_models_tools_and_store_of_the_file(folder: Path
         assert model.requests[1].body["messages"][-1]["content"] == "3"
         talked = await run("chat", "s1", "--config", file, input="hello\n")
         assert talked[:2] == (0, "well\n")
-        assert f"resume it with: keeve chat --store elsewhere --config {file} s1" in talked.err
+        assert f"resume it with: keeve chat --store {folder / 'elsewhere'} --config {file} s1" in talked.err
     assert keeve("ls", "--ids", "--store", folder / "elsewhere").out == "s1\n"
 
 

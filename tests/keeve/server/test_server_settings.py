@@ -94,11 +94,21 @@ def test_a_value_says_which_variable_it_is_from() -> None:
     assert settings_from({"actors": ["other"]}, {"KEEVE_ACTORS": "shop"}).sources["actors"] == "flag"
 
 
+def test_paths_of_a_file_are_relative_to_its_folder_from_wherever_it_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('store = "data"\nsigner = "/keys/log.pem"\n[principals.ann]\ntoken_file = "ann.token"\n')
+    settings = settings_from({}, {}, file).settings
+    assert (settings.store, settings.signer) == (tmp_path / "data", Path("/keys/log.pem"))
+    assert settings.principals["ann"].token_file == tmp_path / "ann.token"
+    assert settings_from({"store": Path("mine")}, {}, file).settings.store == Path("mine")
+    assert settings_from({}, {"KEEVE_SERVER_STORE": "mine"}, file).settings.store == Path("mine")
+
+
 def test_principals_have_their_tokens_in_files(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text('[principals.ann]\ntoken_file = "ann.token"\nverbs = ["read"]\n')
     settings = settings_from({}, {}, file).settings
-    assert settings.principals == {"ann": PrincipalFile("ann", Path("ann.token"), ("read",), f"file {file}")}
+    assert settings.principals == {"ann": PrincipalFile("ann", tmp_path / "ann.token", ("read",), f"file {file}")}
 
 
 def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_folder: Path, tmp_path: Path) -> None:
