@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.log import sealed
 from dataspace.log.archives import Archived
 from dataspace.log.frames import Type, record_head
 from dataspace.log.store import BodyErased
@@ -27,7 +25,6 @@ from tests.keeve.canaries import found
 from tests.keeve.test_archives import (
     LONG,
     NEW,
-    OLD,
     SAID,
     Note,
     heard,
@@ -174,52 +171,6 @@ async def test_forks_have_bases_of_their_own_or_their_parents_and_go_on_without_
             assert await (await host.get(id)).write(Text("on")) == count + 1
         report = await host.verify()
         assert report.sound, report.troubles
-
-
-async def test_a_fork_that_is_born_while_bases_are_written_keeps_what_it_goes_back_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Invariant 26."""
-    async with world(tmp_path) as host:
-        note = await written(host)
-        real = basing.Basing._written
-
-        async def beside(self: Any, *arguments: Any) -> Any:
-            await note.fork(into="born")
-            return await real(self, *arguments)
-
-        monkeypatch.setattr(basing.Basing, "_written", beside)
-        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
-    take_away(tmp_path)
-    async with world(tmp_path) as host:
-        assert host.look("born", lambda seen: seen.seq, at=4) == 4
-        assert await (await host.get("born")).count == 13
-
-
-async def test_a_fork_behind_a_base_that_is_born_before_a_segment_is_exchanged_keeps_what_it_goes_back_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Invariant 26: However late that is."""
-    async with world(tmp_path) as host:
-        note = await written(host)
-        real, born = sealed.hollow, list[str]()
-
-        def beside(*arguments: Any) -> None:
-            if not born:
-                born.append("born")
-                trio.from_thread.run(partial(note.fork, at=4, into="born"))
-            real(*arguments)
-
-        monkeypatch.setattr(sealed, "hollow", beside)
-        assert (await host.archive(tmp_path / "archive", records=True)).records > 0
-        monkeypatch.undo()
-        report = await host.verify()
-        assert report.sound, report.troubles
-    take_away(tmp_path)
-    async with world(tmp_path) as host:
-        assert await (await host.get("born")).text == f"{OLD} 2{LONG}"
-        with pytest.raises(Archived):
-            host.look("n", lambda seen: seen.seq, at=8)
 
 
 async def test_who_can_write_no_base_keeps_what_its_records_did(

@@ -187,7 +187,7 @@ class Archiving:
                 before = asleep.get(row.uid)
                 if one is None:
                     whole.add(row.uid)
-                elif before is not None and row.seq in (before, deeds.made.get(row.uid)):
+                elif before is not None and (row.seq == before or row.seq == deeds.made.get(row.uid) == before + 1):
                     slept += 1
                 else:
                     needed.cells |= one.cells

@@ -1,0 +1,88 @@
+"""What happens while records go to an archive: nobody who is born or wakes meanwhile loses what it needs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from dataspace.log import sealed
+from dataspace.log.archives import Archived
+from tests.keeve.test_archived_records import world
+from tests.keeve.test_archives import LONG, OLD, take_away, talked, written
+from vat.host import basing
+
+
+@pytest.fixture(autouse=True)
+def _worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bases are written for the little that these sessions do."""
+    monkeypatch.setattr(basing, "WORTH", 1)
+
+
+async def test_a_fork_that_is_born_while_bases_are_written_keeps_what_it_goes_back_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 26."""
+    async with world(tmp_path) as host:
+        note = await written(host)
+        real = basing.Basing._written
+
+        async def beside(self: Any, *arguments: Any) -> Any:
+            await note.fork(into="born")
+            return await real(self, *arguments)
+
+        monkeypatch.setattr(basing.Basing, "_written", beside)
+        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
+    take_away(tmp_path)
+    async with world(tmp_path) as host:
+        assert host.look("born", lambda seen: seen.seq, at=4) == 4
+        assert await (await host.get("born")).count == 13
+
+
+async def test_a_fork_behind_a_base_that_is_born_before_a_segment_is_exchanged_keeps_what_it_goes_back_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 26: However late that is."""
+    async with world(tmp_path) as host:
+        note = await written(host)
+        real, born = sealed.hollow, list[str]()
+
+        def beside(*arguments: Any) -> None:
+            if not born:
+                born.append("born")
+                trio.from_thread.run(partial(note.fork, at=4, into="born"))
+            real(*arguments)
+
+        monkeypatch.setattr(sealed, "hollow", beside)
+        assert (await host.archive(tmp_path / "archive", records=True)).records > 0
+        monkeypatch.undo()
+        report = await host.verify()
+        assert report.sound, report.troubles
+    take_away(tmp_path)
+    async with world(tmp_path) as host:
+        assert await (await host.get("born")).text == f"{OLD} 2{LONG}"
+        with pytest.raises(Archived):
+            host.look("n", lambda seen: seen.seq, at=8)
+
+
+async def test_who_is_no_longer_idle_when_it_writes_its_base_keeps_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path) as host:
+        await talked(host, "s")
+        s = await host.get("s")
+        real = basing.Basing._written
+
+        async def beside(self: Any, *arguments: Any) -> Any:
+            await s.turn("awake again")
+            return await real(self, *arguments)
+
+        monkeypatch.setattr(basing.Basing, "_written", beside)
+        done = await host.archive(tmp_path / "archive", idle=True, records=True)
+        assert (done.bases, done.idle, done.records > 0) == (1, 0, True)
+    take_away(tmp_path)
+    async with world(tmp_path) as host:
+        assert len(list(await (await host.get("s")).history)) == 9
