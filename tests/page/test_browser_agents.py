@@ -21,6 +21,14 @@ def made(visitor: Visitor, type: str, id: str, fields: str = "") -> None:
     box.get_by_role("button", name="Make it").click()
 
 
+def below_all_and_seen(visitor: Visitor, name: str) -> bool:
+    """Whether a button stands below what was said, and above where one writes."""
+    page = visitor.page
+    boxes = [page.get_by_role("button", name=name), page.locator("#turns"), page.locator("#say")]
+    button, turns, say = (each.bounding_box() for each in boxes)
+    return bool(turns["y"] + turns["height"] <= button["y"] and button["y"] + button["height"] <= say["y"])
+
+
 def test_an_agent_is_made_and_talked_to_and_its_answer_comes(chrome: Any, served: Server, small: Model) -> None:
     with visiting(chrome, served) as visitor:
         page = visitor.page
@@ -34,6 +42,7 @@ def test_an_agent_is_made_and_talked_to_and_its_answer_comes(chrome: Any, served
         page.get_by_role("heading", name="own").wait_for()
         small.go_on.clear()
         visitor.say("hello <b>there</b>")
+        assert page.locator("#turns .entry .text").all_text_contents() == ["hello <b>there</b>"]  # at once, as sent
         visitor.sees("is answering")
         with visiting(chrome, served) as other:  # who comes later sees what is kept, and what comes
             other.go("/sessions/own")
@@ -44,10 +53,15 @@ def test_an_agent_is_made_and_talked_to_and_its_answer_comes(chrome: Any, served
         page.locator("#preview").wait_for(state="hidden")
         assert page.locator("#turns .entry").count() == 2
         visitor.say("drop it")
+        page.get_by_role("button", name="Approve").wait_for()
+        assert below_all_and_seen(visitor, "Refuse")
+        page.reload()
+        assert below_all_and_seen(visitor, "Refuse")
+        visitor.picture("agent-word")
         page.get_by_role("button", name="Approve").click()
         visitor.sees("Approved.")
         visitor.sees("dropped users")
-        page.get_by_text("done", exact=True).wait_for()
+        page.locator("#turns").get_by_text("done", exact=True).wait_for()
         assert page.locator("#turns .entry").count() == 6
         visitor.picture("agent-1280", full_page=True)
         page.reload()
@@ -101,6 +115,9 @@ def test_an_answer_that_had_begun_is_shown_as_far_as_it_has_come(chrome: Any, se
             small.go_on.set()
             visitor.sees("You said: a question")
             visitor.page.locator("#preview").wait_for(state="hidden")
+            visitor.say("more")
+            visitor.sees("You said: more")
+            assert "via http" in str(visitor.page.locator("h2 .quiet").last.text_content())
 
 
 def test_an_agent_on_a_small_screen(chrome: Any, served: Server) -> None:

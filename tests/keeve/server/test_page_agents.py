@@ -85,6 +85,7 @@ async def test_an_own_agent_is_talked_to_by_the_form_and_its_answer_counts_once(
         assert await (await w.host.get("e")).messages == [user(HOSTILE)]
         shown = (await ann.get("/sessions/e")).text
         only_ours(shown)
+        assert shown.index('id="turns"') < shown.index('id="words"') < shown.index('id="say"')
         for words in ("page.heard", "mood", "calm", "1"):
             assert words in text_of(shown)
         failed = await ann.post("/sessions/e/say", data={**form, "key": "other", "input": "break"})

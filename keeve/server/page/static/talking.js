@@ -14,6 +14,14 @@ export const status = document.getElementById("status");
 export const nearEnd = () => innerHeight + scrollY > document.body.scrollHeight - 160;
 export const toEnd = (was) => was && scrollTo({ top: document.body.scrollHeight });
 
+// Where one begins to read: at the end, but for who comes back to where they have read.
+export function begin() {
+  const [way] = performance.getEntriesByType("navigation");
+  if (location.hash || way?.type === "back_forward") return;
+  history.scrollRestoration = "manual";
+  toEnd(true);
+}
+
 // How far the session is.
 export function isAt(seq) {
   document.getElementById("head").textContent = seq;
