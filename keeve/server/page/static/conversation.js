@@ -6,7 +6,7 @@ import { fill, part } from "./parts.js";
 import { inEnd, inPath, inWords, moment } from "./said.js";
 import { follow } from "./streams.js";
 import {
-  askWord, ends, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+  askWord, begin, ends, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
 const STATES = {
@@ -61,7 +61,13 @@ const facts = {
     const section = part("turn");
     section.id = `turn-${n}`;
     section.dataset.turn = n;
-    fill(section, { number: `Turn ${n}` }).querySelector("h2 .quiet").textContent = moment(event.time);
+    const head = fill(section, { number: `Turn ${n}` }).querySelector("h2 .quiet");
+    head.textContent = moment(event.time);
+    if (said.via) {
+      const via = document.createElement("bdi");
+      via.textContent = inWords(said.via);
+      head.append(" · via ", via);
+    }
     turns.append(section);
     open.add(n);
     entry(n, "user", event.seq, { title: said.by || "somebody", text: inWords(said.input) });
@@ -161,5 +167,5 @@ if (session) {
       if (is === "live" && status.textContent.startsWith("The server is away")) runs();
     },
   });
-  if (!location.hash) scrollTo({ top: document.body.scrollHeight });
+  begin();
 }
