@@ -9,7 +9,7 @@ from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.pages import NoMessages, chain_of, messages_of
 from keeve.looking.parts import AT_ONCE, PAGE, ROOM, Room, page_of, part_of, rows_of, weight
-from keeve.looking.proofs import record_said, told_checkpoint
+from keeve.looking.proofs import record_said, told_checkpoint, words_of
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.state import FieldPlace, fields_of, put_together
@@ -56,4 +56,5 @@ __all__ = [
     "told_checkpoint",
     "waiting_calls",
     "weight",
+    "words_of",
 ]

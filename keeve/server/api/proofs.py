@@ -11,17 +11,16 @@ from typing import Final
 import attrs
 from starlette.responses import PlainTextResponse, Response
 
-from dataspace.observe.events import NotProven
 from dataspace.observe.words import Words
 from dataspace.proofs.notes import Checkpoint, Note
 from dataspace.proofs.proofs import Receipt
 from keeve.faces import utc_time
-from keeve.looking import chain_of, reading_of
+from keeve.looking import chain_of, reading_of, words_of
 from keeve.server.api.sessions import reached
 from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
 from vat.heap.restore import NoSuchPoint
-from vat.host.host import Host
+from vat.host.within import dataspace_of
 
 SEQ: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 """The only way in which a seq is written."""
@@ -78,16 +77,7 @@ async def _proven(asked: Asked) -> tuple[Receipt, Words | None]:
     if not 1 <= seq <= row.seq:
         raise NoSuchPoint(row.id, seq, 1, row.seq)
     receipt = host.receipt(row.id, seq)
-    return receipt, words_of(host, receipt) if asked.query.words else None
-
-
-def words_of(host: Host, receipt: Receipt) -> Words:
-    """What a record has stated, tied to its receipt. Raises `NotProven` where it has stated nothing."""
-    position = receipt.header.position
-    event = next(host.query("(_ . _)", after=position - 1, upto=position), None)
-    if event is None:
-        raise NotProven(position, "its record has stated nothing")
-    return Words.of(host.reader().proof(event), receipt)
+    return receipt, words_of(dataspace_of(host), receipt) if asked.query.words else None
 
 
 async def list_chain(asked: Asked) -> Document:
