@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from dataspace.catalog.recent import SessionRow
-from dataspace.observe.cursor import BadCursor, Cursor
+from dataspace.observe.cursor import BadCursor
 from dataspace.observe.holding import Place
+from dataspace.observe.places import place_of
 from dataspace.patterns import parse
 from dataspace.remedies import Remedy
 from dataspace.values import Value
@@ -174,8 +175,8 @@ def pattern_in(pattern: object) -> Any:
 
 def place_in(said: Any) -> Any:
     """A place in the log as it came: a number, `"start"`, `"head"`, the text of a cursor, or none."""
-    if said is None or type(said) is int or said in ("start", "head"):
+    if said is None or type(said) is int:
         return said
     if not isinstance(said, str):
         raise BadCursor(said)
-    return Cursor.parse(said)
+    return place_of(said)

@@ -257,6 +257,7 @@ async def test_an_observation_that_ends_says_so() -> None:
         ("(", {}, "BadPattern"),
         ("(a . _)", {"after": "nowhere"}, "BadCursor"),
         ("(a . _)", {"after": 1 << 40}, "CursorAhead"),
+        ("(a . _)", {"after": str(1 << 40)}, "CursorAhead"),
         ("(a . _)", {"after": True}, "BadCursor"),
         ("(a . _)", {"until": "start"}, "BadCursor|TypeError|ValueError|WrongCursor"),
         ("(a . _)", {"session": "nobody"}, "NoSuchSession"),
