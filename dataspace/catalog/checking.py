@@ -5,11 +5,11 @@ The one rule: what is right is what a scan of the log gives; nothing is put righ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recall import UNREADABLE, Notable, noted
-from dataspace.catalog.recent import SessionRow
+from dataspace.catalog.recent import SessionRow, made_by
 from dataspace.catalog.tree import HASH, STEP, WIDTH
 from dataspace.log.store import Store
 
@@ -129,9 +129,7 @@ def _session(catalog: Catalog, truth: Catalog, id: str) -> list[str]:
 def _made_by(truth: Catalog, row: SessionRow) -> str:
     """Who had a session made, by its first record; "" where that cannot be read."""
     position = truth.position(row.uid, row.parent_seq + 1)
-    said = None if position is None else noted(truth.stored(position)).message
-    by = said.get("by") if isinstance(said, Mapping) else None
-    return by if isinstance(by, str) else ""
+    return made_by(None if position is None else noted(truth.stored(position)).message)
 
 
 def _said(truth: Catalog, lost: Iterable[int]) -> bool:

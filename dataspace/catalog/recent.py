@@ -11,7 +11,7 @@ is dropped whole when the tables hold it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dataspace.catalog.recall import UNREADABLE, Notable
@@ -278,14 +278,15 @@ def _birth(said: Any, record: Notable) -> Birth | None:
     """What the message of a session's first record says; None when that is not what such a message says."""
     match said:
         case {"id": str(id), "type": str(type), "parent": bytes(parent), "seq": int(seq)} if 0 <= seq < record.seq:
-            return Birth(id, type, parent, seq, record.time, _made_by(said))
+            return Birth(id, type, parent, seq, record.time, made_by(said))
         case {"id": str(id), "type": str(type)} if said.get("parent") is None:
-            return Birth(id, type, None, 0, record.time, _made_by(said))
+            return Birth(id, type, None, 0, record.time, made_by(said))
     return None
 
 
-def _made_by(said: Any) -> str:
-    by = said.get("by")
+def made_by(said: Any) -> str:
+    """Who had a session made, by what the message of its first record says; "" where it does not."""
+    by = said.get("by") if isinstance(said, Mapping) else None
     return by if isinstance(by, str) else ""
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, ClassVar, Final, TypeVar
 
-from dataspace.catalog.recent import SessionRow
+from dataspace.catalog.recent import SessionRow, made_by
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession, living
 from dataspace.records import Header, Kind
@@ -116,7 +116,7 @@ class Sessions:
     def made_by(self, id: str) -> tuple[str, str]:
         """Who had a session spawned or forked, and in which way. Costs the reading of one record."""
         said = self._engine.loader.first_message(self.row(id))
-        return str(said.get("by", "")), str(said.get("via", ""))
+        return made_by(said), str(said.get("via", ""))
 
     def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
         """See `Host.on_session`."""
@@ -130,7 +130,7 @@ class Sessions:
                 said = loader.first_message(row) if record.kind == Kind.DELETE else record.message
             except KeeveError:
                 said = {}
-            hear(row, str(said.get("by", "")))
+            hear(row, made_by(said))
 
         return space.on_record((Kind.SPAWN, Kind.FORKED, Kind.DELETE), noted)
 
