@@ -1,4 +1,6 @@
-"""What a server is told: every setting, where its value comes from, and what it may be.
+"""What a host is told, a server's or that of a command: every setting, where its value comes from, and what it may be.
+
+All of them are a server's; a command that has a store to itself takes of them those that it can use.
 
 A value comes from a flag, or else from the environment (`KEEVE_SERVER_PORT`), or else from a TOML file (`port = 8420`),
 or else is the default; `LoadedSettings` says which it was. `[principals.NAME]` and `[models.NAME]` are tables of the
