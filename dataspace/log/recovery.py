@@ -29,6 +29,7 @@ from dataspace.log.frames import (
     SegmentHead,
     Type,
     part_head,
+    what_is_wrong,
 )
 from dataspace.log.marks import BEGINNING, Damage, Mark
 from dataspace.log.scan import (
@@ -250,7 +251,6 @@ class _Judgement:
             return
         if wrong.was == Type.RECORD:
             found = next(each for each in records if each.frame is wrong)
-            what = "its record's body is not what was written"
         else:
             position, number = part_head(wrong.head)
             found = records[position - first]
@@ -258,8 +258,7 @@ class _Judgement:
                 damage = Damage(found.header.seq, position, found.address, f"heap page {number}")
                 self.lost.append((found.header.uid, damage))
                 return
-            what = f"part {number} of its record is not what was written"
-        damage = Damage(found.header.seq, found.header.position, found.address, what)
+        damage = Damage(found.header.seq, found.header.position, found.address, what_is_wrong(wrong))
         self.damaged.setdefault(found.header.uid, damage)
 
     def _accept(self, segment: int, start: int, end: int) -> None:

@@ -23,7 +23,17 @@ import attrs
 from dataspace.drafts import read_deeds
 from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
 from dataspace.log.findings import Counts, Finding, Note
-from dataspace.log.frames import COMMIT_SIZE, ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
+from dataspace.log.frames import (
+    COMMIT_SIZE,
+    ELSEWHERE,
+    RESTS,
+    SEGMENT_SIZE,
+    Frame,
+    Type,
+    checkpoint_head,
+    record_head,
+    what_is_wrong,
+)
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, Mark
 from dataspace.log.recovery import judge
@@ -263,8 +273,8 @@ class Verification:
         for found, frames in grouped(batch, records):
             bodies = {each.offset: self._body(segment, each) for each in frames if each.offset not in wrong}
             uid, seq = (None, 0) if found is None else (found.header.uid, found.header.seq)
-            for offset in sorted(wrong.intersection(each.offset for each in frames)):
-                yield Finding(Outcome.DAMAGED, number, offset, "a body that is not what was written", uid, seq)
+            for each in sorted((each for each in frames if each.offset in wrong), key=lambda each: each.offset):
+                yield Finding(Outcome.DAMAGED, number, each.offset, what_is_wrong(each), uid, seq)
             if found is None:
                 yield from self._checkpoints(number, frames, bodies)
             else:

@@ -107,7 +107,7 @@ def test_a_damaged_one_is_passed_over(folder: Path):
     assert list(store.notes()) == [b"the second note"]
     with store.still() as (segments, evidence):
         found = list(Verification(segments, evidence).findings())
-    damaged = [each for each in found if each.what == "a body that is not what was written"]
+    damaged = [each for each in found if each.what == "a checkpoint is not what was written"]
     assert [(each.outcome, each.uid) for each in damaged] == [(Outcome.DAMAGED, None)]
     store.close()
 

@@ -38,6 +38,8 @@ def test_damage_in_the_past_of_a_fork_is_told_of_the_fork(store: Path) -> None:
     seen = keeve("doctor", "--store", store).out
     assert "that is in the past of late, later as well" in seen
     assert "keeve fork parent --at" in seen
+    for told in (verified.out, seen):
+        assert "cell 0 is not what was written" in told
 
 
 def test_of_a_deleted_session_damage_is_told_for_as_long_as_a_fork_has_it(store: Path) -> None:
