@@ -22,7 +22,7 @@ LETTERS: Final = 200_000
 """Letters of one text that are shown."""
 LEAST: Final = 300
 """Letters of a text that are shown where there is no more room."""
-FEW: Final = 25
+FEW: Final = 8
 """Records that are looked at first: where much was said in them, others are not read."""
 
 Event = dict[str, Any]
