@@ -22,6 +22,8 @@ from typing import Final, NamedTuple
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from keeve.server import api, health, openai, page, wire
@@ -50,6 +52,11 @@ PARTS: Final = (
 
 def application(serving: Serving) -> Starlette:
     """The application of a server."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        there = page.nothing_there(serving, request) if getattr(error, "status_code", 0) == 404 else None
+        return await http_exception(request, error) if there is None else there
+
     free = tuple(path for part in PARTS for path in part.open)
     return Starlette(
         routes=[route for part in PARTS for route in part.routes(serving)],
@@ -62,5 +69,5 @@ def application(serving: Serving) -> Starlette:
             Middleware(RateLimit, serving=serving),
             Middleware(Draining, serving=serving),
         ],
-        exception_handlers={HTTPException: http_exception},
+        exception_handlers={HTTPException: refused},
     )

@@ -36,6 +36,9 @@ from vat.devices.outcomes import alone
 FIELDS: Final = 100
 """Fields of a form, at the most."""
 
+OF_PROGRAMS: Final = ("/api/", "/v1/")
+"""What paths begin with at which there are no pages."""
+
 Given = Mapping[str, Any]
 NONE: Final[Given] = {}
 
@@ -165,6 +168,15 @@ def _route(place: Place, serving: Serving) -> BaseRoute:
     endpoint.__name__ = "page:" + place.path
     methods = [*(["GET"] if place.reads else []), *(["POST"] if place.takes else [])]
     return EncodedRoute(place.path, endpoint, methods=methods)
+
+
+def nothing_there(serving: Serving, request: Request) -> Response | None:
+    """What a browser that is logged in is shown at a path of nobody's; None for who asks for JSON, or by the API."""
+    path, principal = request.url.path, getattr(request.state, "principal", None)
+    if principal is None or path.startswith(OF_PROGRAMS) or "text/html" not in request.headers.get("accept", ""):
+        return None
+    refusal = Refusal(404, "no_such_path", f"there is nothing at {path:.200}", "go on from one of the places above")
+    return Visit(serving, request, principal).shows("refused.html", 404, refusal=refusal)
 
 
 def entrance(visit: Visit, wrong: str = "") -> Response:

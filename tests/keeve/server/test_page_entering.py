@@ -11,7 +11,7 @@ import pytest
 from keeve.server.auth import COOKIE
 from keeve.server.errors import ANSWERS, Refusal, code_named
 from keeve.server.page.wording import told
-from tests.page_visits import ORIGIN, browser, form_of
+from tests.page_visits import ORIGIN, browser, form_of, only_ours, text_of
 from tests.server_worlds import TOKENS, world
 
 
@@ -182,3 +182,16 @@ def test_what_is_to_be_done_is_said_in_words_of_the_page() -> None:
         assert refusal is not None
         assert not re.search(r"GET |POST |Idempotency-Key|/api/|force=", refusal.remedy), refusal
         assert refusal.remedy.strip(" ,;") == refusal.remedy
+
+
+async def test_a_browser_at_a_path_of_nobodys_is_shown_a_page_and_a_program_is_not() -> None:
+    html = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with world() as w, browser(w, "ann") as ann:
+        answer = await ann.get("/sesions/<b>s1</b>", headers=html)
+        assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (404, "text/html")
+        assert "there is nothing at /sesions/<b>s1</b>" in text_of(answer.text)
+        assert 'href="/waiting"' in answer.text
+        only_ours(answer.text)
+        for path, asked in (("/api/v1/sesions", html), ("/v1/sesions", html), ("/sesions", {"accept": "*/*"})):
+            answer = await ann.get(path, headers=asked)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no_such_path")
