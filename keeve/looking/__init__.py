@@ -8,7 +8,7 @@ from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
 from keeve.looking.inputs import Input, outcome, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.pages import NoMessages, chain_of, messages_of
-from keeve.looking.parts import AT_ONCE, PAGE, ROOM, Room, page_of, part_of, rows_of, weight
+from keeve.looking.parts import AT_ONCE, PAGE, ROOM, Room, page_of, part_of, rows_of, some_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint, words_of
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.sessions import CONVERSATION
@@ -52,6 +52,7 @@ __all__ = [
     "rows_of",
     "say_word",
     "since",
+    "some_of",
     "taken_face",
     "told_checkpoint",
     "waiting_calls",

@@ -96,6 +96,19 @@ async def rows_of(
             return found, None
 
 
+async def some_of(faces: Iterable[dict[str, Any]], room: Room) -> tuple[list[dict[str, Any]], bool]:
+    """As many as there is room for, and whether there are more. Others have their turns meanwhile."""
+    found: list[dict[str, Any]] = []
+    for each in faces:
+        if not room:
+            return found, True
+        found.append(each)
+        room.take(weight(each))
+        if len(found) % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return found, False
+
+
 async def page_of(
     items: Iterable[T],
     face: Callable[[T], dict[str, Any]],

@@ -22,7 +22,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
 from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
-from keeve.looking.parts import AT_ONCE, LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
+from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, some_of, weight
 from keeve.looking.reading import Reading
 from keeve.looking.state import FieldPlace, fields_of
 from keeve.looking.waiting import (
@@ -196,26 +196,18 @@ async def lacking(store: Reading) -> dict[str, Any]:
 async def _faces(store: Reading, found: list[Waits], truncated: Iterable[str] = ()) -> dict[str, Any]:
     """What these wait for, as much of each kind as there is room for; `truncated` says of which kinds there is more."""
     state_of = store.state_of()
-    effects, more_effects = await _some(effect_face(each, state_of(each)) for waits in found for each in waits.effects)
-    approvals, more_approvals = await _some(approval_face(each) for waits in found for each in waits.approvals)
-    fibers, more_fibers = await _some(fiber_face(each, waits, store) for waits in found for each in waits.fibers)
+    effects, more_effects = await some_of(
+        (effect_face(each, state_of(each)) for waits in found for each in waits.effects), Room(LOOKED_AT)
+    )
+    approvals, more_approvals = await some_of(
+        (approval_face(each) for waits in found for each in waits.approvals), Room(LOOKED_AT)
+    )
+    fibers, more_fibers = await some_of(
+        (fiber_face(each, waits, store) for waits in found for each in waits.fibers), Room(LOOKED_AT)
+    )
     more = {"effects": more_effects, "approvals": more_approvals, "fibers": more_fibers}
     left = [*truncated, *(name for name, is_more in more.items() if is_more)]
     return {"effects": effects, "approvals": approvals, "fibers": fibers, "truncated": left}
-
-
-async def _some(faces: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
-    """As many as there is room for, and whether there are more. Others have their turns meanwhile."""
-    found: list[dict[str, Any]] = []
-    room = Room(LOOKED_AT)
-    for each in faces:
-        if not room:
-            return found, True
-        found.append(each)
-        room.take(weight(each))
-        if len(found) % AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-    return found, False
 
 
 def _newest(facts: Sequence[Event]) -> list[Event]:

@@ -7,14 +7,13 @@ The one rule: nothing is settled but what somebody has looked at: a form settles
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, Final
 
 import trio
 from starlette.responses import Response
 
-from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, reading_of, weight
+from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, reading_of, some_of
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
@@ -56,9 +55,9 @@ async def show_waiting(visit: Visit) -> Response:
         if isinstance(each, UnreadSession):
             found.append({"id": each.session, "effects": [], "approvals": [], "damage": said_of(each.error)})
         elif each is not None and (each.effects or each.approvals):
-            effects = _some(room, (effect_face(effect, state_of(effect)) for effect in each.effects))
-            approvals = _some(room, (approval_face(call) for call in each.approvals))
-            all_seen = all_seen and len(effects) + len(approvals) == len(each.effects) + len(each.approvals)
+            effects, more = await some_of((effect_face(one, state_of(one)) for one in each.effects), room)
+            approvals, more_calls = await some_of(map(approval_face, each.approvals), room)
+            all_seen = all_seen and not more and not more_calls
             id = (each.effects or each.approvals)[0].session
             found.append({"id": id, "effects": effects, "approvals": approvals, "damage": ""})
     found.sort(key=itemgetter("id"))
@@ -69,17 +68,6 @@ def said_of(error: Exception) -> str:
     """What is wrong with a session, in words of the page."""
     refusal = told(error)
     return str(error) if refusal is None else refusal.message
-
-
-def _some(room: Room, faces: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of these as there is room for."""
-    found: list[dict[str, Any]] = []
-    for each in faces:
-        if not room:
-            break
-        found.append(each)
-        room.take(weight(each))
-    return found
 
 
 async def settle(visit: Visit) -> Response:

@@ -16,6 +16,7 @@ from keeve import Actor, List, Map, Session, Set, Tools, actor, looking
 from keeve.looking import pages, parts, state
 from keeve.looking import sessions as shows
 from keeve.server import Principal
+from keeve.server.page import waiting
 from keeve.settings import VERBS
 from tests.giving_way import beside_others
 from tests.keeve.server.test_own_agents import Pays, pay
@@ -245,6 +246,17 @@ async def test_the_page_of_what_waits_passes_by_what_is_not_ones_own(monkeypatch
             assert "every effect has its outcome" in (await ann.get("/waiting")).text
         nursery.cancel_scope.cancel()
     assert 0 < reads.longest <= 2, reads.longest
+
+
+async def test_others_have_their_turns_while_much_that_waits_is_put_on_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "AT_ONCE", 2)
+    async with world(actors=[Keeps], devices={"model": Silent()}) as w, browser(w, "ann") as ann:
+        await (await w.host.asking("ann").spawn(Keeps, "k")).ask()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        async with beside_others() as faces:
+            faces.count(monkeypatch, waiting, "effect_face")
+            assert (await ann.get("/waiting")).status_code == 200
+    assert faces.longest == 2
 
 
 async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_is_read() -> None:
