@@ -315,15 +315,6 @@ def part_head(head: bytes) -> tuple[int, int]:
     return position, number
 
 
-def what_is_wrong(frame: Frame) -> str:
-    """What is said of a frame whose body is not what was written, by whoever finds it."""
-    if frame.was == Type.CHECKPOINT:
-        return "a checkpoint is not what was written"
-    if frame.was == Type.RECORD:
-        return "its record's body is not what was written"
-    return f"{'heap page' if frame.was == Type.PAGE else 'cell'} {part_head(frame.head)[1]} is not what was written"
-
-
 def commit_head(head: bytes) -> CommitHead:
     """A commit frame's head. Raises `struct.error` when the length does not fit."""
     return CommitHead(*_COMMIT.unpack(head))

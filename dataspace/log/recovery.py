@@ -29,7 +29,6 @@ from dataspace.log.frames import (
     SegmentHead,
     Type,
     part_head,
-    what_is_wrong,
 )
 from dataspace.log.marks import BEGINNING, Damage, Mark
 from dataspace.log.scan import (
@@ -298,3 +297,12 @@ class _Judgement:
 
 def _id_of(segment: SegmentBytes) -> int:
     return segment.id
+
+
+def what_is_wrong(frame: Frame) -> str:
+    """What is said of a frame whose body is not what was written, by whoever finds it."""
+    if frame.was == Type.CHECKPOINT:
+        return "a checkpoint is not what was written"
+    if frame.was == Type.RECORD:
+        return "its record's body is not what was written"
+    return f"{'heap page' if frame.was == Type.PAGE else 'cell'} {part_head(frame.head)[1]} is not what was written"

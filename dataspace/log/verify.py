@@ -23,20 +23,10 @@ import attrs
 from dataspace.drafts import read_deeds
 from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
 from dataspace.log.findings import Counts, Finding, Note
-from dataspace.log.frames import (
-    COMMIT_SIZE,
-    ELSEWHERE,
-    RESTS,
-    SEGMENT_SIZE,
-    Frame,
-    Type,
-    checkpoint_head,
-    record_head,
-    what_is_wrong,
-)
+from dataspace.log.frames import COMMIT_SIZE, ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, Mark
-from dataspace.log.recovery import judge
+from dataspace.log.recovery import judge, what_is_wrong
 from dataspace.log.scan import (
     Batch,
     Trail,
