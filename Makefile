@@ -76,12 +76,12 @@ clean:
 	@touch $@
 
 .venv/installed: pyproject.toml | .venv/made
-	@echo "Installing Keeve into .venv ..." >&2
+	@echo "Installing Keeve into .venv: this takes a minute or two ..." >&2
 	@$(PIP) --editable '.[server]' </dev/null >&2
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/made
-	@echo "Installing Keeve and its development tools into .venv ..." >&2
+	@echo "Installing Keeve and its development tools into .venv: this takes a minute or two ..." >&2
 	@$(PIP) 'uv>=0.9,<1' </dev/null >&2
 	@UV_SYSTEM_CERTS=1 $(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --editable '.[dev]' </dev/null >&2 \
 	  || $(PIP) --editable '.[dev]' </dev/null >&2
