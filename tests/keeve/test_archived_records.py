@@ -149,6 +149,28 @@ async def test_a_session_is_restored_from_its_newest_base_when_all_newer_snapsho
         assert await (await host.get("n")).count == 23
 
 
+async def test_where_the_newest_base_does_not_stand_an_older_one_is_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 21: And not from the beginning, which may be away."""
+    async with world(tmp_path) as host:
+        note = await written(host)
+        await host.archive(tmp_path / "archive", records=True)
+        first = await base_of(host, "n")
+        for n in range(4):
+            await note.write(Text(f"{n}{LONG}"))
+        await host.archive(tmp_path / "archive", records=True)
+        second = await base_of(host, "n")
+        real = basing.stands
+        monkeypatch.setattr(basing, "stands", lambda *given: given[2].seq != second and real(*given))
+        row = dataspace_of(host).catalog.session("n")
+        assert row is not None
+        works = basing.Basing(host._engine, dataspace_of(host).store)  # type: ignore[arg-type]  # likewise
+        found = works._standing(row.uid)
+        assert found is not None
+        assert found.seq == first < second
+
+
 async def test_forks_have_bases_of_their_own_or_their_parents_and_go_on_without_that(tmp_path: Path) -> None:
     """Invariant 26: What a fork goes back to stays, whatever its parent needs and whether it lives."""
     async with world(tmp_path) as host:

@@ -165,15 +165,21 @@ def newest_first(index: Index, uid: bytes, upto: int) -> Iterator[SnapshotRow]:
         upto = found[-1].seq - 1
 
 
-def newest_base(lineage: Lineage, index: Index, upto: int) -> SnapshotRow | None:
-    """The newest base up to a seq whose root is there. Costs a look at each snapshot after it."""
+def bases(lineage: Lineage, index: Index, upto: int) -> Iterator[SnapshotRow]:
+    """The bases up to a seq that were not let go, newest first. Pages of them, the root too, may be damaged: nothing is
+    taken for gone that is not. Costs a look at each snapshot up to the one that is given."""
     for snapshot in newest_first(index, lineage.uid, upto):
         try:
-            if lineage.at(snapshot.seq).header.kind == Kind.BASE and not let_go(lineage, snapshot.seq):
-                return snapshot
+            is_one = lineage.at(snapshot.seq).header.kind == Kind.BASE and not let_go(lineage, snapshot.seq)
         except KeeveError:
             continue  # as a restore would
-    return None
+        if is_one:
+            yield snapshot
+
+
+def newest_base(lineage: Lineage, index: Index, upto: int) -> SnapshotRow | None:
+    """The newest of the `bases` up to a seq; None when there is none."""
+    return next(bases(lineage, index, upto), None)
 
 
 def let_go(lineage: Lineage, seq: int) -> bool:

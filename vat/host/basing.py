@@ -32,7 +32,7 @@ from vat.crank.vat import Step, Vat
 from vat.heap.checking import replayed, stands
 from vat.heap.heap import Heap
 from vat.heap.past import NotYet
-from vat.heap.restore import Lineage, Restored, go_on, newest_base
+from vat.heap.restore import Lineage, Restored, bases, go_on, newest_base
 from vat.host.asking import NotRunning
 from vat.host.engine import Engine
 from vat.host.thinning import families
@@ -114,7 +114,7 @@ class Basing:
         """Ask those who were born since, before anything goes: a fork may have left its parent before a base."""
         for row in self._catalog.all_sessions():
             if row.uid not in found.asked:
-                base = await self._do(self._standing, row.uid, None)
+                base = await self._do(self._standing, row.uid)
                 self._keep(row, 0 if base is None else base.seq, found)
 
     def _keep(self, row: SessionRow, base: int, found: Needs) -> None:
@@ -124,7 +124,7 @@ class Basing:
 
     async def _base(self, row: SessionRow, deeds: Mapping[bytes, Deeds], found: Needs) -> int:
         """The seq of the base from which a session is restored; 0 for none. Has one written if that is worth it."""
-        known = await self._do(self._standing, row.uid, None)
+        known = await self._do(self._standing, row.uid)
         before = 0 if known is None else known.seq
         legs = self._catalog.lineage(row.uid)
         if sum(deeds[leg.uid].size(before, leg.upto) for leg in legs if leg.uid in deeds) < WORTH:
@@ -134,7 +134,7 @@ class Basing:
             heap = await self._written(row.uid, given)
             made = None
             if heap is not None:
-                made = await self._do(self._standing, row.uid, heap)
+                made = await self._do(self._made, row.uid, heap)
                 self._engine.turns.unload(row.uid)
         except (WriteFailed, SyncFailed, StoreFailed, NotRunning):
             raise
@@ -172,11 +172,19 @@ class Basing:
     def _given(self, row: SessionRow, base: SnapshotRow | None) -> Restored:
         return replayed(self._lineage(row.uid), self._catalog, base, row.seq)
 
-    def _standing(self, uid: bytes, made_of: Heap | None = None) -> SnapshotRow | None:
-        """A session's newest base, if that stands."""
+    def _standing(self, uid: bytes) -> SnapshotRow | None:
+        """The newest base of a session that stands. Costs a walk through it, and through any newer one."""
+        lineage = self._lineage(uid)
+        return next((each for each in bases(lineage, self._catalog, LATEST) if self._stands(lineage, each)), None)
+
+    def _made(self, uid: bytes, of: Heap) -> SnapshotRow | None:
+        """A session's newest base, if that stands and is the heap that it was made of."""
         lineage = self._lineage(uid)
         base = newest_base(lineage, self._catalog, LATEST)
-        return base if base is not None and stands(lineage, self._catalog, base, made_of) else None
+        return base if base is not None and self._stands(lineage, base, of) else None
+
+    def _stands(self, lineage: Lineage, base: SnapshotRow, made_of: Heap | None = None) -> bool:
+        return stands(lineage, self._catalog, base, made_of)
 
     def _lineage(self, uid: bytes) -> Lineage:
         return Lineage(uid, self._catalog, self._store.read)
