@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import trio
 
 from dataspace.log import sealed
 from dataspace.log.archives import Archived
+from keeve import Text
 from tests.keeve.test_archived_records import world
 from tests.keeve.test_archives import LONG, OLD, take_away, talked, written
 from vat.host import basing
@@ -86,3 +88,34 @@ async def test_who_is_no_longer_idle_when_it_writes_its_base_keeps_what_it_said(
     take_away(tmp_path)
     async with world(tmp_path) as host:
         assert len(list(await (await host.get("s")).history)) == 9
+
+
+async def test_what_a_session_does_while_its_base_is_made_is_replayed_beside_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path) as host:
+        note = await written(host)
+        given, go_on, waited = basing.Basing._given, basing.go_on, list[int]()
+
+        async def busy() -> None:
+            for n in range(9):
+                await note.write(Text(f"{n}"))
+
+        def beside(self: Any, *arguments: Any) -> Any:
+            found = given(self, *arguments)
+            trio.from_thread.run(busy)
+            return found
+
+        def seen(lineage: Any, found: Any, upto: int) -> Any:
+            if current_thread() is main_thread():
+                waited.append(upto - found.seq)
+            return go_on(lineage, found, upto)
+
+        monkeypatch.setattr(basing.Basing, "_given", beside)
+        monkeypatch.setattr(basing, "go_on", seen)
+        monkeypatch.setattr(basing, "NEAR", 4)
+        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
+        assert waited
+        assert max(waited) <= 4
+        report = await host.verify()
+        assert report.sound, report.troubles

@@ -44,6 +44,10 @@ _Got = TypeVar("_Got")
 
 WORTH: Final = 1 << 12
 """Bytes of deeds for which a session writes a base; for fewer they stay."""
+NEAR: Final = 64
+"""Records that are replayed while the host waits, where a session goes on while its base is made."""
+ROUNDS: Final = 8
+"""How often what a session has done meanwhile is replayed before its base is written, however much is left."""
 
 
 class Deeds:
@@ -130,7 +134,7 @@ class Basing:
         if sum(deeds[leg.uid].size(before, leg.upto) for leg in legs if leg.uid in deeds) < WORTH:
             return before
         try:
-            given = await self._do(self._given, row, known)
+            given = await self._near(row.uid, await self._do(self._given, row, known))
             heap = await self._written(row.uid, given)
             made = None
             if heap is not None:
@@ -168,6 +172,15 @@ class Basing:
 
         await self._engine.done(uid, work)
         return heap
+
+    async def _near(self, uid: bytes, given: Restored) -> Restored:
+        """A heap brought on beside a session that goes on, until little is left to do."""
+        for _ in range(ROUNDS):
+            row = self._catalog.by_uid(uid)
+            if row is None or row.deleted or row.seq - given.seq <= NEAR:
+                break
+            given = await self._do(go_on, self._lineage(uid), given, row.seq)
+        return given
 
     def _given(self, row: SessionRow, base: SnapshotRow | None) -> Restored:
         return replayed(self._lineage(row.uid), self._catalog, base, row.seq)
