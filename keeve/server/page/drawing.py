@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
 from keeve.server.api import in_path
-from keeve.server.page.said import as_text, beginning, is_long
+from keeve.server.page.said import as_text, beginning, in_line, is_long
 
 POLICY: Final = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -50,6 +50,7 @@ TEMPLATES: Final = Environment(
 TEMPLATES.filters["in_path"] = in_path
 TEMPLATES.filters["moment"] = moment
 TEMPLATES.filters["words"] = as_text
+TEMPLATES.filters["line"] = in_line
 TEMPLATES.filters["beginning"] = beginning
 TEMPLATES.tests["long"] = is_long
 

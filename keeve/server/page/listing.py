@@ -1,6 +1,7 @@
 """The sessions: those that who asks can reach, the newest first, found by their ids and by what was said in them first.
 
-The one rule: of a session on the list nothing is loaded. Its row and one fact are read.
+The one rule: of a session on the list nothing is loaded. Its row and one fact are read; or its first few records, where
+it keeps messages and states nothing of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keeve.looking import CONVERSATION
 from keeve.server.api import in_path
 from keeve.server.beginning import kinds_of
 from keeve.server.errors import Refusal
+from keeve.server.page.past import first_said
 from keeve.server.page.said import in_line
 from keeve.server.page.visits import Visit
 from keeve.server.page.wording import told
@@ -29,6 +31,8 @@ from vat.objects.types import Field, Shape, type_of
 SCANNED: Final = 5_000
 """Sessions that are looked at for one page of the list."""
 SHOWN: Final = 50
+FIRST: Final = 4
+"""Records of an agent of one's own in which its first words are looked for."""
 
 WORDS: Final[Mapping[Shape, str]] = {
     Shape.LIST: "a list",
@@ -58,7 +62,8 @@ async def _listed(visit: Visit, wrong: Refusal | None = None) -> Response:
     rows.sort(key=lambda row: row["updated"], reverse=True)
     shown = rows[skip : skip + SHOWN]
     for row in shown:
-        row["words"] = first_words(visit, row["id"])
+        await trio.lowlevel.checkpoint()
+        row["words"] = first_words(visit, row)
     return visit.shows(
         "sessions.html",
         200 if wrong is None else wrong.status,
@@ -70,7 +75,7 @@ async def _listed(visit: Visit, wrong: Refusal | None = None) -> Response:
         step=SHOWN,
         following=following,
         scanned=SCANNED,
-        models=tuple(visit.serving.named),
+        models=models_of(visit.serving),
         types=own_types(visit.serving),
         conversation=CONVERSATION,
         wrong=wrong,
@@ -80,14 +85,16 @@ async def _listed(visit: Visit, wrong: Refusal | None = None) -> Response:
 
 async def _matches(visit: Visit, row: dict[str, Any], wanted: str) -> bool:
     await trio.lowlevel.checkpoint()
-    return wanted in row["id"].casefold() or wanted in first_words(visit, row["id"]).casefold()
+    return wanted in row["id"].casefold() or wanted in first_words(visit, row).casefold()
 
 
-def first_words(visit: Visit, id: str) -> str:
+def first_words(visit: Visit, row: Mapping[str, Any]) -> str:
     """What was said first in a session, on one line; "" where nothing was, and where it cannot be read (any more)."""
     host = visit.serving.host
     try:
-        event = next(host.query("(turn . _)", session=host.row(id).uid, lineage=True), None)
+        if row["type"] != CONVERSATION:
+            return in_line(host.look(row["id"], first_said, min(FIRST, row["seq"])))
+        event = next(host.query("(turn . _)", session=host.row(row["id"]).uid, lineage=True), None)
     except KeeveError:
         return ""
     return "" if event is None else in_line(face(event.value.keywords.get("input")))
@@ -127,6 +134,15 @@ def fields_in(text: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise Refusal(422, "not_json", "the fields are JSON, and no object", remedy, "fields")
     return fields
+
+
+def models_of(serving: Serving) -> list[tuple[str, str]]:
+    """The names of models, each with the one before it that stands for the same; "" where none does."""
+    first: dict[str, str] = {}
+    return [
+        (name, "" if (same := first.setdefault(device, name)) == name else same)
+        for name, device in serving.named.items()
+    ]
 
 
 def own_types(serving: Serving) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from dataspace.values import Ref
 from keeve.faces import face, field_face, item_face, public_fields
 from keeve.looking import Room, weight
 from keeve.server.page.cutting import cut
@@ -29,8 +30,16 @@ LETTERS: Final = 20_000
 
 
 @attrs.frozen
+class FieldShown:
+    """What a field held, as text; of tools the names, each with what the model is told of it."""
+
+    text: str
+    tools: tuple[tuple[str, str], ...] = ()
+
+
+@attrs.frozen
 class Past:
-    """A session as it was. `messages` stand behind the first `first` of `count`; `fields` are the others, as text.
+    """A session as it was. `messages` stand behind the first `first` of `count`; `fields` are the others.
 
     listed: whether it has messages that are a list at all.
     """
@@ -43,7 +52,7 @@ class Past:
     first: int
     count: int
     listed: bool
-    fields: dict[str, str]
+    fields: dict[str, FieldShown]
 
 
 def past_of(before: int = 0) -> Callable[[Restored], Past]:
@@ -75,7 +84,7 @@ def past_of(before: int = 0) -> Callable[[Restored], Past]:
             first,
             count,
             listed,
-            {name: _text(heap, each) for name, each in stored.items()},
+            {name: _shown(heap, each) for name, each in sorted(stored.items(), key=lambda field: _is_ref(field[1]))},
         )
 
     return read
@@ -94,6 +103,64 @@ def _message(message: Any) -> dict[str, Any]:
         found.append({"name": cut(as_text(named.get("name"))), "arguments": cut(as_text(named.get("arguments")))})
     kind = {"user": "user", "assistant": "model", "tool": "tool"}.get(role, "note")
     return {"kind": kind, "title": role, "text": cut(as_text(message.get("content"))), "calls": found}
+
+
+def told_first(restored: Restored) -> tuple[str, str]:
+    """The model of a conversation, and what it is told first."""
+    model, system = (_face_of(restored.heap, name) for name in ("model", "system"))
+    return as_text(model), cut(as_text(system), LETTERS)
+
+
+def first_said(restored: Restored) -> Any:
+    """The first message of a person among the first few that an agent has kept, as JSON; None where it has none."""
+    heap = restored.heap
+    messages = heap.state(ROOT_ACTOR).fields.get("messages")
+    if not isinstance(messages, ListTree):
+        return None
+    kept = (face(heap.read(item)) for item in messages.iterate(0, min(3, len(messages)), heap.page))
+    return next((each.get("content") for each in kept if isinstance(each, dict) and each.get("role") == "user"), None)
+
+
+def _face_of(heap: Heap, name: str) -> Any:
+    fields = heap.state(ROOT_ACTOR).fields
+    return field_face(heap, fields[name]) if name in fields else None
+
+
+def _is_ref(stored: Any) -> bool:
+    return isinstance(stored, Ref) and stored.session is None
+
+
+def _shown(heap: Heap, stored: Any) -> FieldShown:
+    """A field; one that holds an actor of the session as what that is and has."""
+    if not _is_ref(stored):
+        offered = _tools(heap, stored)
+        return FieldShown("" if offered else _text(heap, stored), offered)
+    state = heap.state(stored.actor)
+    lines = [f"{state.type} (actor {stored.actor})"]
+    tools: tuple[tuple[str, str], ...] = ()
+    for name, each in sorted(state.fields.items()):
+        if name.startswith("_"):
+            continue
+        found = _tools(heap, each)
+        tools += found
+        lines += [] if found else [f"{name}: {_text(heap, each)}"]
+    return FieldShown(cut("\n".join(lines), LETTERS), tools)
+
+
+def _tools(heap: Heap, stored: Any) -> tuple[tuple[str, str], ...]:
+    """The tools that a list of schemas offers; none where it is another list, or a long one."""
+    if not isinstance(stored, ListTree) or len(stored) > ITEMS:
+        return ()
+    found: list[tuple[str, str]] = []
+    left = LETTERS
+    for item in (item_face(heap, stored, each) for each in stored.iterate(0, len(stored), heap.page)):
+        function = item.get("function") if isinstance(item, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(name, str):
+            return ()
+        found.append((cut(name, 200), cut(_json(item), max(left, 0))))
+        left -= len(found[-1][1])
+    return tuple(found)
 
 
 def _text(heap: Heap, stored: Any) -> str:

@@ -5,10 +5,12 @@ The one rule: a form that is sent twice does once. Each carries a key, which is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from dataspace.errors import KeeveError
 from dataspace.observe.cursor import number_in
 from keeve.errors import SessionDamaged
 from keeve.faces import ENDS
@@ -17,6 +19,7 @@ from keeve.server.finding import before_turn
 from keeve.server.page.agents import ask, show_agent
 from keeve.server.page.conversation import Entry, turns_shown
 from keeve.server.page.cutting import TurnsKept
+from keeve.server.page.past import told_first
 from keeve.server.page.visits import Visit
 from keeve.server.page.waiting import TO_DO
 
@@ -52,9 +55,14 @@ async def show_session(visit: Visit) -> Response:
     if harm := [each for each in unreadable if not each["away"]]:  # nobody else has come to it yet
         there = harm[0]
         return await _show_damaged(visit, SessionDamaged(visit.id, there["seq"], there["position"], there["what"]))
+    model = system = ""
+    with suppress(KeeveError):  # what was said in its first records may be in an archive that is not there
+        model, system = visit.serving.host.look(visit.id, told_first)
     return visit.shows(
         "session.html",
         session=shown,
+        model=model,
+        system=system,
         damage=None,
         away=len(unreadable),
         upto=shown if newest or not events else events[-1],
@@ -75,6 +83,8 @@ async def _show_damaged(visit: Visit, damage: SessionDamaged) -> Response:
     lost = [Entry("note", each["seq"], "", f"cannot be read: {each['what']}") for each in unreadable]
     return visit.shows(
         "session.html",
+        model="",
+        system="",
         session={**row, "forks": [], "effects": [], "approvals": [], "truncated": []},
         damage=damage,
         away=0,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from keeve import Actor, List, Text, actor, effect, user
+from keeve import Actor, List, Model, Session, Text, Toolbox, actor, effect, user
 from keeve.server.page import agents
 from keeve.testing import MemoryLog, memory_host
 from tests.page_visits import browser, form_of, only_ours, text_of
@@ -43,6 +43,17 @@ class Echo(Actor):
         self.messages.append(user(text))
         self.assert_fact("page.heard", len(self.messages), Text(text))
         return text * self.times
+
+
+@actor("page.armed", version=1)
+class Armed(Actor):
+    """It has a model and tools, which are actors of its session."""
+
+    model: Model
+    tools: Toolbox
+
+
+SCHEMA = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "title": HOSTILE}}}
 
 
 @actor("page.mute", version=1)
@@ -132,3 +143,30 @@ async def test_a_session_whose_code_is_not_here_is_shown_in_words() -> None:
         told: Any = (await w.ann.get("/api/v1/sessions/e")).json()
         assert (told["type"], told["status"]) == ("page.echo", None)
         assert (await w.ann.get("/api/v1/sessions/e/state")).json()["fields"]["times"] == 2
+
+
+async def test_the_list_has_the_first_words_of_an_own_agent_that_keeps_them() -> None:
+    async with world(actors=[Echo]) as w, browser(w, "ann") as ann:
+        e = await w.host.asking("ann").spawn(Echo, "e", times=2)
+        for words in (HOSTILE, "what was said later"):
+            await e.turn(words)
+        for params, there in (({}, True), ({"q": "EVIL.example"}, True), ({"q": "later"}, False)):
+            shown = (await ann.get("/", params=params)).text
+            only_ours(shown)
+            assert (HOSTILE in text_of(shown)) is there
+
+
+async def test_fields_that_are_actors_are_shown_as_what_they_are_and_tools_by_their_names() -> None:
+    async with world(actors=[Armed]) as w, browser(w, "ann") as ann:
+        await w.host.asking("ann").spawn(Armed, "a", model="model", tools=[SCHEMA])
+        await w.host.asking("ann").spawn(Session, "s", tools=[SCHEMA])
+        for place, said in (
+            ("/sessions/a", ("keeve.model", 'model: "model"', "keeve.toolbox")),
+            ("/sessions/s/at/1", ("keeve.approvals", "max_steps")),
+        ):
+            shown = (await ann.get(place)).text
+            only_ours(shown)
+            assert '<details class="tool"><summary><bdi class="mono">weather</bdi></summary>' in shown
+            for words in (*said, "onerror=alert"):
+                assert words in text_of(shown)
+            assert "$ref" not in shown

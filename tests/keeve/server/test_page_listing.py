@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from keeve import Session
@@ -67,6 +68,13 @@ async def test_the_list_comes_in_pages() -> None:
         new = next(said for tag, said in elements_of(first) if said.get("id") == "new")
         assert (first.index('id="new"') < first.index('href="/sessions/'), "open" in new) == (True, False)
         assert (await owner.get("/", params={"skip": "50"})).text.count('href="/sessions/') == 1
+
+
+async def test_a_name_of_a_model_says_for_which_one_before_it_stands() -> None:
+    async with world() as w, browser(w, "ann") as ann:
+        serving = attrs.evolve(w.serving, named={"gpt": "model", "model": "model", "small": "small"})
+        assert listing.models_of(serving) == [("gpt", ""), ("model", "gpt"), ("small", "")]
+        assert '<option value="model">model</option>' in (await ann.get("/")).text
 
 
 async def test_who_is_no_owner_sees_their_own() -> None:

@@ -277,3 +277,12 @@ async def test_what_a_browser_says_it_takes_changes_nothing() -> None:
         await (await spawned(w)).turn("hello")
         answer = await ann.get("/sessions/s", headers={"accept": "text/event-stream"})
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+
+
+async def test_a_conversation_says_at_its_head_which_model_answers_and_what_that_is_told_first() -> None:
+    async with world() as w, browser(w, "ann") as ann:
+        await w.host.asking("ann").spawn(Session, "s", system="<b>Be brief.</b>\nAnd kind.")
+        shown = (await ann.get("/sessions/s")).text
+        head = text_of(shown[: shown.index('id="turns"')])
+        for words in ("model model", "What the model is told first: <b>Be brief.</b> And kind.", "</b>\nAnd kind."):
+            assert words in head
