@@ -136,6 +136,26 @@ def restore(
     after it; collections load when they are touched.
     """
     memory = memory or VatMemory(lineage, cache)
+    heap, snapshot, hash, passed_over = _begin(lineage, index, memory, upto, without)
+    return _replay(lineage, heap, memory, snapshot, hash, upto, passed_over)
+
+
+def must_be_there(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, without: int | None = None) -> None:
+    """See that `restore` would need nothing that is away. Raises `Archived` else, and what reading raises.
+
+    Costs one snapshot's root and a look at each record after it, and reads those whose deeds were archived.
+    """
+    _, snapshot, _, _ = _begin(lineage, index, VatMemory(lineage, cache), upto, without)
+    for seq in range(snapshot + 1, upto + 1):
+        stored = lineage.at(seq)
+        if stored.rest() is not None:
+            stored.body()
+
+
+def _begin(
+    lineage: Lineage, index: Index, memory: VatMemory, upto: int, without: int | None
+) -> tuple[Heap, int, bytes, tuple[str, ...]]:
+    """From which heap on records are followed, after which seq and hash; and what was passed over."""
     passed_over: list[str] = []
     if without is not None:
         passed_over.append(f"snapshots from seq {without} on: a page of them cannot be read")
@@ -148,8 +168,8 @@ def restore(
         except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
             passed_over.append(f"snapshot {snapshot.seq}: {error}")
             continue
-        return _replay(lineage, heap, memory, snapshot.seq, stored.header.hash, upto, tuple(passed_over))
-    return _replay(lineage, Heap(memory), memory, 0, ZERO_HASH, upto, tuple(passed_over))
+        return heap, snapshot.seq, stored.header.hash, tuple(passed_over)
+    return Heap(memory), 0, ZERO_HASH, tuple(passed_over)
 
 
 def go_on(lineage: Lineage, found: Restored, upto: int) -> Restored:

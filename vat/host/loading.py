@@ -28,7 +28,7 @@ from vat.crank.upgrading import outdated
 from vat.crank.vat import Powers, Vat
 from vat.heap.memory import BadSnapshotPage, VatMemory
 from vat.heap.past import StoredPast
-from vat.heap.restore import BrokenChain, Lineage, Restored, restore
+from vat.heap.restore import BrokenChain, Lineage, Restored, must_be_there, restore
 from vat.host.residents import Resident
 from vat.objects.types import Types
 
@@ -115,13 +115,14 @@ class Loader:
     def point(self, uid: bytes, seq: int) -> tuple[bytes, int]:
         """The hash of a session's record, and how much was pending after it: from where a fork may go on.
 
-        A store with archives has the heap there restored for it, once: who is born of what is away could never be
-        loaded. Raises `Archived` then.
+        In a store with archives the records are looked at that a restore there would read: who is born of what is away
+        could never be loaded. Raises `Archived` then.
         """
         stored = self.lineage(uid).at(seq)
         if isinstance(self._store, SegmentStore) and self._store.archives.places:
             try:
-                self.restored(uid, seq)
+                without = self._bad_from.get(uid)
+                must_be_there(self.lineage(uid), self._catalog, self.cache, seq, without=without)
             except Archived:
                 raise
             except KeeveError:
