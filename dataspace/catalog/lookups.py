@@ -42,11 +42,11 @@ class Leg(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """A `snapshot` record, or a `base`: of which session, its seq, the seq that it covers."""
+    """A `snapshot` record, or a `base`: of which session, its seq, and whether it is a base."""
 
     uid: bytes
     seq: int
-    covers: int
+    base: bool
 
 
 def steady(
@@ -289,19 +289,19 @@ class Lookups:
         """The newest snapshots at or before seq `upto` of a session's lineage, newest first."""
         found: list[SnapshotRow] = []
         for leg in reversed(self.lineage(uid)):
-            covered = self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found))
-            found += [SnapshotRow(leg.uid, seq, covers) for seq, covers in covered]
+            those = self._snapshots(leg.uid, min(upto, leg.upto), limit - len(found))
+            found += [SnapshotRow(leg.uid, seq, base) for seq, base in those]
             if len(found) >= limit:
                 break
         return found
 
     @steady
-    def _snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, int]]:
+    def _snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, bool]]:
         found = dict(self._tables.snapshots(uid, upto, limit))
         for recent in self._layers():
             thread = recent.threads.get(uid)
             if thread is not None:
-                found.update([(seq, covers) for seq, covers in thread.snapshots if seq <= upto])
+                found.update([(seq, base) for seq, base in thread.snapshots if seq <= upto])
         return sorted(found.items(), reverse=True)[:limit]
 
     # What is said.

@@ -163,11 +163,10 @@ class Questions:
         )
         return [Taken(row[0], row[1], self._names.shown(row[2]), *row[3:]) for row in found]
 
-    def snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, int]]:
-        """The newest snapshots up to seq `upto`: (seq, covered seq), newest first."""
-        sql = "SELECT seq, covers FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT ?"
-        found: list[tuple[int, int]] = rows(self._reader, sql, (self._number(uid), upto, limit))
-        return found
+    def snapshots(self, uid: bytes, upto: int, limit: int) -> list[tuple[int, bool]]:
+        """The newest snapshots up to seq `upto`: seq and whether it is a base, newest first."""
+        sql = "SELECT seq, base FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT ?"
+        return [(seq, bool(base)) for seq, base in rows(self._reader, sql, (self._number(uid), upto, limit))]
 
     def nodes(self, level: int, n: int) -> bytes:
         """A row of the tree; empty when there is none."""

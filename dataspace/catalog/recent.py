@@ -123,7 +123,7 @@ class Thread:
         self.pending = 0
         self.deleted = 0
         self.birth: Birth | None = None
-        self.snapshots: list[tuple[int, int]] = []
+        self.snapshots: list[tuple[int, bool]] = []
 
     def over(self, before: SessionRow | None) -> SessionRow:
         """The session as it is after these records, given what it was `before` them."""
@@ -230,7 +230,7 @@ class Recent:
             if thread.birth is None or thread.birth.id == record.uid.hex():
                 self._bury(_buried(said), thread)
         elif kind in (Kind.SNAPSHOT, Kind.BASE):
-            thread.snapshots.append((record.seq, _covered(said, record.seq)))
+            thread.snapshots.append((record.seq, kind == Kind.BASE))
         elif (birth := _birth(said, record)) is not None:
             thread.birth = birth
             self.ids.setdefault(birth.id, record.uid)
@@ -298,14 +298,6 @@ def _buried(said: Any) -> Birth | None:
         ):
             return Birth(id, type, parent, seq, created)
     return None
-
-
-def _covered(said: Any, seq: int) -> int:
-    """The seq that a snapshot covers, by what its message says."""
-    match said:
-        case {"seq": int(covered)} if 0 <= covered <= seq:
-            return covered
-    return seq
 
 
 def between(postings: Sequence[int], after: int, upto: int) -> Sequence[int]:

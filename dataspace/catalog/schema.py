@@ -10,7 +10,7 @@ rows of one session or label never overlap.
     threads    positions and shapes (sets of labels) by session and seq
     postings   positions by label; `held` counts the assertions in the row that nobody has taken back
     taken      the assertions that were taken back
-    snapshots  by session and seq
+    snapshots  by session and seq, and which are bases
     tree       nodes of the Merkle tree over the records
 
 Ids, types and labels stand there as the `Veil` of a store makes them: of an encrypted store as keyed hashes and
@@ -33,7 +33,7 @@ from dataspace.catalog.tree import SCHEMA as TREE
 
 CATALOG: Final = "catalog.sqlite"
 """The file in a store's folder; derived, and may be deleted."""
-FORMAT: Final = f"keeve catalog 3 {sys.byteorder}"
+FORMAT: Final = f"keeve catalog 4 {sys.byteorder}"
 """What a file says that it is; after it comes the veil's own mark."""
 
 SCHEMA: Final = f"""
@@ -54,7 +54,7 @@ CREATE TABLE postings(label INT, first INT, held INT, postings BLOB, PRIMARY KEY
 CREATE INDEX holding ON postings(label, first) WHERE held > 0;
 CREATE TABLE taken(position INT, operation INT, taker BLOB, label TEXT, seq INT, gone INT, own INT,
     PRIMARY KEY(position, operation, taker)) WITHOUT ROWID;
-CREATE TABLE snapshots(session INT, seq INT, covers INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;
+CREATE TABLE snapshots(session INT, seq INT, base INT, PRIMARY KEY(session, seq)) WITHOUT ROWID;
 {TREE}"""
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 

@@ -118,7 +118,7 @@ class Tables(Questions):
             renamed = renamed or other
             shapes = [self._shape_number(db, shape) for shape in thread.shapes]
             threads.append((number, thread.first, pack(thread.positions), pack(shapes)))
-            snapshots += [(number, seq, covers) for seq, covers in thread.snapshots]
+            snapshots += [(number, seq, base) for seq, base in thread.snapshots]
         db.executemany("INSERT INTO threads VALUES(?, ?, ?, ?)", threads)
         db.executemany("INSERT INTO snapshots VALUES(?, ?, ?)", snapshots)
         postings = []

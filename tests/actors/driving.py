@@ -74,7 +74,7 @@ class World:
         for owner, most in [(uid, upto), *((leg.uid, min(leg.upto, upto)) for leg in reversed(self.lineage(uid)))]:
             for seq in reversed(self.snapshot_seqs.get(owner, [])):
                 if seq <= most:
-                    yield SnapshotRow(owner, seq, seq - 1)
+                    yield SnapshotRow(owner, seq, base=False)
 
     def memory(self, uid: bytes) -> VatMemory:
         return VatMemory(Lineage(uid, self, self.store.read), self.cache)

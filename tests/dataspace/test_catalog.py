@@ -314,3 +314,16 @@ def test_what_was_taken_back_costs_whoever_asks_what_holds_nothing(tmp_path: Pat
         return count
 
     assert steps_after(tmp_path / "many", 1000) <= steps_after(tmp_path / "few", 20) + 50
+
+
+def test_of_each_snapshot_it_is_known_whether_it_is_a_base(tmp_path: Path) -> None:
+    world = World(tmp_path / "catalog")
+    world.spawn("ada")
+    ada = world.uids["ada"]
+    seqs = [
+        world.append(world.draft(ada, kind, {"root": [0, bytes(32)]}))[0].seq for kind in (Kind.BASE, Kind.SNAPSHOT)
+    ]
+    world.catalog.catch_up()
+    for _ in range(2):  # as it is remembered, and as it stands in the file
+        assert [(each.seq, each.base) for each in world.catalog.snapshots(ada)] == [(seqs[1], False), (seqs[0], True)]
+        world.catalog.flush()
