@@ -48,6 +48,19 @@ class NotAKey(KeeveError, ValueError):
         )
 
 
+class SignedAlready(KeeveError):
+    """A key was to be made for a log that is signed with one already."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, key: str, file: Path) -> None:
+        self.key = key
+        super().__init__(
+            f"this log is signed with {key}, and no other key is made for it: give the file of that with --signer; or, "
+            f"if a new one is to take its place, --signer {file} --make --former with the file of that one"
+        )
+
+
 class NothingToCheckBy(KeeveError, LookupError):
     """A file was to be checked without keys, and there is no log whose keys could be taken."""
 
@@ -75,6 +88,10 @@ async def make_checkpoint(
     """Sign all that is durable, as the owner of the store, and keep that in the log."""
     must_be_there(folder)
     there = _is_there(signer)
+    if make and not there and former is None:
+        with reading(folder) as read:
+            if known := _checkpoints(read).verifiers:
+                raise SignedAlready(str(known[-1]), signer)
     key = signing_key(signer, make=make)
     settings = Settings(takes_up="nothing")
     try:

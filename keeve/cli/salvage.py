@@ -61,7 +61,7 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
         output.say(f"session {session}: snapshots not kept; it is restored without them", "dim")
     output.say(
         f"{'all' if found.whole else 'what is sound'} is in {new}: {counted(found.records, 'record')} of "
-        f"{counted(found.sessions, 'session')}" + _marked(found.marked)
+        f"{counted(found.sessions, 'session')}, counting deleted ones" + _marked(found.marked)
     )
 
 

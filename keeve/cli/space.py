@@ -50,12 +50,12 @@ async def collect(folder: Path, output: Output, *, own: Own) -> None:
         return
     if gone.sessions or gone.bodies:
         sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
-        output.say(f"{sessions}: {gone.bodies} records, contents and pages are gone; {size(freed)} of disk are freed")
+        output.say(f"{sessions}: {gone.bodies} bodies (of records, contents and pages) are gone; {_said(freed)}")
     if gone.pages:
         pages = "1 page" if gone.pages == 1 else f"{gone.pages} pages"
-        output.say(f"old snapshots: {pages} are gone that no session needs; {size(freed)} of disk are freed in all")
+        output.say(f"old snapshots: {pages} are gone that no session needs; {_said(freed)} in all")
     if gone.archived:
-        output.say(f"archives: {gone.archived} records, contents and pages are gone that were erased since")
+        output.say(f"archives: {gone.archived} bodies (of records, contents and pages) are gone that were erased since")
     if not (gone.sessions or gone.bodies or gone.pages or gone.archived):
         output.say("nothing to do")
 
@@ -73,6 +73,10 @@ async def erase(
         output.document({"session": id, "seq": seq, "turn": turn, "erased": pieces})
     else:
         output.say(f"erased {pieces} pieces of content" if pieces != 1 else "erased 1 piece of content")
+
+
+def _said(freed: int) -> str:
+    return f"{size(freed)} of disk are freed" if freed else "too little for a block of disk to be freed"
 
 
 def _taken(folder: Path) -> int:

@@ -65,20 +65,25 @@ async def create_session(
         output.say(row["id"])
 
 
-async def take_turn(where: Where, output: Output, id: str, text: str, *, own: Own) -> None:
-    """Say something, and tell what is answered. Raises what the turn does, and `WaitsOutside`."""
+async def take_turn(where: Where, output: Output, id: str, text: str, request: str | None = None, *, own: Own) -> None:
+    """Say something, once with one `request`, and tell what is answered.
+
+    Raises what the turn does, and `WaitsOutside`.
+    """
     async with where.acting(own, talking=True) as store:
-        said = await _answer(store, id, text)
+        said = await _answer(store, id, text, request)
     if output.as_json:
         output.document(said)
     else:
         output.say(in_words(said["output"]))
 
 
-async def accept(where: Where, output: Output, method: str, id: str, text: str, *, own: Own) -> None:
+async def accept(
+    where: Where, output: Output, method: str, id: str, text: str, request: str | None = None, *, own: Own
+) -> None:
     """Have an input accepted, durably, without waiting for what comes of it. `method` is `turn` or `steer`."""
     async with where.acting(own, talking=True) as store:
-        ref, input = await _ready(store, id)
+        ref, input = await _ready(store, id, request)
         said = taken_face(id, await input.accepted(ref, method, text))
         alone = store.alone
     if output.as_json:
@@ -133,9 +138,9 @@ async def list_facts(
 # An input on its way.
 
 
-async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
+async def _answer(store: Acts, id: str, text: str, request: str | None) -> dict[str, Any]:
     """What a turn came to."""
-    ref, said = await _ready(store, id)
+    ref, said = await _ready(store, id, request)
     async with trio.open_nursery() as nursery:
         if store.alone:
             nursery.start_soon(_see_what_is_missing, store, said)
@@ -144,12 +149,13 @@ async def _answer(store: Acts, id: str, text: str) -> dict[str, Any]:
     return await said.told(output)
 
 
-async def _ready(store: Acts, id: str) -> tuple[Any, Input]:
-    """The ref to a session, and an input that it is to be given, of which nothing is stated yet."""
+async def _ready(store: Acts, id: str, request: str | None) -> tuple[Any, Input]:
+    """The ref to a session, and an input that it is to be given, of which nothing is stated yet unless it has a
+    `request` of before."""
     ref = await store.get(id)
     head = Cursor.parse((await store.look("end", until=None))["cursor"])
-    request = f"cli-{secrets.token_hex(12)}"
-    return ref, Input(observe=store.observe, session=id, id=id, request=request, head=head)
+    again, request = request is not None, request or f"cli-{secrets.token_hex(12)}"
+    return ref, Input(observe=store.observe, session=id, id=id, request=request, head=head, again=again)
 
 
 async def _see_what_is_missing(store: Acts, said: Input) -> None:

@@ -66,7 +66,9 @@ def create(
     return 0
 
 
-def turn(session: str, input: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
+def turn(
+    session: str, input: str | None = None, /, *, request_id: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+) -> int:
     """Say something to a session, and wait for the answer. It goes on where a server has it, whoever stops waiting.
 
     Where no server has the store, the model is the one that the environment names, as for `keeve chat`.
@@ -82,12 +84,16 @@ def turn(session: str, input: str | None = None, /, *, common: OwnerOptions = OW
         The id of the session.
     input
         What is said; else it is the standard input, all of it.
+    request_id
+        Any text of yours: said again with it, after whatever went wrong, it is said once, and answered as it was.
     """
-    trio.run(partial(take_turn, common.where, common.output, session, _input(input), own=common.own))
+    trio.run(partial(take_turn, common.where, common.output, session, _input(input), request_id, own=common.own))
     return 0
 
 
-def queue(session: str, input: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
+def queue(
+    session: str, input: str | None = None, /, *, request_id: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+) -> int:
     """Say something to a session, and do not wait: its turn comes when those before it are over. Says its number.
 
     Where no server has the store, the next host that opens it goes on with it.
@@ -102,12 +108,16 @@ def queue(session: str, input: str | None = None, /, *, common: OwnerOptions = O
         The id of the session.
     input
         What is said; else it is the standard input, all of it.
+    request_id
+        Any text of yours: said again with it, after whatever went wrong, it is said once, and answered as it was.
     """
-    trio.run(partial(accept, common.where, common.output, "turn", session, _input(input), own=common.own))
+    trio.run(partial(accept, common.where, common.output, "turn", session, _input(input), request_id, own=common.own))
     return 0
 
 
-def steer(session: str, input: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
+def steer(
+    session: str, input: str | None = None, /, *, request_id: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+) -> int:
     """Say something to the turn that runs: it joins at its next step. If none runs, it is a turn of its own.
 
     ```
@@ -120,8 +130,10 @@ def steer(session: str, input: str | None = None, /, *, common: OwnerOptions = O
         The id of the session.
     input
         What is said; else it is the standard input, all of it.
+    request_id
+        Any text of yours: said again with it, after whatever went wrong, it is said once, and answered as it was.
     """
-    trio.run(partial(accept, common.where, common.output, "steer", session, _input(input), own=common.own))
+    trio.run(partial(accept, common.where, common.output, "steer", session, _input(input), request_id, own=common.own))
     return 0
 
 

@@ -198,3 +198,12 @@ def test_what_is_to_be_checked_without_a_key_needs_the_log(store: Path, signer: 
     (tmp_path / "nothing").write_text("hello\n")
     said = keeve("check", tmp_path / "nothing", "--store", tmp_path / "nowhere")
     assert (said.code, "no store is at" in said.err) == (2, False)
+
+
+def test_no_key_is_made_for_a_log_that_is_signed_already(store: Path, tmp_path: Path) -> None:
+    first, other = tmp_path / "first.pem", tmp_path / "k2.pem"
+    assert keeve("checkpoint", "--store", store, "--signer", first, "--make").code == 0
+    said = keeve("checkpoint", "--store", store, "--signer", other, "--make")
+    assert (said.code, other.exists()) == (2, False)
+    assert f"--signer {other} --make --former" in said.err
+    assert keeve("checkpoint", "--store", store, "--signer", other, "--make", "--former", first).code == 0

@@ -237,3 +237,12 @@ def test_a_conversation_is_shown_as_turns_and_its_fields_are_in_json(store: Path
         {"role": "assistant", "content": "hello"},
     ]
     assert shown["facts"] == []
+
+
+def test_an_input_with_a_request_id_is_said_once(store: Path) -> None:
+    chat(store, "s1", "hello")
+    first, again = (keeve("turn", "s1", "once", "--request-id", "r1", "--store", store, "--json") for _ in range(2))
+    assert (first.code, again.json) == (0, first.json)
+    queued = keeve("queue", "s1", "once", "--request-id", "r1", "--store", store, "--json")
+    assert queued.json["turn"] == first.json["turn"]
+    assert keeve("turn", "s1", "other", "--request-id", "r1", "--store", store).code != 0
