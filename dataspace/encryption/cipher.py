@@ -10,9 +10,11 @@ A body as it is stored, integers little endian:
 Associated data: bytes 0 to 8, the frame's type, its flags, its head. The cipher's key is derived from the data key,
 the session's uid, the key epoch and the owner's epoch; so nothing that one owner wrote and lost can share a key, let
 alone a nonce, with what the next one writes; but for what is left of a record whose deeds go to an archive: that is
-sealed as the record was, once, under another frame type.
+sealed with the key of the record, under another frame type, each time they go. Nobody counts these: one for each
+record that is archived, and one more where that was cut short, or the deeds were brought back and go again.
 
-The one rule: a key seals `MOST` bodies and then no more, far below the 2**32 that random nonces bear.
+The one rule: a key seals `MOST` records' bodies, cells and pages and then no more, far below the 2**32 that random
+nonces bear, so that what is left of records, however often, is no matter.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ TAG: Final = 16
 ENCRYPTED: Final = 2
 """The flag of a frame whose body is sealed."""
 MOST: Final = 1 << 28
-"""Bodies that are sealed with one key."""
+"""Bodies that are sealed with one key, but for what is left of records."""
 
 _NAMED = struct.Struct("<II")
 _BOUND = struct.Struct("<16sII")
