@@ -9,11 +9,13 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
 from dataspace.records import Kind
 from keeve import Actor, List, Session, Settings, actor, open_host
 from tests.vat.hosts import store_of
 from vat.heap import reaching
+from vat.heap.restore import Lineage, bases
 from vat.host import thinning
 from vat.host.host import Host
 
@@ -143,3 +145,25 @@ async def test_what_a_walk_would_miss_is_missed_by_the_restore(tmp_path: Path, m
         await heard(host, "s1")
         report = await host.verify()
         assert not report.sound
+
+
+def test_whoever_looks_for_bases_reads_no_other_snapshot() -> None:
+    class Index:
+        def lineage(self, uid: bytes) -> list[Leg]:
+            return []
+
+        def locate(self, uid: bytes, seq: int) -> int:
+            return seq
+
+        def snapshots(self, uid: bytes, upto: int) -> list[SnapshotRow]:
+            return [SnapshotRow(uid, seq, seq == 3) for seq in range(min(upto, 40), 0, -1)][:8]
+
+    read: list[int] = []
+
+    def damaged(address: int) -> Any:
+        read.append(address)
+        raise KeeveError("this record cannot be read")
+
+    lineage = Lineage(b"\1" * 16, Index(), damaged)
+    assert list(bases(lineage, Index(), 1 << 40)) == []
+    assert read == [3]

@@ -187,8 +187,10 @@ def newest_first(index: Index, uid: bytes, upto: int) -> Iterator[SnapshotRow]:
 
 def bases(lineage: Lineage, index: Index, upto: int) -> Iterator[SnapshotRow]:
     """The bases up to a seq that were not let go, newest first. Pages of them, the root too, may be damaged: nothing is
-    taken for gone that is not. Costs a look at each snapshot up to the one that is given."""
+    taken for gone that is not. Costs what the index knows of each snapshot after it, and reads none but bases."""
     for snapshot in newest_first(index, lineage.uid, upto):
+        if not snapshot.base:
+            continue
         try:
             is_one = lineage.at(snapshot.seq).header.kind == Kind.BASE and not let_go(lineage, snapshot.seq)
         except KeeveError:
