@@ -75,6 +75,11 @@ class Own:
         file = [] if config in (None, self.environ.get(CONFIG)) else ["--config", str(config)]
         return [*file, *actors, *([] if self.tools is None else ["--tools", self.tools])]
 
+    def passed_over(self) -> list[str]:
+        """The options of the command line that name types and tools, which a server has of its own."""
+        actors = self.actors if self.actors and list(self.actors) != self.environ.get(ACTORS, "").split() else ()
+        return [*(f"--actors {name}" for name in actors), *([] if self.tools is None else [f"--tools {self.tools}"])]
+
 
 def types_of(loaded: LoadedSettings) -> list[type]:
     """The actor types that settings name. Raises `NoSuchActors`, whatever importing them raises."""

@@ -23,6 +23,7 @@ from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.ownership import owner_of
+from keeve.cli.output import Output
 from keeve.cli.own import Own, tools_of, types_of
 from keeve.cli.owning import owning
 from keeve.cli.reading import reading
@@ -130,10 +131,15 @@ class Where:
 
         Raises `StoreOwned`, and what opening it does.
         """
+        has = self.server is not None or self._has_server()
+        if has and (words := own.passed_over()):
+            Output().note(
+                f"a server has the store, and its own types and tools count: {', '.join(words)} is passed over"
+            )
         if self.server is not None:
             async with served(self.server, self._token(self.server), patience) as store:
                 yield store
-        elif self._has_server():
+        elif has:
             token = None if self.token_file is None else _token_in(self.token_file, self.token_file.name)
             async with served(str(self.folder), token, patience) as store:
                 yield store

@@ -103,3 +103,8 @@ async def test_a_server_has_its_own(folder: Path) -> None:
     async with served_store(folder / "served"):
         made = await asked("create", "s1", "--tools", "no.such:tools", "--store", folder / "served")
         assert (made.code, made.out) == (0, "s1\n")
+        assert "its own types and tools count: --tools no.such:tools is passed over" in made.err
+        refused = await asked("create", "s2", "--type", "nope", "--actors", "nope", "--store", folder / "served")
+        assert "--actors nope is passed over" in refused.err
+        assert "keeve.session" in refused.err
+        assert "keeve.approvals" not in refused.err  # no session is made of a part

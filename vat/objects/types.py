@@ -195,7 +195,7 @@ class Types:
         try:
             return self._by_name[name]
         except KeyError:
-            raise UnknownActorType(name, self._by_name) from None
+            raise UnknownActorType(name, set(self._by_name) - self.parts) from None  # nobody spawns a part
 
     def of(self, cls: type) -> ActorType:
         """The type of a class that new actors may be of. Raises `UnknownActorType` or `BadActorType`."""
