@@ -92,12 +92,12 @@ def first_words(visit: Visit, row: Mapping[str, Any]) -> str:
     """What was said first in a session, on one line; "" where nothing was, and where it cannot be read (any more)."""
     host = visit.serving.host
     try:
-        if row["type"] != CONVERSATION:
-            return in_line(host.look(row["id"], first_said, min(FIRST, row["seq"])))
         event = next(host.query("(turn . _)", session=host.row(row["id"]).uid, lineage=True), None)
+        if event is not None:
+            return in_line(face(event.value.keywords.get("input")))
+        return in_line(host.look(row["id"], first_said, min(FIRST, row["seq"])))
     except KeeveError:
         return ""
-    return "" if event is None else in_line(face(event.value.keywords.get("input")))
 
 
 async def make_session(visit: Visit) -> Response:
