@@ -29,10 +29,11 @@ from dataspace.log.opening import durable_part, owed
 from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, Verdict
-from keeve.api import OURS, now
+from keeve.api import now
 from keeve.cli.harm import damage_said
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
+from keeve.cli.own import option_for
 from keeve.cli.reading import FilesRead, reading
 from keeve.cli.text import counted, local_time, shortened, size
 from keeve.cli.where import devices_lacking
@@ -40,12 +41,8 @@ from keeve.host_keys import FILE_VARIABLE
 from keeve.looking import UnreadSession, Waits, all_waits, due, since
 from vat.heap.pending import OpenEffect
 from vat.host.allowing import returned
-from vat.objects.types import Types
 
 MIB: Final = 1 << 20
-
-KNOWN: Final = frozenset(described.name for described in Types(OURS))
-"""The actor types that commands run without being told."""
 
 UNSEEN: Final = "contents"
 """Of the sign that says that there is more than could be looked at."""
@@ -329,15 +326,15 @@ def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:
         yield Sign("devices", NOTE, seen, "open the store with the program that has them: what is theirs waits for it")
     state_of = read.state_of()
     yield from unknown([effect for effect in effects if state_of(effect) == "unknown"], read)
-    yield from waits(found, effects, owner)
+    yield from waits(found, effects, owner, read)
 
 
-def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None) -> Iterator[Sign]:
+def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None, read: FilesRead) -> Iterator[Sign]:
     """What waits for a person, for a time, and which methods do."""
     approvals = [call for each in found for call in each.approvals]
     for call in approvals[:10]:
         seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
-        remedy = f"keeve approve {call.session} {call.id}, or keeve refuse"
+        remedy = f"keeve approve {call.session} {call.id}{option_for(read.session(call.session).type)}, or keeve refuse"
         yield Sign("approvals", NOTE, seen, remedy)
     if len(approvals) > 10:
         yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")
@@ -358,8 +355,8 @@ def unknown(effects: Sequence[OpenEffect], read: FilesRead) -> Iterator[Sign]:
     """Effects that have started, and that nobody knows the outcome of."""
     for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
-        own = "" if read.type_of(effect.uid) in KNOWN else " --actors MODULE"
-        yield Sign("effects", WARN, seen, f"find out, then: keeve resolve {effect.id} --value '...'{own}")
+        remedy = f"find out, then: keeve resolve {effect.id} --value '...'{option_for(read.type_of(effect.uid))}"
+        yield Sign("effects", WARN, seen, remedy)
     if len(effects) > 10:
         yield Sign("effects", WARN, f"and {len(effects) - 10} more", "keeve effects lists them")
 

@@ -20,11 +20,16 @@ import attrs
 
 from actors.tools import Tools
 from dataspace.errors import KeeveError
+from keeve.api import OURS
 from keeve.settings import ACTORS, LoadedSettings, settings_from
-from vat.objects.types import BadActorType, type_of
+from vat.objects.types import BadActorType, Types, type_of
 
 CONFIG: Final = "KEEVE_SERVER_CONFIG"
 """The variable that names a file of settings."""
+
+
+_KNOWN: Final = frozenset(described.name for described in Types(OURS))
+"""The actor types that commands run without being told."""
 
 
 class NoSuchActors(KeeveError, LookupError):
@@ -79,6 +84,11 @@ class Own:
         """The options of the command line that name types and tools, which a server has of its own."""
         actors = self.actors if self.actors and list(self.actors) != self.environ.get(ACTORS, "").split() else ()
         return [*(f"--actors {name}" for name in actors), *([] if self.tools is None else [f"--tools {self.tools}"])]
+
+
+def option_for(type: str | None) -> str:
+    """The option that a command needs for a session of that type where no server has the store, with a space before."""
+    return "" if type in _KNOWN else " --actors MODULE"
 
 
 def types_of(loaded: LoadedSettings) -> list[type]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_runner import keeve
-from tests.cli_worlds import leave_a_turn_waiting, leave_waiting
+from tests.cli_worlds import leave_a_turn_waiting, leave_fibers, leave_waiting
 
 HERE = "tests.cli_worlds"
 
@@ -60,7 +60,10 @@ async def test_a_type_that_nobody_named_is_refused_with_the_option_that_names_it
 
 async def test_the_doctor_says_how_a_type_of_ones_own_is_named(store: Path) -> None:
     id = await effect_of(store)
-    assert f"keeve resolve {id} --value '...' --actors MODULE" in keeve("doctor", "--store", store).out
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    told = keeve("doctor", "--store", store).out
+    assert f"keeve resolve {id} --value '...' --actors MODULE" in told
+    assert "keeve approve w1 c1 --actors MODULE, or keeve refuse" in told
 
 
 async def test_the_beginning_of_an_effects_id_is_enough(store: Path) -> None:
