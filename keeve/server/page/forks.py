@@ -20,6 +20,12 @@ WIDEST: Final = 900
 NARROWEST: Final = 16
 LETTERS: Final = 36
 """Letters of an id that are shown; all of it is in its title."""
+NARROW: Final = 312
+"""Pixels of a picture that a small screen has. Of a name that begins well within them, as much is shown as fits."""
+LETTER: Final = 9
+"""Pixels of a letter, about."""
+FEWEST: Final = 4
+"""Letters of which a name is shown no fewer."""
 MOST: Final = 200
 """Lines of one picture."""
 
@@ -50,6 +56,8 @@ class Line:
     current: bool
     at: int | None
     seq: int
+    brief: str
+    """What is shown of the id on a small screen."""
 
 
 @attrs.frozen
@@ -139,13 +147,24 @@ def picture(
         points = tuple(
             Point(x[seq], seq, what, node.id == current and seq == here) for seq, what in sorted(marks[node.id].items())
         )
-        label = node.id if len(node.id) <= LETTERS else f"{node.id[: LETTERS - 1]}…"
+        label = _short(node.id, LETTERS)
+        fits = (NARROW - end) // LETTER
         lines.append(
             Line(
                 *(node.id, label, level, start, end, path, points, depth, node.known, node.id == current),
                 node.at,
                 node.seq,
+                _short(label, fits) if fits > FEWEST else label,
             )
         )
-    widest = max(line.end + 9 * len(line.label) for line in lines)
+    widest = max(line.end + LETTER * len(line.label) for line in lines)
     return Picture(widest + 3 * MARGIN, MARGIN * 2 + LANE * (len(nodes) - 1), tuple(lines), len(every) - len(nodes))
+
+
+def _short(text: str, most: int) -> str:
+    """A text of no more letters than that.
+
+    >>> _short("abcdef", 6), _short("abcdef", 4)
+    ('abcdef', 'abc…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keeve import Actor, Session, actor, effect
-from keeve.server.page.forks import picture, trees_of
+from keeve.server.page.forks import LETTER, NARROW, picture, trees_of
 from tests.page_visits import browser, elements_of, form_of, only_ours, text_of
 from tests.server_worlds import World, world
 
@@ -62,6 +62,15 @@ def test_of_a_parent_that_is_not_there_is_drawn_what_its_forks_tell() -> None:
     trees = trees_of([row("b", 7, "a", 3), row("c", 9, "a", 5), row("d", 4, None, 2)])
     assert [(tree.id, tree.known, tree.seq) for tree in trees] == [("a", False, 5), ("", False, 2)]
     assert [(line.id, line.known) for line in picture(trees[0], {}).lines] == [("a", False), ("c", True), ("b", True)]
+
+
+def test_of_a_long_name_a_small_screen_has_as_much_as_fits_there_and_of_one_far_to_the_right_all() -> None:
+    [root] = trees_of([row("a" * 50, 9), row("b", 7, "a" * 50, 3)])
+    long, short = picture(root, {}).lines
+    assert (long.label, long.brief, short.brief) == ("a" * 35 + "…", "a" * (len(long.brief) - 1) + "…", "b")
+    assert 250 < long.end + LETTER * len(long.brief) <= NARROW
+    [far] = picture(root, {"a" * 50: range(9)}).lines[:1]
+    assert (far.end > NARROW, far.brief) == (True, far.label)
 
 
 def test_what_is_too_much_is_left_out_and_counted() -> None:
