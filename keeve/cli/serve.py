@@ -22,7 +22,7 @@ from dataspace.errors import KeeveError
 from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
 from keeve.cli.own import CONFIG, tools_of, types_of
 from keeve.served import TOKEN
-from keeve.settings import ACTORS, HOW, ServerSettings, settings_from, shown
+from keeve.settings import ACTORS, HOW, ServerSettings, model_shown, settings_from, shown
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 
@@ -122,6 +122,8 @@ def config(
 ) -> int:
     """Show what a server would be told: every setting, and where its value comes from. No secret is shown.
 
+    `model` is what answers sessions that name no model: that of the environment (KEEVE_MODEL), the file's, or an echo.
+
     ```
     keeve config
     keeve config ./data --config server.toml --json
@@ -134,14 +136,15 @@ def config(
     config
         A TOML file of settings.
     """
-    rows = shown(settings_from(_given(flags, path, common), os.environ, config))
+    loaded = settings_from(_given(flags, path, common), os.environ, config)
+    rows = [*shown(loaded), ("model", *model_shown(loaded, os.environ))]
     output = common.output
     if output.as_json:
         output.document(
             {"settings": [{"name": name, "value": value, "source": source} for name, value, source in rows]}
         )
     else:
-        output.table(("SETTING", "FROM", "VALUE"), [(name, source, _text(value)) for name, value, source in rows])
+        output.table(("SETTING", "FROM", "VALUE"), [line for row in rows for line in _lines(*row)])
     return 0
 
 
@@ -151,9 +154,16 @@ def _given(flags: Flags, path: Path | None, common: FolderOptions) -> dict[str, 
     return {"store": store, **attrs.asdict(flags, recurse=False)}
 
 
+def _lines(name: str, value: Any, source: str) -> list[tuple[str, str, str]]:
+    """A line for each setting, and for each model and principal."""
+    if isinstance(value, Mapping) and value:
+        return [(f"{name}.{key}", source, _text(each)) for key, each in value.items()]
+    return [(name, source, _text(value))]
+
+
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_text(each)}" for name, each in value.items())
+        return ", ".join(f"{name} = {_text(each)}" for name, each in value.items() if each is not None)
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)

@@ -6,7 +6,7 @@ came from, `HOW` what each is), of which its models come (`models_of`, `named`),
 """
 
 from keeve.settings.beginning import NoSuchModel, begins_with
-from keeve.settings.models import answering, model_names, models_of, named
+from keeve.settings.models import answering, model_names, model_shown, models_of, named
 from keeve.settings.settings import (
     ACTORS,
     HOW,
@@ -33,6 +33,7 @@ __all__ = [
     "answering",
     "begins_with",
     "model_names",
+    "model_shown",
     "models_of",
     "named",
     "settings_from",

@@ -6,11 +6,12 @@ The one rule: whoever opens a store with the same settings has the same models.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.models import ChatModel, EchoModel, model_from_environment
-from keeve.settings.settings import BadServerSetting, ServerSettings
+from keeve.settings.settings import BadServerSetting, LoadedSettings, ServerSettings
 from vat.devices.vault import Environment, Vault
 
 
@@ -61,3 +62,12 @@ def answering(settings: ServerSettings, environ: Mapping[str, str]) -> str:
     if first is None or not isinstance(chosen.device, EchoModel):
         return chosen.description
     return f"{first.model} at {first.url}"
+
+
+def model_shown(loaded: LoadedSettings, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The same without a password, and where it comes from. Raises `BadModelSetting`."""
+    if not isinstance(model_from_environment(environ).device, EchoModel):
+        source = "environment"
+    else:
+        source = loaded.sources["models"] if loaded.settings.models else "default"
+    return re.sub(r"(?<=://)[^/@\s]+@", "", answering(loaded.settings, environ)), source

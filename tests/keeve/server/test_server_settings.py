@@ -129,6 +129,12 @@ def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_fol
     for_people = keeve("config", store_folder / "s", "--config", file, env=env)
     assert for_people.code == 0
     assert "9000" in for_people.out
+    assert "url = https://models.example/v1, model = small, key = SOME_KEY\n" in for_people.out
+    assert shown["model"] == ("small at https://models.example/v1", f"file {file}")
+    named = keeve(
+        "config", "--config", file, env=env | {"KEEVE_MODEL": "s", "KEEVE_MODEL_URL": "http://localhost:1/v1"}
+    )
+    assert named.out.splitlines()[-1].split() == ["model", "environment", "s", "at", "http://localhost:1/v1"]
     assert "hunter2" not in for_people.out
 
 
