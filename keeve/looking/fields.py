@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from dataspace.values import Ref
 from keeve.faces import face, field_face, item_face, public_fields
 from snapshots.lists import ListTree
 from snapshots.tree import Tree
@@ -31,7 +32,27 @@ def _in_words(heap: Heap, stored: Any) -> str:
             return _cut(f"{len(stored)} items, the last one {last}")
         first = _text(item_face(heap, stored, next(iter(stored.walked(heap.page)))))
         return _cut(f"{len(stored)} items, the first one {first}")
+    if isinstance(stored, Ref) and stored.session is None:
+        return _cut(_actor_in_words(heap, stored))
     return _cut(_text(field_face(heap, stored)))
+
+
+def _actor_in_words(heap: Heap, ref: Ref) -> str:
+    """An actor of the session by its type and what it has; of tools their names."""
+    state = heap.state(ref.actor)
+    said = []
+    for name, stored in sorted(state.fields.items()):
+        if name == "schemas" and isinstance(stored, ListTree):
+            few = stored.iterate(0, min(len(stored), FEW), heap.page)
+            said += [str(_named(item_face(heap, stored, each))) for each in few]
+        elif not name.startswith("_") and not isinstance(stored, Tree):
+            said.append(f"{name} {_text(face(heap.read(stored)))}")
+    return f"{state.type} (actor {ref.actor}): {', '.join(said)}"
+
+
+def _named(schema: Any) -> Any:
+    function = schema.get("function") if isinstance(schema, dict) else None
+    return function.get("name") if isinstance(function, dict) else None
 
 
 def _text(value: Any) -> str:

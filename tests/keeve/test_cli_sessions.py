@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.session import Session
-from keeve import ScriptedModel, Tools, open_host, tool
+from keeve import Actor, Model, ScriptedModel, Toolbox, Tools, actor, open_host, tool
 from keeve.cli.sessions import in_words
 from keeve.faces import turns_of
 from tests.cli_runner import keeve
@@ -246,3 +246,17 @@ def test_an_input_with_a_request_id_is_said_once(store: Path) -> None:
     queued = keeve("queue", "s1", "once", "--request-id", "r1", "--store", store, "--json")
     assert queued.json["turn"] == first.json["turn"]
     assert keeve("turn", "s1", "other", "--request-id", "r1", "--store", store).code != 0
+
+
+@actor("test.has-parts", version=1)
+class HasParts(Actor):
+    model: Model
+    tools: Toolbox
+
+
+async def test_of_a_part_people_are_told_what_it_is_and_has(store: Path) -> None:
+    async with open_host(store, actors=[HasParts]) as host:
+        await host.spawn(HasParts, "a1", model="small", tools=Tools(send))
+    told = keeve("show", "a1", "--store", store).out
+    assert 'field    model: keeve.model (actor 2): model "small"' in told
+    assert 'field    tools: keeve.toolbox (actor 3): send, tool_device "tools"' in told
