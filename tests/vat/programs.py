@@ -211,7 +211,9 @@ class Run:
                 assert self.world.settle(session, 1, effect=number).record is None
 
     def reload(self, session):
+        waiters = dict(session.vat.waiters)  # else what fails then is told of as what nobody waits for
         again = self.world.reload(session)
+        again.vat.waiters.update(waiters)
         again.vat.acked |= session.vat.acked
         self.world.sent = type(self.world.sent)(
             (again.vat if sender is session.vat else sender, *more) for sender, *more in self.world.sent
