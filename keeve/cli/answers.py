@@ -39,6 +39,8 @@ class AnswerStream:
         self._cleaner = Cleaner()
         self._shown = ""
         """What was shown of it."""
+        self._gap = False
+        """Whether some of it was not heard: no more of it is shown before it is whole."""
         self._open = False
         """Whether the line on the screen goes on."""
 
@@ -65,15 +67,17 @@ class AnswerStream:
                     continue
                 # An answer begins; if it is another attempt at the same one, what the first one told is void.
                 self.rest()
-                self._answer, self._shown, self._cleaner = answer, "", Cleaner()
+                self._answer, self._shown, self._cleaner, self._gap = answer, "", Cleaner(), False
             self._next = None
-            if piece.missed:
+            if piece.missed and not self._gap:
+                self._gap = True
                 self.rest()
-                self._output.note("(some of what was said was not heard)")
+                self._output.note("(some of what was said was not heard; the answer follows when it is whole)")
             if piece.failed:
                 self.rest()
                 self._output.note(f"({worded(piece.failed, 'commands')}; it is asked again)")
-            self._piece(self._cleaner.of(piece.text))
+            text = self._cleaner.of(piece.text)
+            self._piece("" if self._gap else text)
 
     def _looked_at(self) -> Piece | None:
         """The next one that was told; it is the same one until it is done with."""
@@ -91,13 +95,13 @@ class AnswerStream:
     def end(self, answer: str | None = None) -> None:
         """A turn is over, with that answer: show it, if that was not done as it came."""
         whole = None if answer is None else plain(answer)
-        if whole is not None and self._shown and whole.startswith(self._shown):
+        if whole is not None and self._shown and not self._gap and whole.startswith(self._shown):
             self._piece(whole[len(self._shown) :])  # its last pieces may be on their way yet
         elif answer is not None:
             self.rest()
             self._output.say(answer)
         self.rest()
-        self._answer, self._shown = None, ""
+        self._answer, self._shown, self._gap = None, "", False
 
     def _piece(self, text: str) -> None:
         if text:

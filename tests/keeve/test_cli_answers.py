@@ -81,7 +81,7 @@ def test_an_answer_that_was_not_streamed_as_it_is_is_shown_whole(screen: Screen,
     assert screen.seen == seen  # of one whose last pieces did not come, what is missing
 
 
-def test_what_comes_faster_than_it_is_shown_is_left_out_until_the_end(
+def test_of_an_answer_that_was_not_all_heard_no_more_is_shown_until_the_end(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "WAITING", 2)
@@ -90,7 +90,11 @@ def test_what_comes_faster_than_it_is_shown_is_left_out_until_the_end(
     screen.told("a", "two ", "three ", "four", after=5)
     screen.stream.show(ran(3))
     screen.stream.end("one two three four")
-    assert screen.seen == "one\n(some of what was said was not heard)\nthree four\none two three four\n"
+    note = "(some of what was said was not heard; the answer follows when it is whole)"
+    assert screen.seen == f"one\n{note}\none two three four\n"
+    screen.told("b", "the next", after=9)
+    screen.stream.show(ran(8))
+    assert screen.seen.endswith("the next")
 
 
 def test_what_other_sessions_say_is_not_shown(screen: Screen) -> None:
