@@ -7,7 +7,8 @@ nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import trio
@@ -71,7 +72,9 @@ async def take_turn(where: Where, output: Output, id: str, text: str, request: s
     Raises what the turn does, and `WaitsOutside`.
     """
     async with where.acting(own, talking=True) as store:
-        said = await _answer(store, id, text, request)
+        ref, input = await _ready(store, id, request)
+        with again_by(output, input.request):
+            said = await _answer(store, ref, input, text)
     if output.as_json:
         output.document(said)
     else:
@@ -84,7 +87,8 @@ async def accept(
     """Have an input accepted, durably, without waiting for what comes of it. `method` is `turn` or `steer`."""
     async with where.acting(own, talking=True) as store:
         ref, input = await _ready(store, id, request)
-        said = taken_face(id, await input.accepted(ref, method, text))
+        with again_by(output, input.request):
+            said = taken_face(id, await input.accepted(ref, method, text))
         alone = store.alone
     if output.as_json:
         output.document(said)
@@ -138,9 +142,20 @@ async def list_facts(
 # An input on its way.
 
 
-async def _answer(store: Acts, id: str, text: str, request: str | None) -> dict[str, Any]:
+@contextmanager
+def again_by(output: Output, request: str) -> Iterator[None]:
+    """Where the server goes away meanwhile, say how the same is said again."""
+    try:
+        yield
+    except BaseException as error:
+        gone = error.split(ConnectionError)[0] if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(gone, ConnectionError | BaseExceptionGroup):
+            output.note(f"with --request-id {request} it is said once, however often, and answered as it was")
+        raise
+
+
+async def _answer(store: Acts, ref: Any, said: Input, text: str) -> dict[str, Any]:
     """What a turn came to."""
-    ref, said = await _ready(store, id, request)
     async with trio.open_nursery() as nursery:
         if store.alone:
             nursery.start_soon(_see_what_is_missing, store, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import trio
 
 from actors.session import Session
 from keeve import Actor, Model, ScriptedModel, Toolbox, Tools, actor, open_host, tool
+from keeve.cli.output import Output
 from keeve.cli.sessions import in_words
+from keeve.cli.talking import again_by
 from keeve.faces import turns_of
 from tests.cli_runner import keeve
 from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting, send
@@ -260,3 +263,14 @@ async def test_of_a_part_people_are_told_what_it_is_and_has(store: Path) -> None
     told = keeve("show", "a1", "--store", store).out
     assert 'field    model: keeve.model (actor 2): model "small"' in told
     assert 'field    tools: keeve.toolbox (actor 3): send, tool_device "tools"' in told
+
+
+@pytest.mark.parametrize("lost", [ConnectionError(), ExceptionGroup("", [ConnectionError()])])
+def test_whose_server_has_gone_away_is_told_how_the_same_is_said_again(lost: Exception) -> None:
+    told = io.StringIO()
+    with pytest.raises(type(lost)), again_by(Output(err=told), "r1"):
+        raise lost
+    assert told.getvalue().startswith("with --request-id r1 it is said once")
+    with pytest.raises(ValueError, match="no"), again_by(Output(err=told), "r2"):
+        raise ValueError("no")
+    assert "r2" not in told.getvalue()
