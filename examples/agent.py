@@ -27,6 +27,7 @@ from keeve import (
     Event,
     List,
     Model,
+    Promise,
     Text,
     Toolbox,
     Tools,
@@ -34,7 +35,9 @@ from keeve import (
     actor,
     blocking,
     effect,
+    gather,
     model_from_environment,
+    near,
     tool,
     user,
 )
@@ -49,9 +52,17 @@ class Agent(Actor):
     model: Model
     tools: Toolbox
     messages: List[dict[str, Any]]
+    last: Promise | None = None
 
-    async def turn(self, text: Text) -> Text:
-        """One input, and what the model answers in the end."""
+    def turn(self, text: Text) -> Promise:
+        """One input, and what the model answers in the end. One turn at a time: each waits for the one before it."""
+        self.last = near(self.ref).answer(text, self.last)
+        return self.last
+
+    async def answer(self, text: Text, before: Promise | None) -> Text:
+        """The turn, when the one before it is over."""
+        if before is not None:
+            await gather(before, failures=True)
         self.messages.append(user(text))
         while True:
             reply = await self.model.complete(self.messages.view(), tools=self.tools.view())
