@@ -173,11 +173,11 @@ def test_a_limit_on_what_is_the_parents_is_over_with_it(world):
 
 def test_what_a_fiber_that_ends_with_forked_has_waited_for_is_given_up_in_the_fork(world):
     @script
-    async def both(me: Agent) -> None:
+    async def both_owed(me: Agent) -> None:
         other = me.spawn(Agent)
         await gather(me.want(), near(other).owing())
 
-    world.go("both")
+    world.go("both_owed")
     child = world.fork(world.agent, "child")
     assert world.ask(child, "seen") == []
     pending = [entry[SETTLER] for _, entry in child.heap.entries("promises") if entry[STATE] < KEPT]
