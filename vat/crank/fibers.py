@@ -123,7 +123,7 @@ class Fibers:
             outcome = self.advance(number, fiber, result, outcomes, item.failure)
             if outcome is None:
                 return
-            let_go = list(fiber.kept)
+            let_go = owned_by(heap, number)
         except BaseException as error:  # noqa: BLE001  # as in any delivery
             outcome = crank.failed_at(savepoint, error)
             let_go = owned_by(heap, number)

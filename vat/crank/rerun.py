@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from operator import itemgetter
 from threading import get_ident
 from typing import Any, Final, Protocol
@@ -300,14 +301,17 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
     done, asker, seeds = 0, crank.progress.asker, deque[tuple[int, bytes]]()
     seed: bytes | None = None
     runs = 0
-    with crank.aside(), room():
+    with crank.aside(), room(), ExitStack() as over:
         for seq, at, rerun, recorded in todo:
             if rerun.diverged is not None or rerun in left:
                 continue
             if heap is None or here is None or seq != here.seq:
                 if heap is not None and here is not None:
                     follow(heap, here.kind, here.operations[done:], here.time)
-                heap = Scratch.of(past.before(seq, heap, 0 if here is None else here.seq))
+                then = Scratch.of(past.before(seq, heap, 0 if here is None else here.seq))
+                if then is not heap:
+                    heap = then
+                    over.callback(then.forget)
                 here, done, seed, runs = recorded, 0, None, 0
                 asker = asker_of(recorded.message, heap)
                 seeds = deque([(place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == _SEEDED])

@@ -49,9 +49,16 @@ class Scratch(Heap):
     def __init__(self, heap: Heap) -> None:
         for name in Heap.__slots__:
             setattr(self, name, getattr(heap, name))
+        loader = nowhere if heap.memory is None else heap.memory.page  # not its own, which would keep it for ever
         self.system = {
-            name: Overlay(tree, self.page) if type(tree) is MapTree else tree for name, tree in heap.system.items()
+            name: Overlay(tree, loader) if type(tree) is MapTree else tree for name, tree in heap.system.items()
         }
+
+    def forget(self) -> None:
+        """Have nothing any more. A view in a fiber's locals keeps it, to read with; that is to keep nothing else."""
+        for name in ("system", "types", "indexes", "_states", "_dirty"):
+            setattr(self, name, {})
+        self._table, self._undo, self._loose, self.views = MapTree(), [], [], []
 
     @classmethod
     def of(cls, heap: Heap) -> Scratch:
