@@ -178,7 +178,7 @@ def _ended_by(error: BaseException) -> BaseException:
     """What has ended a host, as who asks it is told. What trio says of it is about trio, and Ctrl-C is not theirs."""
     if isinstance(error, trio.TrioInternalError):
         error = alone(error.__cause__ or error)
-    if isinstance(error, Exception):
+    if not isinstance(error, KeyboardInterrupt):
         return error
     ended = NotRunning()
     ended.__cause__ = error
