@@ -54,18 +54,21 @@ class OtherThread(Generic[Opened]):
         self._nursery: trio.Nursery | None = None
         self._opening = trio.CancelScope()
         self._closing = trio.Event()
+        self._begun = threading.Event()
         self._failure: BaseException | None = None
         self._path = str(path)
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, args=(opens,), name="keeve host", daemon=True)
-        self._thread.start()
         try:
+            self._thread.start()
             self.opened = _outcome(self._opened)
-        except BaseException:  # opening failed, or Ctrl-C came in the middle of it
-            self._end()
+        except BaseException:  # opening failed, or Ctrl-C came in the middle of it, or of the thread's start
+            if self._begun.wait(1):
+                self._end()
             raise
 
     def _run(self, opens: Callable[[], AbstractAsyncContextManager[Opened]]) -> None:
+        self._begun.set()
         try:
             trio.run(self._main, opens)
         except BaseException as error:  # noqa: BLE001  # it is given to whoever waits
