@@ -125,11 +125,11 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         tell = getattr(self._log, record.levelname.lower(), self._log.error)
         error = record.exc_info[1] if record.exc_info else None
-        tell(
-            worded(record.getMessage(), "log"),
-            logger=record.name,
-            **({} if error is None else {"exc_info": error}),
-        )
+        shown = {} if error is None else {"exc_info": error}
+        try:
+            tell(worded(record.getMessage(), "log"), logger=record.name, **shown)
+        except Exception as trouble:  # noqa: BLE001  # it may have come from users' code, and ends nobody
+            tell("this cannot be shown", logger=record.name, said=str(record.msg), why=type(trouble).__name__)
 
 
 def listens(log: Log, level: str = "info") -> None:

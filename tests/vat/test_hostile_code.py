@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from functools import partial
@@ -113,7 +114,8 @@ DEVICES = {"d": Listened()}
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-async def test_whatever_an_actor_raises_fails_its_delivery_alone(kind: str) -> None:
+async def test_whatever_an_actor_raises_fails_its_delivery_alone(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "keeve")  # it is told, and may not let itself be shown
     async with memory_host(actors=[Raiser]) as host:
         s = await host.spawn(Raiser, "s")
         with pytest.raises(Failed) as caught:

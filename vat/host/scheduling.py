@@ -17,6 +17,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from vat.crank.vat import Step, Vat
+from vat.failures import failure_of
 from vat.heap.past import NotYet
 from vat.host.commits import Commits
 from vat.host.residents import Job, Resident, Residents
@@ -203,8 +204,9 @@ class Turns:
         """A step is on its way to the log, or this is why it cannot be."""
         for said in step.unheard:
             log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
-        if step.failure is not None:
-            log.info("session %s: a delivery failed: %r", vat.id, step.failure)
+        if step.failure is not None and log.isEnabledFor(logging.INFO):
+            failure = failure_of(step.failure)  # what users' code raises may not let itself be shown
+            log.info("session %s: a delivery failed: %s: %s", vat.id, failure["error"], failure["message"])
         return self._commits.add(resident, step, job)
 
     def _loaded(self, resident: Resident) -> Vat | None:

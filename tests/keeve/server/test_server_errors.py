@@ -6,6 +6,7 @@ import inspect
 import io
 import logging
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,3 +160,21 @@ NOT_THERE = (
     "this host has no slow.complete; its devices offer: model. "
     "Give the device to the host, and mark its method with @effect"
 )
+
+
+def test_what_cannot_be_shown_is_said_to_be_that_in_a_log():
+    """Invariant 23: it may come from users' code, and is told while a turn is taken."""
+
+    class Deep:
+        def __repr__(self) -> str:
+            raise RecursionError
+
+    told = []
+
+    def tell(event: str, **said: Any) -> None:
+        told.append((event, said["why"]))
+
+    LogHandler(SimpleNamespace(info=tell, error=tell)).emit(
+        logging.LogRecord("keeve", logging.INFO, "", 0, "it failed: %r", (Deep(),), None)
+    )
+    assert told == [("this cannot be shown", "RecursionError")]
