@@ -6,9 +6,9 @@
 
 import { fill, lineOf, messageOf } from "./parts.js";
 import { inWords } from "./said.js";
-import { follow, Refused } from "./streams.js";
+import { Refused } from "./streams.js";
 import {
-  api, askWord, begin, ends, isAt, nearEnd, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+  api, askWord, begin, hear, isAt, nearEnd, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
 const MOST = 1000; // facts that stay
@@ -150,15 +150,8 @@ talks(async (text, _, key) => {
 });
 
 if (session) {
-  const pattern = encodeURIComponent("(_ . _)");
-  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${pattern}`, {
-    cursor: turns.dataset.cursor,
-    told,
-    state: (is, error) => {
-      if (is === "away") status.textContent = "The server is away. What comes meanwhile is shown when it is back.";
-      if (is === "ended") ends(error);
-      if (is === "live" && status.textContent.startsWith("The server is away")) status.textContent = "";
-    },
+  hear("(_ . _)", told, () => {
+    status.textContent = "";
   });
   looksOn();
   if (document.querySelector("#turns .entry, #words > *")) begin();

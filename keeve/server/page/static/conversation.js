@@ -4,9 +4,8 @@
 
 import { fill, part } from "./parts.js";
 import { inEnd, inPath, inWords, moment } from "./said.js";
-import { follow } from "./streams.js";
 import {
-  askWord, begin, ends, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+  askWord, begin, hear, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
 const STATES = {
@@ -157,15 +156,6 @@ if (session) {
   for (const call of turns.querySelectorAll("[data-call-id]")) calls.set(call.dataset.callId, call);
   for (const each of turns.querySelectorAll("[data-open]")) open.add(Number(each.dataset.turn));
   runs();
-  const pattern = encodeURIComponent("(_ _ . _)");
-  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${pattern}`, {
-    cursor: turns.dataset.cursor,
-    told,
-    state: (is, error) => {
-      if (is === "away") status.textContent = "The server is away. What comes meanwhile is shown when it is back.";
-      if (is === "ended") ends(error);
-      if (is === "live" && status.textContent.startsWith("The server is away")) runs();
-    },
-  });
+  hear("(_ _ . _)", told, runs);
   begin();
 }

@@ -4,7 +4,7 @@
 
 import { fill, part } from "./parts.js";
 import { inPath, inWords } from "./said.js";
-import { ENDED, Refused } from "./streams.js";
+import { ENDED, follow, Refused } from "./streams.js";
 
 export const turns = document.getElementById("turns");
 export const session = turns.dataset.session;
@@ -91,10 +91,24 @@ export function refused(what, error) {
   document.getElementById("again").hidden = error.status !== 401;
 }
 
-export function ends(error) {
+function ends(error) {
   refused("Nothing more is shown here", error);
   if (!ENDED.includes(error.code)) return;
   for (const button of document.querySelectorAll("main form button")) button.disabled = true;
+}
+
+// Facts that match the pattern, and the pieces between them; `back` is called when the server is there again.
+export function hear(pattern, told, back) {
+  const away = "The server is away.";
+  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${encodeURIComponent(pattern)}`, {
+    cursor: turns.dataset.cursor,
+    told,
+    state: (is, error) => {
+      if (is === "away") status.textContent = `${away} What comes meanwhile is shown when it is back.`;
+      if (is === "ended") ends(error);
+      if (is === "live" && status.textContent.startsWith(away)) back();
+    },
+  });
 }
 
 // Saying something.
