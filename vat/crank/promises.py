@@ -107,28 +107,28 @@ class Promises(Keeping):
     def _nothing_holds(self, promise: int) -> bool:
         """Whether a promise is known only to what reacts to it. So a loop of reactions costs one promise."""
         entry = self.heap.find("promises", promise)
-        watched, answer = self.progress.watched, self.progress.answer
         return not (
-            entry[HELD]
-            or promise in watched
+            entry[HELD] or any(reaction[0] in _HOLDING for reaction in entry[REACTIONS]) or self._is_looked_at(promise)
+        )
+
+    def _is_looked_at(self, promise: int) -> bool:
+        """Whether a caller outside waits for a promise, a fiber may have it in a local, or this crank gives it."""
+        answer = self.progress.answer
+        return (
+            promise in self.progress.watched
             or (isinstance(answer, Promise) and answer.id == promise)
-            or any(reaction[0] in _HOLDING for reaction in entry[REACTIONS])
             or self.heap.find("owned", promise) is not None
         )
 
     def heard(self, promise: int) -> bool:
         """Whether anybody would learn of it if a promise broke: who waits, reacts to that, or may still look at it."""
-        progress, find = self.progress, self.heap.find
         todo = [promise]
         while todo:
             number = todo.pop()
-            entry = find("promises", number)
+            entry = self.heap.find("promises", number)
             if entry is None:
                 continue
-            answer = progress.answer
-            if entry[HELD] or number in progress.watched or find("owned", number) is not None:
-                return True
-            if isinstance(answer, Promise) and answer.id == number:
+            if entry[HELD] or self._is_looked_at(number):
                 return True
             for reaction in entry[REACTIONS]:
                 if reaction[0] == To.FOLLOW:
@@ -152,19 +152,15 @@ class Promises(Keeping):
 
     def _used(self, promise: int, but: int, told: Collection[int]) -> bool:
         """Whether anybody waits for a promise, or for one that follows it, or has it, but for what `but` is for."""
-        progress, find = self.progress, self.heap.find
-        answer = progress.answer
         todo = [promise]
         while todo:
             here = todo.pop()
-            entry = find("promises", here)
+            entry = self.heap.find("promises", here)
             if entry is None:
                 continue
             settler = entry[SETTLER]
             owner = settler[1] if entry[STATE] == PENDING and settler[0] == "actor" else 0
-            if (entry[HELD] and not owner) or here in progress.watched or find("owned", here) is not None:
-                return True
-            if isinstance(answer, Promise) and answer.id == here:
+            if (entry[HELD] and not owner) or self._is_looked_at(here):
                 return True
             for reaction in entry[REACTIONS]:
                 kind = reaction[0]
