@@ -22,6 +22,18 @@ SOON = Settings(grace=0.01)
 """Of a host that gives what runs hardly any time to end."""
 
 
+class SlowModel:
+    """A model that is asked and does not answer."""
+
+    def __init__(self) -> None:
+        self.asked = trio.Event()
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
+        self.asked.set()
+        await trio.sleep_forever()
+
+
 @actor("test.caller", version=1)
 class Caller(Actor):
     """Calls a device, and waits."""

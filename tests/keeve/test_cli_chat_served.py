@@ -11,10 +11,9 @@ import trio
 
 from actors.models import ChatModel, EchoModel
 from actors.session import Session
-from keeve import Effect, effect
 from keeve.cli import chat
 from keeve.looking import LOOKS, say_word
-from tests.cli_worlds import Caller, leave_a_turn_waiting, leave_asking
+from tests.cli_worlds import Caller, SlowModel, leave_a_turn_waiting, leave_asking
 from tests.model_server import Answer, chunk, held, model_server, stream, streamed
 from tests.served_stores import ServedStore, asked, served_store
 from tests.terminals import CTRL_C, CTRL_D, Person, Service, person
@@ -51,18 +50,6 @@ async def test_a_session_that_cannot_be_talked_to_is_named_before_anything_is_sa
         assert "session 'c1' is a test.caller" in said.err
 
 
-class Slow:
-    """A model that is asked and does not answer."""
-
-    def __init__(self) -> None:
-        self.asked = trio.Event()
-
-    @effect(on_crash="retry")
-    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
-        self.asked.set()
-        await trio.sleep_forever()
-
-
 async def test_a_conversation_goes_on_over_a_server_that_is_started_again(store: Path) -> None:
     said: list[Any] = []
     over = trio.Event()
@@ -72,7 +59,7 @@ async def test_a_conversation_goes_on_over_a_server_that_is_started_again(store:
         over.set()
 
     async with trio.open_nursery() as nursery:
-        slow = Slow()
+        slow = SlowModel()
         async with served_store(store, devices={"model": slow}):
             nursery.start_soon(talk)
             await slow.asked.wait()

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from actors.session import Session
-from keeve import Effect, effect, open_host
+from keeve import open_host
 from tests.cli_runner import keeve
-from tests.cli_worlds import leave_a_turn_waiting
+from tests.cli_worlds import SlowModel, leave_a_turn_waiting
 from tests.model_server import model_server, whole
 
 
@@ -20,20 +20,8 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-class Slow:
-    """A model that is asked and does not answer."""
-
-    def __init__(self) -> None:
-        self.asked = trio.Event()
-
-    @effect(on_crash="retry")
-    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
-        self.asked.set()
-        await trio.sleep_forever()
-
-
 async def leave_turns_open(store: Path, *inputs: str) -> None:
-    model = Slow()
+    model = SlowModel()
     async with open_host(store, devices={"model": model}) as host, trio.open_nursery() as nursery:
         s = await host.spawn(Session, "s1")
         for input in inputs:
