@@ -14,7 +14,7 @@ from keeve.cli.output import Output
 from keeve.cli.stores import Looks
 from keeve.cli.text import counted, local_time, shortened, time_said
 from keeve.cli.waiting import called, state_in_words, waits_for, with_words
-from keeve.looking import put_together
+from keeve.looking import put_together, with_refs
 
 PAGE: Final = 500
 """Sessions that are asked for at once."""
@@ -120,11 +120,14 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
 
 async def show_state(store: Looks, output: Output, id: str, at: int | None) -> None:
     """Tell of the fields of a session as they were after a record. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`."""
-    told = await store.look("state", id=id, at=at)
+    words = not output.as_json
+    told = await store.look("state", id=id, at=at, words=words)
     while (after := told.pop("next")) is not None:
-        part = await store.look("state", id=id, at=told["seq"], after=after)
+        part = await store.look("state", id=id, at=told["seq"], after=after, words=words)
         put_together(told["fields"], part["fields"])
         told["next"] = part["next"]
+        if words:
+            told["refs"] |= part["refs"]
     if output.as_json:
         output.document(told)
         return
@@ -133,7 +136,8 @@ async def show_state(store: Looks, output: Output, id: str, at: int | None) -> N
     output.say(f"  time     {_local(told['time'])}")
     output.say(f"  hash     {told['hash']}")
     for name, value in told["fields"].items():
-        output.say(f"  field    {name}: {shortened(json.dumps(value, ensure_ascii=False), 400)}")
+        said = with_refs(json.dumps(value, ensure_ascii=False), told["refs"].__getitem__)
+        output.say(f"  field    {name}: {shortened(said, 400)}")
 
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:

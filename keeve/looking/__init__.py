@@ -11,6 +11,7 @@ from keeve.looking.pages import NoMessages, chain_of, messages_of
 from keeve.looking.parts import AT_ONCE, PAGE, ROOM, Room, page_of, part_of, rows_of, some_of, weight
 from keeve.looking.proofs import record_said, told_checkpoint, words_of
 from keeve.looking.reading import Reading, reading_of
+from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.state import FieldPlace, fields_of, put_together
 from keeve.looking.stating import StatesNoTurns, must_state_turns
@@ -32,6 +33,7 @@ __all__ = [
     "StatesNoTurns",
     "UnreadSession",
     "Waits",
+    "actor_behind",
     "all_waits",
     "approval_face",
     "chain_of",
@@ -49,6 +51,7 @@ __all__ = [
     "put_together",
     "reading_of",
     "record_said",
+    "ref_in_words",
     "rows_of",
     "say_word",
     "since",
@@ -57,5 +60,6 @@ __all__ = [
     "told_checkpoint",
     "waiting_calls",
     "weight",
+    "with_refs",
     "words_of",
 ]

@@ -24,6 +24,7 @@ from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of,
 from keeve.looking.fields import fields_in_words
 from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, some_of, weight
 from keeve.looking.reading import Reading
+from keeve.looking.refs import refs_in_words
 from keeve.looking.state import FieldPlace, fields_of
 from keeve.looking.waiting import (
     CACHE,
@@ -132,7 +133,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
         if whole:
             fields, following = await fields_of(heap, FieldPlace())
         elif row.type not in CONVERSATIONS:
-            fields = dict(fields_in_words(heap))
+            fields = dict(fields_in_words(heap, store))
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
@@ -152,9 +153,9 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     }
 
 
-async def state(store: Reading, id: str, at: int | None, after: str = "") -> dict[str, Any]:
+async def state(store: Reading, id: str, at: int | None, after: str = "", words: bool = False) -> dict[str, Any]:
     """The public fields of a session as they were after the record `at` (None: now), or those behind a place; `next` is
-    what `after` is for the next part, with `seq` as `at`."""
+    what `after` is for the next part, with `seq` as `at`. With `words`, `refs` has some for each ref in them."""
     row = store.session(id)
     seq = row.seq if at is None else at
     if not 1 <= seq <= row.seq:
@@ -162,7 +163,8 @@ async def state(store: Reading, id: str, at: int | None, after: str = "") -> dic
     past = restore(Lineage(row.uid, store.catalog, store.store.read), store.catalog, PageCache(CACHE), seq)
     said = {"session": row.id, "type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
     fields, following = await fields_of(past.heap, FieldPlace.parse(after))
-    return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following}
+    refs = {"refs": refs_in_words(fields, past.heap, store)} if words else {}
+    return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following, **refs}
 
 
 async def waits(store: Reading, id: str) -> dict[str, Any]:

@@ -31,6 +31,45 @@ async def test_a_session_is_shown_whose_facts_begin_with_a_list() -> None:
         assert [fact["text"] for fact in shown["facts"]] == ['(shop.items ("a") {"b": 1})', "(shop.none)"]
 
 
+@actor("looks.holder", version=1)
+class Holder(Actor):
+    """It has refs to others, and keeps one to itself, narrowed, that it gives out."""
+
+    held: Any = None
+    kept: Any = None
+    one: Any = None
+
+    def hold(self, others: list[Any]) -> None:
+        part = self.spawn(Shop, messages=["the part"])
+        self.one = self.narrow("hold")
+        self.held = [*others, part]
+        self.kept = {"to": self.one}
+
+
+async def test_a_state_has_words_for_its_refs_where_they_are_wanted_and_of_nobody_elses_sessions_any() -> None:
+    async with memory_host(actors=[Shop, Holder]) as host:
+        shop = await host.spawn(Shop, "s")
+        await (await host.spawn(Holder, "h")).hold([shop])
+        uid = host.row("s").uid.hex()
+        far = f'#ref(#"{uid}" 1)'
+        for reaches, said in ((True, "session s (looks.shop)"), (False, f"the session of uid {uid}")):
+            store = reading_of(host, lambda row, reaches=reaches: reaches or row.id == "h")  # type: ignore[misc]  # a default
+            told = await look(store, "state", {"id": "h", "at": None, "words": True})
+            assert told["fields"]["held"][:2] == [{"$ref": far}, {"$ref": "#ref(2)"}]
+            assert told["refs"] == {
+                far: said,
+                "#ref(2)": "looks.shop (actor 2)",
+                "#ref(3)": "looks.holder (actor 1, narrowed)",
+            }
+            shown = await look(store, "show", {"id": "h", "whole": False})
+            assert shown["fields"].pop("one").startswith("looks.holder (actor 1): held")
+            assert shown["fields"] == {
+                "held": f"[<{said}>, <looks.shop (actor 2)>]",
+                "kept": '{"to": <looks.holder (actor 1, narrowed)>}',
+            }
+        assert "refs" not in await look(store, "state", {"id": "h", "at": None})
+
+
 async def test_of_more_forks_than_are_shown_no_reading_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "PAGE", 1)
     async with memory_host(actors=[Shop]) as host:

@@ -49,7 +49,7 @@ async def show_agent(visit: Visit, shown: dict[str, Any], exchange: Exchange | N
     """Its newest messages, or those before one; and what it has stated of late, the newest last."""
     serving = visit.serving
     kind = kinds_of(serving).get(shown["type"])
-    past = serving.host.look(visit.id, past_of(visit.number("before")))
+    past = serving.host.look(visit.id, past_of(visit.reading, visit.number("before")))
     newest, cursor = await _stated(visit)
     return visit.shows(
         "agent.html",

@@ -13,7 +13,7 @@ import attrs
 
 from dataspace.values import Ref
 from keeve.faces import face, field_face, item_face, public_fields
-from keeve.looking import Room, weight
+from keeve.looking import Reading, Room, actor_behind, ref_in_words, weight, with_refs
 from keeve.server.page.cutting import cut
 from keeve.server.page.said import as_text
 from snapshots.lists import ListTree
@@ -55,11 +55,15 @@ class Past:
     fields: dict[str, FieldShown]
 
 
-def past_of(before: int = 0) -> Callable[[Restored], Past]:
-    """What reads a `Past`: its newest messages, or those before the one of that number."""
+def past_of(store: Reading, before: int = 0) -> Callable[[Restored], Past]:
+    """What reads a `Past`: its newest messages, or those before the one of that number.
+
+    store: as far as who asks reaches it; refs to what they do not reach are shown without a name.
+    """
 
     def read(restored: Restored) -> Past:
         heap = restored.heap
+        words = InWords(heap, lambda ref: ref_in_words(ref, heap, store))
         stored = dict(public_fields(heap))
         found: list[Any] = []
         first = count = 0
@@ -84,7 +88,7 @@ def past_of(before: int = 0) -> Callable[[Restored], Past]:
             first,
             count,
             listed,
-            {name: _shown(heap, each) for name, each in sorted(stored.items(), key=lambda field: _is_ref(field[1]))},
+            {name: words.field(each) for name, each in sorted(stored.items(), key=lambda field: _is_ref(field[1]))},
         )
 
     return read
@@ -130,61 +134,65 @@ def _is_ref(stored: Any) -> bool:
     return isinstance(stored, Ref) and stored.session is None
 
 
-def _shown(heap: Heap, stored: Any) -> FieldShown:
-    """A field; one that holds an actor of the session as what that is and has."""
-    if not _is_ref(stored):
-        offered = _tools(heap, stored)
-        return FieldShown("" if offered else _text(heap, stored), offered)
-    state = heap.state(stored.actor)
-    lines = [f"{state.type} (actor {stored.actor})"]
-    tools: tuple[tuple[str, str], ...] = ()
-    for name, each in sorted(state.fields.items()):
-        if name.startswith("_"):
-            continue
-        found = _tools(heap, each)
-        tools += found
-        lines += [] if found else [f"{name}: {_text(heap, each)}"]
-    return FieldShown(cut("\n".join(lines), LETTERS), tools)
+@attrs.frozen
+class InWords:
+    """The fields of a heap as text, whose refs are said by `refs`."""
 
+    _heap: Heap
+    _refs: Callable[[str], str]
 
-def _tools(heap: Heap, stored: Any) -> tuple[tuple[str, str], ...]:
-    """The tools that a list of schemas offers; none where it is another list, or a long one."""
-    if not isinstance(stored, ListTree) or len(stored) > ITEMS:
-        return ()
-    found: list[tuple[str, str]] = []
-    left = LETTERS
-    for item in (item_face(heap, stored, each) for each in stored.iterate(0, len(stored), heap.page)):
-        function = item.get("function") if isinstance(item, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        if not isinstance(name, str):
+    def field(self, stored: Any) -> FieldShown:
+        """A field; one that holds an actor of the session as what that is and has."""
+        state = actor_behind(self._heap, stored.actor) if _is_ref(stored) else None
+        if state is None:
+            offered = self._tools(stored)
+            return FieldShown("" if offered else self._text(stored), offered)
+        lines = [f"{state.type} (actor {state.id})"]
+        tools: tuple[tuple[str, str], ...] = ()
+        for name, each in sorted(state.fields.items()):
+            if name.startswith("_"):
+                continue
+            found = self._tools(each)
+            tools += found
+            lines += [] if found else [f"{name}: {self._text(each)}"]
+        return FieldShown(cut("\n".join(lines), LETTERS), tools)
+
+    def _tools(self, stored: Any) -> tuple[tuple[str, str], ...]:
+        """The tools that a list of schemas offers; none where it is another list, or a long one."""
+        if not isinstance(stored, ListTree) or len(stored) > ITEMS:
             return ()
-        found.append((cut(name, 200), cut(_json(item), max(left, 0))))
-        left -= len(found[-1][1])
-    return tuple(found)
+        found: list[tuple[str, str]] = []
+        left, heap = LETTERS, self._heap
+        for item in (item_face(heap, stored, each) for each in stored.iterate(0, len(stored), heap.page)):
+            function = item.get("function") if isinstance(item, dict) else None
+            name = function.get("name") if isinstance(function, dict) else None
+            if not isinstance(name, str):
+                return ()
+            found.append((cut(name, 200), cut(self._json(item), max(left, 0))))
+            left -= len(found[-1][1])
+        return tuple(found)
 
+    def _text(self, stored: Any) -> str:
+        heap = self._heap
+        if not isinstance(stored, Tree):
+            return cut(self._json(field_face(heap, stored)), LETTERS)
+        newest = isinstance(stored, ListTree)
+        items: list[Any] = []
+        left = LETTERS
+        for item in self._from_the_end(stored) if isinstance(stored, ListTree) else stored.walked(heap.page):
+            if len(items) == ITEMS or left <= 0:
+                break
+            items.append(item_face(heap, stored, item))
+            left -= weight(items[-1])
+        if len(items) == len(stored):
+            return cut(self._json(field_face(heap, stored)), LETTERS)
+        said = f"the {'newest' if newest else 'first'} {len(items)} of {len(stored)}:\n"
+        return said + cut(self._json(items[::-1] if newest else items), LETTERS)
 
-def _text(heap: Heap, stored: Any) -> str:
-    if not isinstance(stored, Tree):
-        return cut(_json(field_face(heap, stored)), LETTERS)
-    newest = isinstance(stored, ListTree)
-    items: list[Any] = []
-    left = LETTERS
-    for item in _from_the_end(heap, stored) if isinstance(stored, ListTree) else stored.walked(heap.page):
-        if len(items) == ITEMS or left <= 0:
-            break
-        items.append(item_face(heap, stored, item))
-        left -= weight(items[-1])
-    if len(items) == len(stored):
-        return cut(_json(field_face(heap, stored)), LETTERS)
-    said = f"the {'newest' if newest else 'first'} {len(items)} of {len(stored)}:\n"
-    return said + cut(_json(items[::-1] if newest else items), LETTERS)
+    def _from_the_end(self, stored: ListTree) -> Iterator[Any]:
+        """The items of a list, the newest first."""
+        for at in range(len(stored) - 1, -1, -1):
+            yield from stored.iterate(at, at + 1, self._heap.page)
 
-
-def _from_the_end(heap: Heap, stored: ListTree) -> Iterator[Any]:
-    """The items of a list, the newest first."""
-    for at in range(len(stored) - 1, -1, -1):
-        yield from stored.iterate(at, at + 1, heap.page)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
+    def _json(self, value: Any) -> str:
+        return with_refs(json.dumps(value, ensure_ascii=False, indent=1), self._refs)

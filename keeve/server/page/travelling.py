@@ -135,7 +135,7 @@ async def show_past(visit: Visit) -> Response:
         raise Refusal(404, "no_such_point", f"{text!r:.40} is no seq", "a seq is a number from 1")
     serving = visit.serving
     row = serving.auth.row(serving.principal(visit.request), visit.id, "read")
-    past = serving.host.look(visit.id, past_of(visit.number("before")), at)
+    past = serving.host.look(visit.id, past_of(visit.reading, visit.number("before")), at)
     return visit.shows(
         "past.html",
         past=past,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -25,6 +26,7 @@ from starlette.routing import BaseRoute
 
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import number_in
+from keeve.looking import Reading, reading_of
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
 from keeve.server.auth import COOKIE, Principal, token_of
 from keeve.server.errors import Refusal
@@ -114,6 +116,12 @@ class Visit:
             "here": self.request.url.path,
         }
         return drawn(template, {**always, **context}, status)
+
+    @property
+    def reading(self) -> Reading:
+        """The store, as far as who asks reaches it. Raises a `Refusal` for who is not known."""
+        principal, auth = self.serving.principal(self.request), self.serving.auth
+        return reading_of(self.serving.host, partial(auth.reaches, principal), exact=True)
 
     @property
     def signs(self) -> bool:

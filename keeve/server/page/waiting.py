@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 from starlette.responses import Response
 
-from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, reading_of, some_of
+from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, some_of
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
@@ -39,10 +39,8 @@ TO_DO: Final = {
 
 async def show_waiting(visit: Visit) -> Response:
     """All that waits, of as many sessions as are looked at for one page."""
-    serving = visit.serving
-    principal = serving.principal(visit.request)
-    principal.must("read")
-    store = reading_of(serving.host, lambda row: serving.auth.reaches(principal, row), exact=True)
+    visit.serving.principal(visit.request).must("read")
+    store = visit.reading
     state_of = store.state_of()
     found: list[dict[str, Any]] = []
     looked, all_seen, room = 0, True, Room(SHOWN)

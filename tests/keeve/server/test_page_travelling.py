@@ -33,6 +33,11 @@ class Notes(Actor):
         self.line = line
 
 
+@actor("page.friends", version=1)
+class Friends(Actor):
+    known: list[Any]
+
+
 async def forked(w: World) -> None:
     """Of ann's: `s` with three turns, `t` parted after the first of them, `u` from `t` after another turn."""
     s = await w.host.asking("ann").spawn(Session, "s")
@@ -171,6 +176,17 @@ async def test_the_badge_is_told_what_to_hold_the_chain_against() -> None:
             header = w.host.headers(str(badge["data-session"]), after=seq - 1, limit=1)[0]
             assert (badge["data-seq"], badge["data-hash"]) == (str(seq), header.hash.hex())
             assert "not checked" in text_of(shown)  # until the browser has
+
+
+async def test_refs_in_fields_are_shown_as_what_they_lead_to_and_of_somebody_elses_only_the_uid() -> None:
+    async with world(actors=[Notes, Friends]) as w, browser(w, "ann") as ann:
+        mine, other = [await w.host.asking(name).spawn(Notes, f"of-{name}") for name in ("ann", "bob")]
+        await w.host.asking("ann").spawn(Friends, "f", known=[mine, other])
+        for place in ("/sessions/f", "/sessions/f/at/1"):
+            shown = text_of((await ann.get(place)).text)
+            assert "<session of-ann (page.notes)>" in shown
+            assert f"<the session of uid {w.host.row('of-bob').uid.hex()}>" in shown
+            assert "$ref" not in shown
 
 
 @pytest.mark.parametrize("address", ["/sessions/{}/at/1", "/sessions/{}/at?seq=1"])
