@@ -17,6 +17,7 @@ The one rule: the order above. What refuses everybody comes before what costs so
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from starlette.applications import Starlette
@@ -54,7 +55,8 @@ def application(serving: Serving) -> Starlette:
     """The application of a server."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        there = page.nothing_there(serving, request) if getattr(error, "status_code", 0) == 404 else None
+        assert isinstance(error, HTTPException)
+        there = page.nothing_there(serving, request, error) if error.status_code in (404, 405) else None
         return await http_exception(request, error) if there is None else there
 
     free = tuple(path for part in PARTS for path in part.open)
@@ -65,7 +67,7 @@ def application(serving: Serving) -> Starlette:
             Middleware(ErrorBoundary, serving=serving),
             Middleware(Origins, serving=serving),
             Middleware(BodyLimit, serving=serving),
-            Middleware(Authentication, serving=serving, free=free),
+            Middleware(Authentication, serving=serving, free=free, entrance=partial(page.for_strangers, serving)),
             Middleware(RateLimit, serving=serving),
             Middleware(Draining, serving=serving),
         ],

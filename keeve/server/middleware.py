@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -108,10 +109,16 @@ class ErrorBoundary:
 
 
 class Authentication:
-    """Middleware: who asks, in `request.state.principal`. Where a path is free, nobody need be known."""
+    """Middleware: who asks, in `request.state.principal`. Where a path is free, nobody need be known.
 
-    def __init__(self, app: ASGIApp, serving: Serving, free: tuple[str, ...]) -> None:
+    entrance: what who is not known is answered at any other path; None has them refused.
+    """
+
+    def __init__(
+        self, app: ASGIApp, serving: Serving, free: tuple[str, ...], entrance: Callable[[Request], Response | None]
+    ) -> None:
         self._app = app
+        self._entrance = entrance
         self._auth = serving.auth
         self._standing = serving.standing
         self._free = {path for path in free if not path.endswith("*")}
@@ -125,10 +132,13 @@ class Authentication:
         try:
             state["principal"] = self._auth.asking(request)
         except Refusal:
-            path = scope["path"]
+            path, app = scope["path"], self._app
             if path not in self._free and not (self._beginnings and path.startswith(self._beginnings)):
-                raise
-            await self._app(scope, receive, send)
+                page = self._entrance(Request(scope)) if scope["type"] == "http" else None
+                if page is None:
+                    raise
+                app = page
+            await app(scope, receive, send)
             return
         if ON_KNOWN in state:
             state[ON_KNOWN]()

@@ -23,11 +23,11 @@ from keeve.server.page.serving_files import files_route
 from keeve.server.page.tailing import show_log
 from keeve.server.page.talking import fork, interrupt, say, say_word, show_session
 from keeve.server.page.travelling import go_to, show_forks, show_past, take_snapshot
-from keeve.server.page.visits import Place, nothing_there, routes_of
+from keeve.server.page.visits import Place, for_strangers, nothing_there, routes_of
 from keeve.server.page.waiting import settle, show_waiting
 from keeve.server.serving import Serving
 
-__all__ = ["OPEN", "nothing_there", "routes"]
+__all__ = ["OPEN", "for_strangers", "nothing_there", "routes"]
 
 OPEN: Final = ("/", "/login", "/logout", "/sessions", "/sessions/*", "/forks", "/log", "/waiting", "/static/*")
 """Paths that need no token."""

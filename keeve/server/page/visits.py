@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import attrs
 import msgspec
 import trio
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
@@ -178,13 +179,27 @@ def _route(place: Place, serving: Serving) -> BaseRoute:
     return EncodedRoute(place.path, endpoint, methods=methods)
 
 
-def nothing_there(serving: Serving, request: Request) -> Response | None:
-    """What a browser that is logged in is shown at a path of nobody's; None for who asks for JSON, or by the API."""
+def for_strangers(serving: Serving, request: Request) -> Response | None:
+    """What a browser that is not logged in is shown at any path that is not free, whether there is something or not:
+    how one logs in. None for who asks for JSON, or by the API."""
+    return entrance(Visit(serving, request)) if _browses(request) else None
+
+
+def nothing_there(serving: Serving, request: Request, error: HTTPException) -> Response | None:
+    """What a browser is shown where there is nothing for it to read; None for who asks for JSON, or by the API."""
     path, principal = request.url.path, getattr(request.state, "principal", None)
-    if principal is None or path.startswith(OF_PROGRAMS) or "text/html" not in request.headers.get("accept", ""):
-        return None
-    refusal = Refusal(404, "no_such_path", f"there is nothing at {path:.200}", "go on from one of the places above")
-    return Visit(serving, request, principal).shows("refused.html", 404, refusal=refusal)
+    if principal is None or not _browses(request):
+        return for_strangers(serving, request)
+    said = f"there is nothing at {path:.200}" + ("" if error.status_code == 404 else " to be read")
+    refusal = Refusal(error.status_code, "no_such_path", said, "go on from one of the places above")
+    answer = Visit(serving, request, principal).shows("refused.html", error.status_code, refusal=refusal)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _browses(request: Request) -> bool:
+    """Whether it is a browser that asks, where people look at pages."""
+    return not request.url.path.startswith(OF_PROGRAMS) and "text/html" in request.headers.get("accept", "")
 
 
 def entrance(visit: Visit, wrong: str = "") -> Response:

@@ -8,6 +8,7 @@ from importlib.resources import files
 import httpx2
 import pytest
 
+from keeve import Session
 from keeve.server.auth import COOKIE
 from keeve.server.errors import ANSWERS, Refusal, code_named
 from keeve.server.page.wording import told
@@ -195,3 +196,31 @@ async def test_a_browser_at_a_path_of_nobodys_is_shown_a_page_and_a_program_is_n
         for path, asked in (("/api/v1/sesions", html), ("/v1/sesions", html), ("/sesions", {"accept": "*/*"})):
             answer = await ann.get(path, headers=asked)
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no_such_path")
+        reloaded = await ann.get("/sessions/s1/say", headers=html)
+        assert (reloaded.status_code, reloaded.headers["allow"]) == (405, "POST")
+        assert "there is nothing at /sessions/s1/say to be read" in text_of(reloaded.text)
+
+
+async def test_a_browser_that_is_not_logged_in_is_shown_the_same_whether_there_is_something_or_not() -> None:
+    html = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with world() as w:
+        await w.host.spawn(Session, "s1")
+        shown = set()
+        for path in (
+            "/log",
+            "/sesions",
+            "/metrics",
+            "/sessions/s1",
+            "/sessions/s2",
+            "/sessions/s1/say",
+            "/sessions/a/b",
+        ):
+            answer = await w.nobody.get(path, headers=html)
+            assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (401, "text/html")
+            shown.add(answer.text.replace(f'value="{path}"', ""))
+            for asked in ({"accept": "*/*"}, {"accept": "application/json"}):
+                if not path.startswith(("/sessions", "/log")):  # whose places are pages for everybody
+                    assert (await w.nobody.get(path, headers=asked)).json()["error"]["code"] == "not_authenticated"
+        assert len(shown) == 1
+        for path in ("/api/v1/sessions", "/api/v1/sesions", "/v1/models"):
+            assert (await w.nobody.get(path, headers=html)).json()["error"]["code"] == "not_authenticated"
