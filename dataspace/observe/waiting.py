@@ -1,4 +1,5 @@
-"""Waiting: who wants to hear of the next fact of some kind, or that the log has come to a position.
+"""Waiting: who wants to hear of the next fact of some kind, of a session's next record, or that the log has come to a
+position.
 
 Whoever waits is in an index by what it wants. The first record that may matter to it takes it out again and
 leaves it one number, the record's position; it hears no more until it waits again. So noting a record costs
@@ -43,10 +44,11 @@ class Waiting:
         self._by_session: dict[bytes, Interest[Parked]] = {}
         self._by_position: SortedDict[tuple[int, int], Parked] = SortedDict()
         self._parked: set[Parked] = set()
+        self._appended: dict[bytes, trio.Event] = {}
         self._serial = 0
 
     def __bool__(self) -> bool:
-        return bool(self._parked)
+        return bool(self._parked or self._appended)
 
     def park(self, pattern: Pattern | None, session: bytes | None, until: int | None) -> Parked:
         """Wait for a fact that `pattern` matches (of one session, if it is named), or for a position.
@@ -86,12 +88,23 @@ class Waiting:
         finally:
             self.leave(parked)
 
+    async def appended(self, session: bytes) -> None:
+        """Wait until another record of that session, by uid, has been noted, whatever it states."""
+        event = self._appended.setdefault(session, trio.Event())
+        try:
+            await event.wait()
+        finally:
+            if not event.is_set() and not event.statistics().tasks_waiting:
+                del self._appended[session]
+
     def note(self, records: Sequence[Notable], head: int) -> None:
         """Wake those who may want something in `records`, and those who wait for positions up to `head`.
 
         O(facts) look-ups, and what it costs to wake who is woken.
         """
         for record in records:
+            if self._appended and (event := self._appended.pop(record.uid, None)) is not None:
+                event.set()
             if record.statements is ANYTHING:
                 self._wake(list(self._parked), record.position)
             local = self._by_session.get(record.uid)

@@ -83,10 +83,10 @@ class EventStream(Response):
         async with into:
             try:
                 await self._produce(into.send)
-            except trio.BrokenResourceError:
-                return  # the stream is over
             except Exception as raised:  # whatever it is, whoever reads is told that it went wrong
                 error = alone(raised)
+                if isinstance(error, trio.BrokenResourceError):
+                    return  # the stream is over
                 refusal = refusal_of(error)
                 request_id = scope.get("state", {}).get("request_id")
                 if refusal is None:

@@ -27,3 +27,23 @@ async def test_what_comes_while_a_mark_is_looked_at_is_read_at_once() -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert [type(item) for item in found] == [CaughtUp, Event, CaughtUp]
+
+
+async def test_who_waits_for_a_session_hears_of_its_next_record_whatever_that_states_and_of_no_others() -> None:
+    world = talkative_world()
+    waiting, heard = world.space.waiting, []
+
+    async def wait(name: str) -> None:
+        await waiting.appended(world.uids[name])
+        heard.append(name)
+
+    async with trio.open_nursery() as nursery:
+        for name in ("ada", "ada", "bob"):
+            nursery.start_soon(wait, name)
+        await trio.testing.wait_all_tasks_blocked()
+        world.say("ada")
+        await trio.testing.wait_all_tasks_blocked()
+        assert heard == ["ada", "ada"]
+        assert waiting
+        nursery.cancel_scope.cancel()
+    assert not waiting

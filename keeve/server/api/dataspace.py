@@ -12,6 +12,7 @@ The one rule: reading on from a cursor leaves no gap and repeats nothing, from t
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import trio
@@ -73,9 +74,12 @@ async def stream_dataspace(asked: Asked) -> Response:
     items = asked.serving.host.observe(asked.query.pattern, after=after, until=until, marks=True, **whose)
     if not asked.accepts("text/event-stream"):
         return Lines(asked.serving, Telling(asked, items, marks=False).run)
-    if asked.query.pieces and asked.query.session is None:
-        raise Refusal(422, "bad_query", "pieces are told of one session", "name it: session=ID", "pieces")
-    return EventStream(asked.serving, Telling(asked, items, marks=True, pieces=asked.query.pieces).run)
+    query = asked.query
+    for name, wanted in (("pieces", query.pieces), ("head", query.head)):
+        if wanted and query.session is None:
+            raise Refusal(422, "bad_query", f"{name} is told of one session", "name it: session=ID", name)
+    moving = whose["session"] if query.head else None
+    return EventStream(asked.serving, Telling(asked, items, marks=True, pieces=query.pieces, moving=moving).run)
 
 
 def _where(asked: Asked) -> tuple[Any, Any, Any]:
@@ -127,14 +131,24 @@ class Seeing:
 
 
 class Telling:
-    """An observation, told as it comes; `pieces`: with what models say of its session, between the facts."""
+    """An observation, told as it comes; `pieces`: with what models say of its session, between the facts; `moving`: the
+    uid of a session of which it is told how far it is."""
 
-    def __init__(self, asked: Asked, items: Observation[Item], *, marks: bool, pieces: bool = False) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        items: Observation[Item],
+        *,
+        marks: bool,
+        pieces: bool = False,
+        moving: bytes | None = None,
+    ) -> None:
         self._items = items
         self._sees = Seeing(asked)
         self._marks = marks
         self._serving = asked.serving
         self._of = asked.query.session if pieces else None
+        self._moving = moving
         self._previews: Previews | None = None
         self._telling = trio.Lock()
         self._next: int | None = None
@@ -142,17 +156,17 @@ class Telling:
 
     async def run(self, put: Put) -> None:
         """To its end, if it has one."""
-        if self._of is None:
-            await self._facts(put)
-            return
-        self._previews = previews = Previews(self._serving, self._of)  # not before: who is never run closes nothing
-        try:
+        with ExitStack() as closing:
+            if self._of is not None:
+                self._previews = Previews(self._serving, self._of)  # not before: who is never run closes nothing
+                closing.callback(self._previews.close)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._live, previews, put)
+                if self._previews is not None:
+                    nursery.start_soon(self._live, self._previews, put)
+                if self._moving is not None:
+                    nursery.start_soon(self._heads, self._moving, put)
                 await self._facts(put)
                 nursery.cancel_scope.cancel()
-        finally:
-            previews.close()
 
     async def _facts(self, put: Put) -> None:
         """The facts, each behind the pieces that were told before it.
@@ -187,6 +201,20 @@ class Telling:
             async with self._telling:
                 await self._pieces(put)
             await previews.came.wait()
+
+    async def _heads(self, uid: bytes, put: Put) -> None:
+        """How far the session is, at first and whenever that changes, behind the pieces that were told before. Who is
+        slow is told the newest alone."""
+        space = dataspace_of(self._serving.host)
+        told = 0
+        while (row := space.catalog.by_uid(uid)) is not None:
+            if row.seq == told:
+                await space.waiting.appended(uid)
+                continue
+            told = row.seq
+            async with self._telling:
+                await self._pieces(put)
+                await put(Sent({"seq": told, "hash": row.hash.hex()}, "head"))
 
     async def _pieces(self, put: Put) -> None:
         """Those that were told before what comes next, or by now."""

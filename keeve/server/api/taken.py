@@ -76,6 +76,9 @@ class DataspaceQuery(Taken):
     pieces: Annotated[
         bool, Meta(description="As events, with session: what models say of the answers that they are giving, too.")
     ] = False
+    head: Annotated[
+        bool, Meta(description="As events, with session: how far the session is, now and after each record, too.")
+    ] = False
     marks: Annotated[bool, Meta(description="As JSON: name what cannot be read, and go on; else it is an error.")] = (
         False
     )

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from keeve import Session
+from keeve import Actor, Session, actor
 from keeve.server import Principal, heard
 from keeve.server.api import dataspace
 from keeve.server.api.previews import Previews
@@ -18,6 +18,16 @@ from tests.keeve.server.test_api_turns import events_of
 from tests.keeve.server.test_own_agents import Agent
 from tests.openai_clients import Streams
 from tests.server_worlds import world
+
+
+@actor("previews.quiet", version=1)
+class Quiet(Actor):
+    """It counts, and states nothing."""
+
+    counted: int = 0
+
+    def count(self) -> None:
+        self.counted += 1
 
 
 async def test_who_looks_in_the_middle_of_an_answer_is_told_what_has_come_and_then_the_rest_of_it() -> None:
@@ -92,14 +102,38 @@ async def test_of_an_answer_of_which_not_all_was_kept_it_is_said_that_the_beginn
         previews.close()
 
 
-async def test_pieces_are_told_of_one_session_that_is_reached() -> None:
+async def test_how_far_a_session_is_is_told_at_once_and_after_each_record_also_of_one_that_states_nothing() -> None:
+    async with world(actors=[Quiet]) as w:
+        quiet, other = [await w.host.asking("ann").spawn(Quiet, id) for id in ("s", "t")]
+
+        async def read(stream: Stream) -> None:
+            told: list[Any] = []
+
+            async def gather() -> None:
+                async for body in stream.out:
+                    told.extend((event, data["seq"]) for event, _, data in events_of(body.decode()) if event == "head")
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(gather)
+                for count in (quiet.count, other.count, quiet.count):
+                    await trio.testing.wait_all_tasks_blocked(0.05)
+                    await count()
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                nursery.cancel_scope.cancel()
+            assert told == [("head", 1), ("head", 2), ("head", 3)]
+
+        await reading(w, ANN, "session=s&head=true&after=head", read)
+
+
+async def test_pieces_and_the_head_are_told_of_one_session_that_is_reached() -> None:
     async with world() as w:
         await w.host.asking("bob").spawn(Session, "s")
         headers = {"accept": "text/event-stream"}
-        answer = await w.ann.get("/api/v1/dataspace?pieces=true", headers=headers)
-        assert (answer.status_code, answer.json()["error"]["param"]) == (422, "pieces")
-        answer = await w.ann.get("/api/v1/dataspace?pieces=true&session=s", headers=headers)
-        assert answer.status_code == 404
+        for what in ("pieces", "head"):
+            answer = await w.ann.get(f"/api/v1/dataspace?{what}=true", headers=headers)
+            assert (answer.status_code, answer.json()["error"]["param"]) == (422, what)
+            answer = await w.ann.get(f"/api/v1/dataspace?{what}=true&session=s", headers=headers)
+            assert answer.status_code == 404
         for form in ("application/json", "application/x-ndjson"):  # these have no pieces, whatever is asked for
             path = "/api/v1/dataspace?pieces=true&until=head"
             assert (await w.ann.get(path, headers={"accept": form})).status_code == 200

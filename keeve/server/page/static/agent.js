@@ -1,6 +1,6 @@
 // An agent of one's own, live: what it states appears as it does, and so do its messages, where it keeps some.
-// What it answers is what its `turn` gives. Of a message that it has kept, or not, nothing is told: so it is looked whether
-// the session has more than before, which loads nothing.
+// What it answers is what its `turn` gives. Of a message that it has kept, or not, nothing is stated: so it is looked when
+// the session has a record more, which loads nothing.
 // What is said stands there at once, as sent, and gives way to what was kept of it.
 // The one rule: one look at a time, each from where the one before has ended.
 
@@ -8,18 +8,19 @@ import { fill, lineOf, messageOf } from "./parts.js";
 import { inWords } from "./said.js";
 import { Refused } from "./streams.js";
 import {
-  api, askWord, begin, hear, isAt, nearEnd, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+  api, askWord, begin, hear, nearEnd, piece, previewing, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
 const MOST = 1000; // facts that stay
 const NEWEST = 100; // messages that are shown of a list that was shortened
-const OFTEN = 1000;
-const SELDOM = 5000;
+const AGAIN = 5000;
 const stated = document.getElementById("stated");
 const earlier = document.getElementById("earlier");
 const kept = turns.dataset.count !== undefined;
 let count = Number(turns.dataset.count ?? 0);
-let seq = Number(turns.dataset.seq);
+let head = Number(turns.dataset.seq); // of the session
+let stale = false; // it may have kept more than was looked at
+let over = ""; // the effect whose answer stood there as a preview when the head was told
 let waits = 0;
 let shown = 0; // messages that have come since the page was loaded
 
@@ -51,6 +52,12 @@ function isKept(message) {
 
 function told({ event: kind, data }) {
   if (kind === "piece") piece(data);
+  if (kind === "head" && data.seq !== head) {
+    head = data.seq;
+    over = previewing();
+    stale = true;
+    look();
+  }
   if (kind !== "message") return;
   const was = nearEnd();
   stated.append(lineOf(data));
@@ -81,13 +88,17 @@ function begunAnew(many) {
 // The messages that it has kept since the last look.
 let looking = Promise.resolve();
 function look() {
-  looking = looking.then(looked).catch(() => {}); // it is looked again
+  looking = looking.then(looked).catch((error) => {
+    stale = true;
+    if (!(error.status < 429)) setTimeout(look, AGAIN);
+  });
   return looking;
 }
 
 async function looked() {
-  const { sessions } = await given(`/api/v1/sessions?limit=1&prefix=${encodeURIComponent(session)}`);
-  if (sessions[0]?.id !== session || sessions[0].seq === seq) return;
+  if (!stale) return;
+  stale = false;
+  const ended = over;
   let last = null;
   for (let next = count; kept && next !== null; ) {
     const page = await given(`${api}/messages?after=${next}`);
@@ -104,16 +115,7 @@ async function looked() {
     }
     next = page.next;
   }
-  if (last || !waits) previews("");
-  seq = sessions[0].seq;
-  isAt(seq);
-}
-
-async function looksOn() {
-  for (;;) {
-    await new Promise((done) => setTimeout(done, waits ? OFTEN : SELDOM));
-    if (!document.hidden) await look();
-  }
+  if (ended === previewing() && (last || !waits)) previews("");
 }
 
 // What its turn gave; where it has kept that as its last message, it stands there already.
@@ -133,6 +135,7 @@ talks(async (text, _, key) => {
   status.textContent = "It is at work.";
   try {
     const { output } = await sent("turn", text, key);
+    stale = true; // whether it was told how far the session is, or not yet
     await look();
     previews("");
     if (shown > before) said.remove(); // what it has kept is what stands there
@@ -145,7 +148,6 @@ talks(async (text, _, key) => {
     throw error;
   } finally {
     waits -= 1;
-    look();
   }
 });
 
@@ -153,6 +155,5 @@ if (session) {
   hear("(_ . _)", told, () => {
     status.textContent = "";
   });
-  looksOn();
   if (document.querySelector("#turns .entry, #words > *")) begin();
 }

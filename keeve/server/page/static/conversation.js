@@ -5,7 +5,7 @@
 import { fill, part } from "./parts.js";
 import { inEnd, inPath, inWords, moment } from "./said.js";
 import {
-  askWord, begin, hear, isAt, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
+  askWord, begin, hear, nearEnd, newKey, piece, previews, sent, session, status, talks, toEnd, turns, wordSaid,
 } from "./talking.js";
 
 const STATES = {
@@ -109,7 +109,6 @@ function told({ event: kind, data }) {
   const n = data.fields[0];
   if (typeof n !== "number") return;
   const was = nearEnd();
-  isAt(data.seq);
   facts[data.label]?.(n, data, data.keywords);
   if (data.label in STATES) {
     const call = callOf(n, data.fields[2]);

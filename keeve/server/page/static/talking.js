@@ -72,6 +72,9 @@ export function previews(text) {
   preview.hidden = text === "";
 }
 
+// The effect whose answer stands there; "" where none does.
+export const previewing = () => (preview.hidden ? "" : previewed.effect);
+
 export function piece(data) {
   const was = nearEnd();
   if (data.so_far || data.effect !== previewed.effect || data.attempt !== previewed.attempt) previews("");
@@ -97,12 +100,17 @@ function ends(error) {
   for (const button of document.querySelectorAll("main form button")) button.disabled = true;
 }
 
-// Facts that match the pattern, and the pieces between them; `back` is called when the server is there again.
+// Facts that match the pattern, the pieces between them, and how far the session is; `back` is called when the server is
+// there again.
 export function hear(pattern, told, back) {
   const away = "The server is away.";
-  follow(`/api/v1/dataspace?session=${encodeURIComponent(session)}&pieces=true&pattern=${encodeURIComponent(pattern)}`, {
+  const asked = new URLSearchParams({ session, pattern, pieces: true, head: true });
+  follow(`/api/v1/dataspace?${asked}`, {
     cursor: turns.dataset.cursor,
-    told,
+    told: (event) => {
+      if (event.event === "head") isAt(event.data.seq);
+      told(event);
+    },
     state: (is, error) => {
       if (is === "away") status.textContent = `${away} What comes meanwhile is shown when it is back.`;
       if (is === "ended") ends(error);
