@@ -88,12 +88,14 @@ class Noted:
 
 
 class Said(NamedTuple):
-    """A record read back: its header, its hash, where it lies, and its statements."""
+    """A record read back: its header, its hash, where it lies, its statements, and how much they are: the bytes (or
+    characters) of its facts, with their cells."""
 
     header: Header
     hash: bytes
     address: int
     statements: Sequence[Statement]
+    size: int = 0
 
 
 def noted(stored: Stored, whole: bool = False) -> Noted:
@@ -149,8 +151,8 @@ class Recall:
                 stored = self.store.read(address)
             except NoSuchRecord as error:
                 raise Mistaken from error
-            found, size = self._read(stored)
-            if size <= LARGE:
+            found = self._read(stored)
+            if found.size <= LARGE:
                 while len(self._kept) >= KEPT:
                     del self._kept[next(iter(self._kept))]
                 self._kept[address] = found
@@ -174,7 +176,7 @@ class Recall:
                 return said, statement.fact
         return None
 
-    def _read(self, stored: Stored) -> tuple[Said, int]:
+    def _read(self, stored: Stored) -> Said:
         header = stored.header
         statements: Sequence[Statement] = ()
         size = 0
@@ -194,7 +196,7 @@ class Recall:
         except (BadEncoding, NoSuchPart) as error:
             damage = Damage(header.seq, header.position, stored.address, str(error))
             raise SessionDamaged.of(header.uid, damage) from error
-        return Said(header, header.hash, stored.address, statements), size
+        return Said(header, header.hash, stored.address, statements, size)
 
     def _far(self, uid: bytes, cell: CellRef) -> str | bytes | Erased:
         located = self._locate(uid, cell.seq)

@@ -12,7 +12,6 @@ from dataspace.catalog.recall import Mistaken
 from dataspace.observe.cursor import BadCursor, number_in
 from dataspace.observe.events import Held
 from dataspace.observe.search import Search
-from dataspace.observe.turns import gives_way
 
 
 class Place(NamedTuple):
@@ -58,15 +57,13 @@ class Holding:
         self.place = after
         self._search = search
         self._steps = search.holding(at, after)
-        self._turn = 0
 
     def __aiter__(self) -> Holding:
         return self
 
     async def __anext__(self) -> Held:
         while True:
-            self._turn += 1
-            await gives_way(self._turn)
+            await self._search.turns.gives_way()
             try:
                 step = next(self._steps, None)
             except Mistaken:

@@ -22,7 +22,7 @@ from dataspace.observe.endings import Endings
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.observe.places import Places
 from dataspace.observe.search import Search
-from dataspace.observe.turns import TURN, gives_way
+from dataspace.observe.turns import ROOM, TURN
 from dataspace.observe.waiting import Parked, Waiting
 
 Item: TypeAlias = Event | CaughtUp | Unreadable
@@ -60,7 +60,6 @@ class Observation(Generic[Wanted]):
         self._passed = 0
         self._failed: Exception | None = None
         self._parked: Parked | None = None
-        self._turn = 0
         self._steps = self._read_on()
 
     @property
@@ -80,8 +79,7 @@ class Observation(Generic[Wanted]):
         if self._places.catalog.head.position < self._seen:
             await self._waiting.reached(self._seen)
         while True:
-            self._turn += 1
-            await gives_way(self._turn)
+            await self._search.turns.gives_way()
             try:
                 item = next(self._steps, None)
             except Exception as error:
@@ -94,7 +92,7 @@ class Observation(Generic[Wanted]):
                 return item  # type: ignore[return-value]  # marks are among them only if they were asked for
             if item == "wait":
                 await self._wait()
-            self._turn = -1
+            self._search.turns.ends()
 
     async def _wait(self) -> None:
         search = self._search
@@ -135,10 +133,12 @@ class Observation(Generic[Wanted]):
                         raise
                     mistaken = True
                     break
+                if search.turns.heavy:
+                    yield "more"
                 yield from events
                 self._cursor = Cursor(head.log_id, position, said.hash)
                 considered += 1
-                if considered % TURN == 0:
+                if considered % TURN == 0 or (events and said.size >= ROOM):  # as much was made of them
                     yield "more"
             if mistaken:
                 if self._cursor.position >= after:

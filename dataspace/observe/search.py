@@ -24,6 +24,7 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import Away, Event, Held, Unreadable
 from dataspace.observe.narrow import View
+from dataspace.observe.turns import Turns
 from dataspace.patterns import Captures, Pattern
 from dataspace.records import Kind
 
@@ -51,6 +52,8 @@ class Search:
         """The session that can still say something that matches; None when any can, or none."""
         self.wanted = _wanted(pattern, view) if legs is None or live else None
         """The pattern to wait with; None when nothing more can come."""
+        self.turns = Turns()
+        """Whose turn it is, as far as records are read here."""
 
     def places(self, after: int, upto: int) -> Iterator[int]:
         """The positions after `after`, up to and with `upto`, of the records that may match, in order."""
@@ -79,6 +82,7 @@ class Search:
             raise Archived(error.segment, error.places, position) from error
         if not self._belongs(said):
             raise Mistaken
+        self.turns.reads(said.size)
         return said
 
     def _belongs(self, said: Said) -> bool:

@@ -34,8 +34,8 @@ async def _facts(
     """A part of what holds; `next` and `at` are what `after` and `at` are for the one behind it."""
     uid = None if session is None else store.session(session).uid
     holding = store.space.holding(pattern, at=at, after=Place.parse(after), session=uid, lineage=lineage)
-    found, behind = await part_of(holding, sees=lambda held: store.sees(held.session, held.uid))
-    return {"facts": [held_face(held) for held in found], "at": holding.at, "next": behind and str(behind)}
+    facts, behind = await part_of(holding, held_face, sees=lambda held: store.sees(held.session, held.uid))
+    return {"facts": facts, "at": holding.at, "next": behind and str(behind)}
 
 
 def held_face(held: Held) -> dict[str, Any]:

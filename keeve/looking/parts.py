@@ -154,16 +154,16 @@ def all_of(held: Held) -> bool:
 
 
 async def part_of(
-    holding: Holding, limit: int = PAGE, sees: Callable[[Held], bool] = all_of
-) -> tuple[list[Held], Place | None]:
-    """What holds, as far as there is room, and the place behind it; None where that was all."""
-    found: list[Held] = []
+    holding: Holding, face: Callable[[Held], T], limit: int = PAGE, sees: Callable[[Held], bool] = all_of
+) -> tuple[list[T], Place | None]:
+    """The faces of what holds, as far as there is room, and the place behind it; None where that was all."""
+    found: list[T] = []
     room, behind = Room(limit), holding.place
     async for held in holding:
         if sees(held):
             if not room:
                 return found, behind
-            found.append(held)
+            found.append(face(held))
             room.take(weight(held.fact.fields) + weight(held.fact.keywords))
         behind = holding.place
         if not room.looks():

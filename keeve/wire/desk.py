@@ -148,8 +148,8 @@ class Desk:
         holding = space.holding(
             pattern_in(pattern), at=place_in(at), after=behind, session=session, lineage=lineage is True
         )
-        found, further = await part_of(holding, sees=lambda held: self._guard.sees(held.session, held.uid))
-        return [[held_said(held) for held in found], holding.at, further and str(further)]
+        found, further = await part_of(holding, held_said, sees=lambda held: self._guard.sees(held.session, held.uid))
+        return [found, holding.at, further and str(further)]
 
 
 def must_see(guard: Guard, method: str, session: object) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
-from worlds import talkative_world
+from worlds import World, talkative_world
 
 from dataspace.facts import fact
+from dataspace.observe import observation, turns
 from dataspace.observe.events import CaughtUp, Event
+from dataspace.observe.search import Search
+from tests.giving_way import beside_others
 
 
 async def test_what_comes_while_a_mark_is_looked_at_is_read_at_once() -> None:
@@ -47,3 +51,23 @@ async def test_who_waits_for_a_session_hears_of_its_next_record_whatever_that_st
         assert waiting
         nursery.cancel_scope.cancel()
     assert not waiting
+
+
+@pytest.mark.parametrize("pattern", ["(said _ _)", "(said missing _)"])
+@pytest.mark.parametrize("room", [1000, 100_000])
+async def test_who_reads_much_gives_way_after_each_record_that_has_much(
+    pattern: str, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that of records that have little, a few are read before others have their turn."""
+    monkeypatch.setattr(turns, "ROOM", room)
+    monkeypatch.setattr(observation, "ROOM", room)
+    world = World()
+    world.spawn("ada")
+    for number in range(40):
+        world.say("ada", fact("said", number, "x" * 1500))
+    for reading in (world.space.observe(pattern, until="head"), world.space.holding(pattern)):
+        async with beside_others() as reads:
+            reads.count(monkeypatch, Search, "said")
+            async for _ in reading:
+                pass
+        assert (reads.longest <= 2) is (room == 1000), reads.longest

@@ -40,8 +40,8 @@ async def query_dataspace(asked: Asked) -> Document:
     observation = asked.serving.host.observe(
         query.pattern, after=after, until="head" if until is None else until, marks=query.marks, **whose
     )
-    events: list[Event] = []
-    unreadable: list[Unreadable] = []
+    events: list[Document] = []
+    unreadable: list[Document] = []
     room, more = Room(query.limit), False
     cursor = observation.cursor
     async for item in observation:
@@ -51,21 +51,16 @@ async def query_dataspace(asked: Asked) -> Document:
                 break
             room.take(weight(item.value.fields) + weight(item.value.keywords) if isinstance(item, Event) else 0)
             if isinstance(item, Event):
-                events.append(item)
+                events.append(event_face(item))
             else:
-                unreadable.append(item)
+                unreadable.append(_unreadable(item, str(item.cursor)))
         cursor = item.cursor
         if not room.looks():
             more = True
             break
     else:
         cursor = observation.cursor
-    return {
-        "events": [event_face(event) for event in events],
-        "unreadable": [_unreadable(item, str(item.cursor)) for item in unreadable],
-        "cursor": str(cursor),
-        "more": more,
-    }
+    return {"events": events, "unreadable": unreadable, "cursor": str(cursor), "more": more}
 
 
 async def stream_dataspace(asked: Asked) -> Response:
@@ -94,9 +89,8 @@ async def list_facts(asked: Asked) -> Document:
     query = asked.query
     space = dataspace_of(asked.serving.host)
     holding = space.holding(query.pattern, at=query.at, after=Place.parse(query.after), **whose_of(asked))
-    found, behind = await part_of(holding, query.limit, Seeing(asked))
+    facts, behind = await part_of(holding, held_face, query.limit, Seeing(asked))
     following = None if behind is None else str(behind)
-    facts = [held_face(held) for held in found]
     return {"facts": facts, "more": following is not None, "at": holding.at, "next": following}
 
 

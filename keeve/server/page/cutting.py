@@ -55,7 +55,7 @@ class Newest:
         """One event more, of which what is shown is kept."""
         if self.events and self.events[-1]["position"] != event["position"]:
             self.left = 0
-        self._weights.append(weight(event.get("fields")) + weight(event.get("keywords")))
+        self._weights.append(len(event["text"]))
         self.events.append({**event, "text": cut(event["text"]), "fields": [], "keywords": {}, "captures": {}})
         while len(self.events) > self.most or (len(self.events) > 1 and sum(self._weights) > ROOM):
             self.full = True
