@@ -10,8 +10,8 @@ The one rule: it holds what is being said at this moment, as much as there is ro
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -23,6 +23,8 @@ from keeve.faces import ENDS
 from vat.host.host import Host
 from vat.host.pieces import Piece
 from vat.objects.types import type_of
+
+T = TypeVar("T")
 
 TYPE: Final = type_of(Responding).name
 
@@ -44,12 +46,14 @@ ENDED: Final = 10_000
 
 @attrs.define
 class HeardAnswer:
-    """The pieces of one attempt at an answer, and the bytes that they take; None where they are not kept."""
+    """The pieces of one attempt at an answer, None where they are not kept; and the bytes that they take."""
 
     effect: str
     attempt: int
     pieces: list[Piece] | None = attrs.field(factory=list)
     size: int = 0
+    so_far: Any = None
+    """What was made of all of them, until there is one more."""
 
 
 class Heard:
@@ -90,6 +94,7 @@ class Heard:
                 self._all = False
         if answer.pieces is not None:
             answer.pieces.append(piece)
+            answer.so_far = None
             size = EACH + len(repr(piece.value))
             answer.size += size
             self.size += size
@@ -112,19 +117,24 @@ class Heard:
             return None if answer.pieces is None else list(answer.pieces)
         return [] if self._all or answer is not None else None
 
-    def so_far(self, session: str) -> Piece | None:
-        """All that was said up to now of the answer that a session is given, as one piece; None if none is kept."""
+    def so_far(self, session: str, made: Callable[[Piece], T]) -> T | None:
+        """What `made` makes of all that was said up to now of the answer that a session is given, as one piece; None if
+        none is kept. It is made once for all who ask before more is said: many may, and it may be long."""
         answer = self._answers.get(session)
         if answer is None or not answer.pieces:
             return None
-        text = "".join(piece.text for piece in answer.pieces)
-        return attrs.evolve(answer.pieces[-1], value={"delta": {"content": text}, "attempt": answer.attempt})
+        if answer.so_far is None:
+            text = "".join(piece.text for piece in answer.pieces)
+            value = {"delta": {"content": text}, "attempt": answer.attempt}
+            answer.so_far = made(attrs.evolve(answer.pieces[-1], value=value))
+        found: T = answer.so_far
+        return found
 
     def _drop(self, answer: HeardAnswer | None) -> None:
         """Keep nothing of an answer, now and later."""
         if answer is not None:
             self.size -= answer.size
-            answer.pieces, answer.size = None, 0
+            answer.pieces, answer.so_far, answer.size = None, None, 0
 
     def _whole(self, fact: Fact) -> None:
         """An answer is whole, or nobody may have it any more: it is told no more of it."""

@@ -35,11 +35,15 @@ QUIET: Final = 15.0
 
 @attrs.frozen
 class Sent:
-    """An item: a value of JSON, or a text that is sent as it is; its kind, and the cursor behind it."""
+    """An item: a value of JSON, or a text that is sent as it is; its kind, and the cursor behind it.
+
+    framed: all of it as an event, where that was made already, since many are sent the same.
+    """
 
     data: Any
     event: str = ""
     id: str = ""
+    framed: bytes | None = None
 
 
 Put = Callable[[Sent], Awaitable[None]]
@@ -60,9 +64,7 @@ class EventStream(Response):
 
     def framed(self, item: Sent) -> bytes:
         """An item as it is sent."""
-        data = item.data if isinstance(item.data, str) else as_json(item.data)
-        head = (f"id: {item.id}\n" if item.id else "") + (f"event: {item.event}\n" if item.event else "")
-        return f"{head}data: {data}\n\n".encode()
+        return as_event(item) if item.framed is None else item.framed
 
     quiet = b": nothing new\n\n"
 
@@ -133,6 +135,13 @@ class Lines(EventStream):
     def framed(self, item: Sent) -> bytes:
         """An item as it is sent."""
         return f"{as_json(item.data)}\n".encode()
+
+
+def as_event(item: Sent) -> bytes:
+    """An item as a server-sent event."""
+    data = item.data if isinstance(item.data, str) else as_json(item.data)
+    head = (f"id: {item.id}\n" if item.id else "") + (f"event: {item.event}\n" if item.event else "")
+    return f"{head}data: {data}\n\n".encode()
 
 
 def as_json(value: Any) -> str:

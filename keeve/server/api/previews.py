@@ -17,10 +17,24 @@ import trio
 
 from keeve.server.heard import METHOD, Heard
 from keeve.server.serving import Serving
-from keeve.server.streams import Sent
+from keeve.server.streams import Sent, as_event
 from vat.host.pieces import Piece, Pieces
 from vat.host.resolving import EffectStatus
 from vat.host.within import in_hand
+
+
+@attrs.frozen
+class SoFar:
+    """All that was said of an answer, as one piece, and as it is sent to each who begins to look there."""
+
+    piece: Piece
+    sent: Sent
+
+    @classmethod
+    def of(cls, piece: Piece) -> SoFar:
+        """Make it. Costs its text."""
+        said = {**piece_face(piece), "so_far": True}
+        return cls(piece, Sent(said, "piece", framed=as_event(Sent(said, "piece"))))
 
 
 class Previews:
@@ -28,9 +42,9 @@ class Previews:
 
     def __init__(self, serving: Serving, session: str) -> None:
         self._pieces = Pieces()
-        self._so_far = serving.heard.so_far(session)
+        self._so_far = serving.heard.so_far(session, SoFar.of)
         if self._so_far is not None:
-            self._pieces.put(self._so_far)
+            self._pieces.put(self._so_far.piece)
         self._begun = {
             effect.id
             for effect in in_hand(serving.host)
@@ -53,7 +67,10 @@ class Previews:
             if piece.effect in self._begun:
                 self._begun.discard(piece.effect)
                 piece = attrs.evolve(piece, missed=piece.missed + 1)
-            yield Sent({**piece_face(piece), "so_far": piece is self._so_far}, "piece")
+            if self._so_far is not None and piece is self._so_far.piece:
+                yield self._so_far.sent
+            else:
+                yield Sent({**piece_face(piece), "so_far": False}, "piece")
 
 
 def _known(heard: Heard, effect: EffectStatus) -> bool:

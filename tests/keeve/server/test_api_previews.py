@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from keeve import Actor, Session, actor
 from keeve.server import Principal, heard
 from keeve.server.api import dataspace
 from keeve.server.api.previews import Previews
+from keeve.server.streams import as_event
 from tests.keeve.server.test_api_dataspace import ANN, Stream, reading
 from tests.keeve.server.test_api_turns import events_of
 from tests.keeve.server.test_own_agents import Agent
@@ -55,6 +57,26 @@ async def test_who_looks_in_the_middle_of_an_answer_is_told_what_has_come_and_th
         await reading(w, ANN, "session=s&pieces=true&pattern=(_+%3Fn+.+_)", read)
         assert told[:5] == ["turn", ("one ", True), ("two", False), "model-output", "turn-done"]
         assert told[5:] == ["turn", ("three", False), "model-output", "turn-done"]
+
+
+async def test_what_was_said_so_far_is_made_once_for_all_who_begin_to_look_before_more_is_said() -> None:
+    middle = trio.Event()
+    async with world(devices={"model": Streams(["on", "e ", middle, "two", trio.Event()])}) as w:
+        s = await w.host.asking("ann").spawn(Session, "s")
+        w.serving.nursery.start_soon(s.turn, "hello")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+
+        def joins() -> Any:
+            with closing(Previews(w.serving, "s")) as previews:
+                [sent] = previews.upto(w.host.row("s").position)
+                return sent
+
+        first, second = joins(), joins()
+        assert (first.data["text"], first.framed) == ("one ", as_event(second))
+        assert first.framed is second.framed
+        middle.set()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert joins().data["text"] == "one two"
 
 
 async def test_of_an_agent_of_ones_own_it_is_said_that_the_beginning_was_missed() -> None:
