@@ -67,7 +67,7 @@ class Serving:
         default=attrs.Factory(lambda self: RateLimits(self.settings.requests, self.settings.streams), takes_self=True)
     )
     quota: Quota = attrs.field(
-        default=attrs.Factory(lambda self: Quota(self.host, self.auth, self.settings.sessions), takes_self=True)
+        default=attrs.Factory(lambda self: Quota(self.host, self.settings.sessions), takes_self=True)
     )
 
     def end(self) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 import trio
 
+from dataspace.catalog.catalog import Catalog
 from keeve import Session
-from keeve.server import Principal, ServerSettings
+from keeve.server import Principal, ServerSettings, quota
 from keeve.server.tokens import Chains
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import methods, mint, named
 from tests.keeve.server.test_server_wire import client_of
 from tests.server_worlds import World, _client, world
 from vat.errors import Refused
+from vat.host.host import Host
 
 SESSIONS = "/api/v1/sessions"
 
@@ -74,12 +76,35 @@ async def test_at_the_limit_nothing_is_looked_through(monkeypatch: pytest.Monkey
         assert [(await w.ann.post(SESSIONS)).status_code for _ in range(3)] == [201, 201, 403]
         [first, _] = w.host.sessions()
         looked: list[Any] = []
-        monkeypatch.setattr("vat.host.sessions.Sessions.page", lambda *given: looked.append(given) or [])
+        monkeypatch.setattr(Catalog, "sessions", lambda *given, **how: looked.append(how) or [])
         assert (await w.ann.post(SESSIONS)).status_code == 403
         await w.host.delete(first.id)
         assert [(await w.ann.post(SESSIONS)).status_code for _ in range(2)] == [201, 403]
-        assert (await w.bob.post(SESSIONS)).status_code == 201
         assert looked == []
+
+
+async def test_the_first_session_of_somebody_costs_a_look_at_their_own_and_at_no_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with world(ServerSettings(sessions=9)) as w:
+        for name, count in (("bob", 40), ("ann", 7)):
+            for n in range(count):
+                await w.host.asking(name).spawn(Session, f"{name} {n}")
+        rows: list[str] = []
+        read: list[Any] = []
+        sessions = Catalog.sessions
+
+        def listed(*given: Any, **how: Any) -> Any:
+            page = sessions(*given, **how)
+            rows.extend(row.id for row in page)
+            return page
+
+        monkeypatch.setattr(Catalog, "sessions", listed)
+        monkeypatch.setattr(Host, "made_by", lambda *given: read.append(given))
+        monkeypatch.setattr(quota, "PAGE", 2)
+        assert [(await w.ann.post(SESSIONS)).status_code for _ in range(3)] == [201, 201, 403]
+        assert rows == [f"ann {n}" for n in range(7)]
+        assert read == []
 
 
 async def test_what_is_gone_makes_room_and_a_repetition_takes_none() -> None:
@@ -96,7 +121,7 @@ async def test_what_is_gone_makes_room_and_a_repetition_takes_none() -> None:
 
 async def test_who_has_nothing_is_not_remembered(tmp_path: Path) -> None:
     async with world() as w:
-        secret, quota = w.serving.secret, w.serving.quota
+        secret, counts = w.serving.secret, w.serving.quota
         w.serving.auth.ways.append(Chains(secret, Revocations(tmp_path)))
         for n in range(3):
             token = mint(secret, bytes(16)).narrow(methods("read", "manage")).narrow(named(f"n{n}"))
@@ -105,7 +130,7 @@ async def test_who_has_nothing_is_not_remembered(tmp_path: Path) -> None:
             id = (await client.post(SESSIONS)).json()["id"]
             assert (await client.post(SESSIONS, json={"id": id})).status_code == 409
             assert (await client.delete(f"{SESSIONS}/{id}")).status_code == 200
-        assert (dict(quota._there), dict(quota._coming), quota._tokens) == ({}, {}, {})
+        assert (dict(counts._there), dict(counts._coming), counts._tokens, counts._upto) == ({}, {}, {}, {})
 
 
 async def test_a_session_that_is_gone_is_seen_by_nobody_but_who_may_everything() -> None:
