@@ -3,7 +3,8 @@
 1. Where the archive is, is put down in the store: from then on what is erased is looked for there.
 2. The segment is written to the archive, with all that was archived of it before: a file of its own, synced, renamed
    to its name there, and read again.
-3. The segment is written anew beside itself without the content that goes, and takes the old one's place, as in
+3. A record names what goes (`leaving`).
+4. The segment is written anew beside itself without the content that goes, and takes the old one's place, as in
    `erasing`.
 
 Records stay, and the headers of what goes: chains, commits, the tree and every heap are what they were. Of records of
@@ -40,6 +41,7 @@ from dataspace.log.frames import (
     record_head,
     rest_frame,
 )
+from dataspace.log.leaving import DEEDS
 from dataspace.log.packed import RESTED, SegmentFile
 from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import frame_at
@@ -87,6 +89,11 @@ class Going(NamedTuple):
         """Bytes of what goes."""
         left = sum(REST_SIZE + len(rest) for rest in self.rests.values())
         return sum(each.body_length for each in self.frames) - left
+
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """What goes, in order: positions of records, with numbers of cells, or `DEEDS`."""
+        for each in self.frames:
+            yield (record_head(each.head)[0].position, DEEDS) if each.was == Type.RECORD else part_head(each.head)
 
 
 def going(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from dataspace.drafts import Draft
 from dataspace.log.frames import FORMAT
+from dataspace.log.leaving import Names
 from dataspace.log.marks import ChainHead
 from dataspace.records import STORE_UID, ZERO_HASH, Kind, Record, Salts
 from dataspace.values import FrozenDict, FrozenList
@@ -60,23 +61,29 @@ def reclaimed(chain: ChainHead, deleted: int, erased: int, bodies: int, time: in
     return draft.seal(chain[1], salts)
 
 
-def archiving(chain: ChainHead, into: str, time: int, salts: Salts) -> Record:
-    """Says that content is about to go to the archive at `into`."""
+def archiving(chain: ChainHead, into: str, segment: int, names: Names, time: int, salts: Salts) -> Record:
+    """Says which content of a segment is about to go to the archive at `into`."""
     draft = Draft(STORE_UID, chain[0] + 1, Kind.ARCHIVED, time)
-    draft.message = FrozenDict({"into": into})
-    draft.stated(draft.operation(), "archiving", (), draft.message)
+    said = {"into": into, "segment": segment, "pieces": names.pieces}
+    draft.message = FrozenDict({**said, "names": names.data})
+    draft.stated(draft.operation(), "archiving", (), FrozenDict(said))
     return draft.seal(chain[1], salts)
 
 
-def archived(
-    chain: ChainHead, into: str | None, segments: int, pieces: int, size: int, time: int, salts: Salts
-) -> Record:
-    """Says that so many pieces of content went from so many segments to the archive at `into`, with their bytes; or,
-    where that is None, that they came back."""
+def archived(chain: ChainHead, into: str, segments: int, pieces: int, size: int, time: int, salts: Salts) -> Record:
+    """Says that so many pieces of content went from so many segments to the archive at `into`, with their bytes."""
     draft = Draft(STORE_UID, chain[0] + 1, Kind.ARCHIVED, time)
-    said: dict[str, str | int] = {"segments": segments, "pieces": pieces}
-    if into is not None:
-        said = {"into": into, **said, "bytes": size}
-    draft.message = FrozenDict(said)
-    draft.stated(draft.operation(), "brought-back" if into is None else "archived", (), FrozenDict(said))
+    said: dict[str, str | int] = {"into": into, "segments": segments, "pieces": pieces, "bytes": size}
+    draft.message = FrozenDict({**said, "named": True})
+    draft.stated(draft.operation(), "archived", (), FrozenDict(said))
+    return draft.seal(chain[1], salts)
+
+
+def brought_back(chain: ChainHead, upto: int, segments: int, pieces: int, time: int, salts: Salts) -> Record:
+    """Says that so many pieces of content came back to so many segments, and that nothing of the records up to position
+    `upto` is in an archive alone any more."""
+    draft = Draft(STORE_UID, chain[0] + 1, Kind.ARCHIVED, time)
+    said = {"segments": segments, "pieces": pieces}
+    draft.message = FrozenDict({**said, "upto": upto})
+    draft.stated(draft.operation(), "brought-back", (), FrozenDict(said))
     return draft.seal(chain[1], salts)

@@ -10,7 +10,7 @@ The one rule: a segment is changed only after another one has begun, and one at 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -28,6 +28,8 @@ TRIES: Final = 3
 """How often a segment is written anew whose content somebody has come to need meanwhile, before all of it stays."""
 Exchange: TypeAlias = Callable[[Mapping[bytes, int], Callable[[], None]], bool]
 """Told from which seq on something goes of whose chain, it does what takes that away; or gives False, if it may not."""
+Say: TypeAlias = Callable[[Iterable[tuple[int, int]]], None]
+"""Told what goes: positions of records, in order, with numbers of their cells, or `DEEDS`."""
 
 
 class Went(NamedTuple):
@@ -99,13 +101,13 @@ class SealedSegments(StoreFolder):
         segment: int,
         into: Path,
         stays: Callable[[bytes, int, int], bool],
-        say: Callable[[], None] = lambda: None,
+        say: Say = lambda pieces: None,
         leaves: Callable[[bytes, int], bool] = lambda uid, seq: False,
         exchange: Exchange = lambda firsts, act: _done(act),
     ) -> Went:
         """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number), and the deeds
-        of the records of which `leaves` (uid, seq) says so; gives how much went. `say` is called before anything goes
-        from here, if anything does. `exchange` does what takes it away, or not, if something of it is needed by now:
+        of the records of which `leaves` (uid, seq) says so; gives how much went. `say` is told all that goes before any
+        of it does. `exchange` does what takes it away, or not, if something of it is needed by now:
         then `stays` and `leaves` are asked again; after some tries all of it stays.
 
         Durable there before anything is changed here; a crash leaves all as it was, or all of it archived. May run
@@ -117,8 +119,8 @@ class SealedSegments(StoreFolder):
         def write(gone: Going) -> None:
             begin_archive(files, into, self.log_id)
             reader.archives.note(files, into)
-            say()
             copy_out(files, reader, reader.archives, segment, into, gone.frames)
+            say(gone.pieces())
             hollow(files, aside(self._layout), reader, segment, gone)
 
         for _ in range(TRIES):

@@ -73,26 +73,26 @@ _ext: Final[Callable[[tuple[int, bytes]], Any]] = partial(tuple.__new__, msgpack
 def _extension(value: Any) -> Any:
     kind = type(value)
     if kind is CellRef:
-        return _ext((_CELL, _varint(value.seq) + _varint(value.number)))
+        return _ext((_CELL, varint(value.seq) + varint(value.number)))
     if kind is Symbol:
         return _ext((_SYMBOL, value.name.encode()))
     if isinstance(value, Ref):
         if value.session is None:
-            return _ext((_REF, _varint(value.actor)))
+            return _ext((_REF, varint(value.actor)))
         if len(value.session) != 16:
             raise NotAValue("Ref", kind, "the session of a Ref is a uid of 16 bytes")
-        return _ext((_REF, value.session + _varint(value.actor)))
+        return _ext((_REF, value.session + varint(value.actor)))
     if isinstance(value, Promise):
-        return _ext((_PROMISE, _varint(value.id)))
+        return _ext((_PROMISE, varint(value.id)))
     if kind is int:
         size = (value if value > 0 else ~value).bit_length() // 8 + 1
         return _ext((_BIG_INT, value.to_bytes(size, "big", signed=True)))
     if kind is Blob or kind is CelledBlob:
         media_type = value.media_type.encode()
-        head = _varint(len(media_type)) + media_type
+        head = varint(len(media_type)) + media_type
         if kind is Blob:
             return _ext((_BLOB, head + b"\0" + value.content))
-        return _ext((_BLOB, head + b"\1" + _varint(value.content.seq) + _varint(value.content.number)))
+        return _ext((_BLOB, head + b"\1" + varint(value.content.seq) + varint(value.content.number)))
     if kind is Erased:
         return _ext((_ERASED, b""))
     if hasattr(kind, "__tree_ext__"):
@@ -100,7 +100,7 @@ def _extension(value: Any) -> Any:
     raise NotAValue("value", kind)
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
     """`number`, at least 0, in groups of 7 bits, the least first; all but the last have the high bit set."""
     if number < 128:
         return number.to_bytes(1, "big")
@@ -112,7 +112,7 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
     while shift < 70:
@@ -165,19 +165,19 @@ def _restore(
     data: bytes,
 ) -> Any:
     if code == _CELL:
-        seq, at = _read_varint(data, 0)
-        number, at = _read_varint(data, at)
+        seq, at = read_varint(data, 0)
+        number, at = read_varint(data, at)
         if at == len(data):
             return CellRef(seq, number)
     elif code == _SYMBOL:
         return Symbol(data.decode())
     elif code == _REF:
         session, start = (data[:16], 16) if len(data) > 16 else (None, 0)
-        actor, at = _read_varint(data, start)
+        actor, at = read_varint(data, start)
         if at == len(data):
             return ref(session, actor)
     elif code == _PROMISE:
-        number, at = _read_varint(data, 0)
+        number, at = read_varint(data, 0)
         if at == len(data):
             return promise(number)
     elif code == _BIG_INT:
@@ -195,13 +195,13 @@ def _restore(
 
 
 def _restore_blob(data: bytes) -> Blob | CelledBlob:
-    length, at = _read_varint(data, 0)
+    length, at = read_varint(data, 0)
     media_type = data[at : at + length].decode()
     at += length
     if data[at] == 0:
         return Blob(media_type, data[at + 1 :])
-    seq, end = _read_varint(data, at + 1)
-    number, end = _read_varint(data, end)
+    seq, end = read_varint(data, at + 1)
+    number, end = read_varint(data, end)
     if data[at] != 1 or end != len(data):
         raise BadEncoding("a blob that is neither content nor a cell")
     return CelledBlob(media_type, CellRef(seq, number))

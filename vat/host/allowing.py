@@ -6,7 +6,7 @@ against the log.
 | all of a record, below its session's tombstone | the tombstone, but for what living forks need |
 | cells | the records that say what is erased, by position and number |
 | pages of old snapshots | that there are `KEPT` newer ones of the session, or a tombstone |
-| archived cells and deeds of cranks | that they are in an archive; or the store's chain tells of archiving later |
+| archived cells and deeds of cranks | the records that name what goes to an archive, until it is brought back |
 | what a salvage has left out | its record in the store's chain |
 
 The one rule: what nobody allows was taken out by a hand, however well all checksums fit.
@@ -16,21 +16,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from heapq import merge
+from typing import Any, NamedTuple
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.lookups import LATEST
 from dataspace.catalog.remains import done, left_out, needed, remains, salvaged, tombstones
+from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.frames import Type
 from dataspace.log.gone import Missing
+from dataspace.log.leaving import DEEDS, Named
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure
 from dataspace.records import STORE_UID, Header, Kind
 from dataspace.values.encoding import BadEncoding
 from vat.heap.reaching import KEPT
 
-_ARCHIVING = "archiving", "archived"
+_ARCHIVING = "archiving", "archived", "brought-back"
 _ALL = 1 << 30
 """As many snapshots as there are."""
 
@@ -44,21 +47,18 @@ class Taken(NamedTuple):
 
 
 class Allowing:
-    """What the records of a log allow to be gone. `catalog` is made of all of them; costs memory for each session that
-    is asked for, and a reading of each record that something is gone of."""
+    """What the records of a log allow to be gone. `catalog` is made of all of them; `end` is the position up to which
+    the log had come when it was looked at. Costs memory for each session that is asked for, what names archived
+    content (some 3 bytes for each record), and a reading of each record that something is gone of."""
 
-    def __init__(self, store: SegmentStore, catalog: Catalog) -> None:
+    def __init__(self, store: SegmentStore, catalog: Catalog, end: int) -> None:
         self._catalog = catalog
         self._erased = store.withheld
         self._sessions: dict[bytes, tuple[int, int, int]] = {}
         self._snapshots: dict[bytes, dict[int, int]] = {}
         self._salvaged = salvaged(catalog)
         self._left_out = _read(catalog, self._salvaged) if self._salvaged else {}
-        self._archived = 0
-        for label in _ARCHIVING:
-            for position in catalog.positions(STORE_UID, label, self._salvaged):
-                if catalog.stored(position).header.kind == Kind.ARCHIVED:
-                    self._archived = max(self._archived, position)
+        self._archived, self._unnamed = _archived(catalog, self._salvaged, end)
 
     def taken(self, gone: Iterable[Missing]) -> Iterator[Taken]:
         """What of this nobody allows to be gone, a record at a time, in order."""
@@ -93,8 +93,10 @@ class Allowing:
         return self._archives(header, each) if each.archived else self._erased.has(header.position, each.number)
 
     def _archives(self, header: Header, each: Missing) -> bool:
-        """Whether it is in an archive, or may be in one."""
-        return header.kind == Kind.CRANK and (not each.away or header.position < self._archived)
+        """Whether it went to an archive."""
+        number = DEEDS if each.was == Type.RECORD else each.number
+        named = self._archived.has(header.position, number)
+        return header.kind == Kind.CRANK and (named or header.position in self._unnamed)
 
     def _session(self, uid: bytes) -> tuple[int, int, int]:
         """Up to which seq living forks need a session, the seq of its tombstone (0 while it lives), and the seq of its
@@ -122,6 +124,32 @@ def _read(catalog: Catalog, position: int) -> dict[int, frozenset[int]] | None:
         return left_out(catalog.stored(position))
     except (KeeveError, BadEncoding, TypeError, ValueError):
         return {}  # what cannot be read allows nothing
+
+
+def _archived(catalog: Catalog, after: int, end: int) -> tuple[Named, range]:
+    """What records after a position say is in archives: what they name; and the positions among which anything may be,
+    since it was archived when they did not name it yet."""
+    names: list[tuple[bytes, int]] = []
+    unnamed = range(0)
+    for position in merge(*(catalog.positions(STORE_UID, label, after) for label in _ARCHIVING)):
+        match _said(catalog, position):
+            case {"names": bytes(data)}:
+                names.append((data, 0))
+            case {"upto": int(upto)} if position <= end:  # what came back later was away when the log was looked at
+                names = [(data, max(back, upto)) for data, back in names]
+                unnamed = range(max(unnamed.start, upto + 1), unnamed.stop)
+            case {"into": str(), **other} if "named" not in other:
+                unnamed = range(1, position)
+    return Named(names), unnamed
+
+
+def _said(catalog: Catalog, position: int) -> Any:
+    """The message of a record that tells of archives; None for any other, and for what cannot be read."""
+    stored = catalog.stored(position)
+    try:
+        return read_deeds(stored.body().deeds).message if stored.header.kind == Kind.ARCHIVED else None
+    except (KeeveError, BadEncoding, TypeError, ValueError):
+        return None
 
 
 def _name(each: Missing) -> str:

@@ -4,10 +4,10 @@
 2. Where records are to go as well, each session writes a base that stands for what they did (`basing`).
 3. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
    be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
-4. The store's chain says where to content is about to go: what goes then, a record allows to be gone.
-5. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time. What is forked since
-   the sessions were asked needs all that it goes back to, up to the moment in which a segment is exchanged.
-6. The store's chain says how much that was.
+4. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time, once the store's chain
+   has named it: that, and nothing else, a record allows to be gone. What is forked since the sessions were asked needs
+   all that it goes back to, up to the moment in which a segment is exchanged.
+5. The store's chain says how much that was.
 
 Facts and the runtime's own records stay, so whoever is restored, verified or listed needs no archive; who reads what
 was said does, and who goes back behind a base.
@@ -30,8 +30,9 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
 from dataspace.log.archives import NotAnArchive, archive_of
+from dataspace.log.leaving import Names, named
 from dataspace.log.marks import ChainHead
-from dataspace.log.notices import archived, archiving
+from dataspace.log.notices import archived, archiving, brought_back
 from dataspace.log.segments import SegmentStore
 from dataspace.records import Record, Salts
 from vat.heap.reaching import Needed, needs
@@ -119,21 +120,14 @@ class Archiving:
                     return deeds.leaves(uid, seq) and not born.need(uid, seq)
 
                 done = pieces = size = gone = 0
-                said = False
-
-                def say() -> None:
-                    nonlocal said
-                    if not said:
-                        trio.from_thread.run(self._reclaiming.say, partial(_before, str(into)))
-                        said = True
-
                 try:
                     for each in old:
+                        say = partial(self._names, str(into), each.segment)
                         went = await self._do(store.archive, each.segment, into, stays, say, leaves, born.exchange)
                         done, gone = done + bool(went.pieces), gone + went.records
                         pieces, size = pieces + went.pieces, size + went.bytes
                 finally:
-                    await self._said(str(into), done, pieces, size)
+                    await self._said(pieces, partial(_archived, str(into), done, pieces, size))
                 names = tuple(sorted(map(self._catalog.name, whole | deeds.whole)))
                 return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made))
 
@@ -147,13 +141,13 @@ class Archiving:
             store.archives.also(folder)
             await self._do(store.note_archive, folder)
         async with self._reclaiming.alone():
-            done = pieces = 0
+            done = pieces = upto = 0
             try:
                 for each in store.sealed():
                     count = await self._do(store.bring_back, each.segment)
-                    done, pieces = done + bool(count), pieces + count
+                    done, pieces, upto = done + bool(count), pieces + count, each.last
             finally:
-                await self._said(None, done, pieces, 0)
+                await self._said(pieces, partial(_brought_back, upto, done, pieces))
             if not pieces:
                 raise NothingToArchive("nothing of this store is in an archive")
             return ArchivedContent(None, done, pieces, 0)
@@ -199,11 +193,16 @@ class Archiving:
     async def _do(self, act: Callable[[*_Given], _Got], *arguments: *_Given) -> _Got:
         return await trio.to_thread.run_sync(act, *arguments, limiter=self._limiter)
 
-    async def _said(self, into: str | None, segments: int, pieces: int, size: int) -> None:
+    def _names(self, into: str, segment: int, pieces: Iterable[tuple[int, int]]) -> None:
+        """Say in the store's chain, from another thread, what is about to go of a segment."""
+        for names in named(pieces):
+            trio.from_thread.run(self._reclaiming.say, partial(_archiving, into, segment, names))
+
+    async def _said(self, pieces: int, record: Callable[[ChainHead, int, Salts], Record]) -> None:
         """Say in the store's chain what was done, also when not all could be."""
         if pieces:
             self._catalog.recall.forget()
-            await self._reclaiming.say(partial(_record, into, segments, pieces, size))
+            await self._reclaiming.say(record)
 
 
 def absolute(folder: str | PathLike[str]) -> Path:
@@ -211,14 +210,16 @@ def absolute(folder: str | PathLike[str]) -> Path:
     return Path(folder).absolute()
 
 
-def _before(into: str, chain: ChainHead, time: int, salts: Salts) -> Record:
-    return archiving(chain, into, time, salts)
+def _archiving(into: str, segment: int, names: Names, chain: ChainHead, time: int, salts: Salts) -> Record:
+    return archiving(chain, into, segment, names, time, salts)
 
 
-def _record(
-    into: str | None, segments: int, pieces: int, size: int, chain: ChainHead, time: int, salts: Salts
-) -> Record:
+def _archived(into: str, segments: int, pieces: int, size: int, chain: ChainHead, time: int, salts: Salts) -> Record:
     return archived(chain, into, segments, pieces, size, time, salts)
+
+
+def _brought_back(upto: int, segments: int, pieces: int, chain: ChainHead, time: int, salts: Salts) -> Record:
+    return brought_back(chain, upto, segments, pieces, time, salts)
 
 
 def _staying(

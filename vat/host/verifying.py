@@ -210,10 +210,10 @@ def _keys(store: SegmentStore, right: Right, looked: _Looked) -> None:
 
 def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
     """Hold what is gone from the log against the records that allow it, and the other way round."""
-    taken = list(Allowing(store, right.catalog).taken(looked.gone))
+    taken = list(Allowing(store, right.catalog, looked.end).taken(looked.gone))
     if taken and store.readonly and store.refresh() != right.catalog.head:
         right.catalog.catch_up()  # its owner may have said it after what was read here, and before it went
-        taken = list(Allowing(store, right.catalog).taken(looked.gone))
+        taken = list(Allowing(store, right.catalog, looked.end).taken(looked.gone))
     back = list(told(store, returned(store, right.catalog)))
     looked.troubles += [_altered(each) for each in (*taken, *back)]
 
