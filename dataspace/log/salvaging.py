@@ -25,6 +25,7 @@ from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
 from dataspace.log.called import Called
 from dataspace.log.contents import nowhere
+from dataspace.log.erasures import Erasures
 from dataspace.log.frames import (
     ELSEWHERE,
     RESTS,
@@ -127,8 +128,8 @@ class Salvage:
         self._open = open
         self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
-        self._erased: dict[int, set[int]] = {}
-        self._unread: list[int] = []
+        self.erasures = Erasures()
+        """What the log says is erased, and what reads so without that."""
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
         self._called = Called()
 
@@ -147,36 +148,21 @@ class Salvage:
             self.log_id = None if head is None else head.log_id
 
     def _told(self, header: Header, found: Found) -> None:
-        if header.kind == Kind.SALVAGED:
-            self._erased.clear()  # what was said before names positions of another log
-            self._unread.clear()
-            return
         body = self._body(found, header)
-        if not isinstance(body, bytes):
-            if header.kind == Kind.ERASE:
-                self._unread.append(header.position)
-            return
-        with suppress(ValueError, TypeError):  # a message that nobody can have written says nothing
-            match read_deeds(split_body(body).deeds).message:  # type: ignore[union-attr]  # `_body` has split it
-                case {"log_id": bytes(log_id)} if header.kind == Kind.CREATED:
-                    self.created = True
-                    self.log_id = self.log_id or log_id
-                case {"cells": list(cells)} if header.kind == Kind.ERASE:
-                    for position, numbers in cells:
-                        self._erased.setdefault(position, set()).update(numbers)
-                case {"erased": int(upto)} if header.kind == Kind.RECLAIMED:
-                    self._unread = [position for position in self._unread if position > upto]
+        deeds = split_body(body).deeds if isinstance(body, bytes) else None  # type: ignore[union-attr]  # `_body` has split it
+        self.erasures.told(header, deeds)
+        if header.kind == Kind.CREATED and deeds is not None:
+            with suppress(ValueError, TypeError):  # a message that nobody can have written says nothing
+                match read_deeds(deeds).message:
+                    case {"log_id": bytes(log_id)}:
+                        self.created = True
+                        self.log_id = self.log_id or log_id
 
     @property
     def unread(self) -> int:
         """How many records of the store's own cannot be read that may have said what is erased, and is there yet."""
         own = self.chains.get(STORE_UID)
-        return len(self._unread) + (0 if own is None else max(0, own.last - own.met))
-
-    @property
-    def erases(self) -> bool:
-        """Whether the log says of anything that it is erased."""
-        return bool(self._erased)
+        return len(self.erasures.unread) + (0 if own is None else max(0, own.last - own.met))
 
     def give_up(self, uid: bytes, why: str) -> None:
         """Keep nothing of a chain."""
@@ -294,7 +280,7 @@ class Salvage:
             chain.tombstone = True
         if base := header.kind == Kind.BASE:
             chain.pageless = 0
-        erased = self._erased.get(header.position, ())
+        erased, gone = self.erasures.of(header.position), list[int]()
         for number, start in enumerate(starts):
             piece = found.parts.get(frame.offset + start)
             own = None if piece is None else piece.frame
@@ -306,6 +292,8 @@ class Salvage:
                 if isinstance(content, str):
                     return (), f"cell {number} of seq {header.seq} {content}"
                 parts.append(Part(Type.CELL, None if number in erased else content))
+                if own is not None and own.type == Type.ERASED and frame.type != Type.ERASED:  # else all of it is gone
+                    gone.append(number)
             else:
                 parts.append(Part(Type.PAGE, self._page(chain, header, found.survey, own)))
                 let_go = own is not None and own.type == Type.ERASED
@@ -315,6 +303,7 @@ class Salvage:
             return (), f"seq {header.seq} has not all of its cells"
         if base and all(part.body is not None for part in parts):
             chain.hollow = 0
+        self.erasures.met(header, gone)
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:

@@ -6,6 +6,7 @@ The one rule: the old store is read, and nothing else.
 from __future__ import annotations
 
 import os
+from itertools import groupby
 from pathlib import Path
 
 import attrs
@@ -50,6 +51,15 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
     if found.unerased:
         what = "of the store itself cannot be read: what they may have erased may be there again; erase it again"
         output.say(f"{counted(found.unerased, 'record')} {what}", "red")
+    for where, cells in groupby(found.taken, lambda each: (each.session, each.seq, each.position)):
+        numbers = ", ".join(str(each.number) for each in cells)
+        session, seq, position = where
+        what = f"cell {numbers} reads as erased, and no record says that it is"
+        output.say(f"session {session}, seq {seq} (position {position}): {what}", "red")
+    if found.taken:
+        rest = found.taken_in_all - len(found.taken)
+        more = f"; {rest} more of that kind" if rest else ""
+        output.say(f"what said so is lost, or somebody took it out: look for it in a backup{more}", "red")
     if found.older_keys:
         output.say(f"{found.older_keys}; then salvage again: what is lost here may be kept", "red")
     for session in found.buried:
@@ -61,7 +71,7 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
         output.say(f"session {session}: snapshots not kept; it is restored without them", "dim")
     output.say(
         f"{'all' if found.whole else 'what is sound'} is in {new}: {counted(found.records, 'record')} of "
-        f"{counted(found.sessions, 'session')}, counting deleted ones" + _marked(found.marked)
+        f"{counted(found.living, 'session')}{_others(found)}{_marked(found.marked)}"
     )
 
 
@@ -70,6 +80,16 @@ def _lost(each: LostSession) -> str:
         return f"session {each.session}: lost ({each.why})"
     rest = f" to {each.last}" if each.last > each.kept + 1 else ""
     return f"session {each.session}: kept up to seq {each.kept}; lost: seq {each.kept + 1}{rest} ({each.why})"
+
+
+def _others(found: Salvaged) -> str:
+    """The sessions that nobody can talk to in the new store."""
+    deleted = (
+        f", and of {found.deleted} that {'was' if found.deleted == 1 else 'were'} deleted before"
+        if found.deleted
+        else ""
+    )
+    return f"{deleted}; {counted(found.gone, 'session')} lost" if found.gone else deleted
 
 
 def _marked(count: int) -> str:

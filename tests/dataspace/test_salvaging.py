@@ -115,7 +115,7 @@ def test_what_a_record_says_is_erased_is_not_kept_though_it_is_there():
     log.batch(log.record(STORE_UID, kind=Kind.ERASE, message=cells))
     log.batch()
     told, kept = gone_through(without(log, 1))  # before it, so that positions are other ones
-    assert told.erases
+    assert told.erasures
     told, kept = gone_through(log.segments())
     [erased] = [part for each in kept for part in each.parts if part.body is None]
     assert erased.type == Type.CELL

@@ -39,17 +39,31 @@ class LostSession:
 
 
 @attrs.frozen
+class TakenCell:
+    """A piece of content that reads as erased, and no record says that it is: of which session (its id, or its uid),
+    and which cell (`number`) of which of its records, by its seq and by its position in the old log."""
+
+    session: str
+    seq: int
+    position: int
+    number: int
+
+
+@attrs.frozen
 class Salvaged:
     """What came of a salvage: what is in the new store, and what is not.
 
-    `missing`: records that once were there and of which nothing is known, not even the session. `marked`: how many
-    sessions say that they may have lost their end. `pageless`: sessions whose snapshots are not kept (the heap is the
-    same without). `places`: what in the old log is damaged, as far as it was met. `away`: pieces of archived content
-    that were in no archive that is there: they read as erased in the new store. `buried`: sessions that were deleted,
-    and whose tombstones are not kept; they have new ones. `revived`: whether one may be there again that was deleted,
-    since nothing that is left would tell. `unerased`: how many records cannot be read any more that may have said what
-    is erased, so that it is there again. `older_keys`: why the key file is not the newest one, with which more might be
-    kept.
+    `sessions` are there, at least in part: `living` ones, and `deleted` ones, which had been deleted before. Of those
+    in `lost` some are there in part; `gone` are sessions of which nothing is. `missing`: records that once were there
+    and of which nothing is known, not even the session. `marked`: how many sessions say that they may have lost their
+    end. `pageless`: sessions whose snapshots are not kept (the heap is the same without). `places`: what in the old log
+    is damaged, as far as it was met. `away`: pieces of archived content that were in no archive that is there: they
+    read as erased in the new store. `buried`: sessions that were deleted, and whose tombstones are not kept; they have
+    new ones. `revived`: whether one may be there again that was deleted, since nothing that is left would tell.
+    `unerased`: how many records cannot be read any more that may have said what is erased, so that it is there again.
+    `taken`: the first pieces of content that read as erased, and no record says that they are, of `taken_in_all`: such
+    a record is lost, or somebody took them out. `older_keys`: why the key file is not the newest one, with which more
+    might be kept.
     """
 
     log: str
@@ -66,11 +80,16 @@ class Salvaged:
     revived: bool = False
     unerased: int = 0
     older_keys: str = ""
+    living: int = 0
+    deleted: int = 0
+    gone: int = 0
+    taken: tuple[TakenCell, ...] = ()
+    taken_in_all: int = 0
 
     @property
     def whole(self) -> bool:
         """Whether nothing was lost."""
-        return not (self.lost or self.missing or self.away or self.buried or self.older_keys)
+        return not (self.lost or self.missing or self.away or self.buried or self.older_keys or self.taken)
 
 
 def notice(

@@ -43,7 +43,7 @@ from dataspace.log.survey import owner_of as segment_of
 from dataspace.log.verdicts import NOTHING_KNOWN, SegmentBytes
 from dataspace.log.windows import Window
 from dataspace.records import STORE_UID, ZERO_HASH, Record, Salts
-from vat.host.aftermath import NAMED, LostSession, Salvaged, buried, marked, name_of, notice
+from vat.host.aftermath import NAMED, LostSession, Salvaged, TakenCell, buried, marked, name_of, notice
 
 
 class PlaceTaken(KeeveError):
@@ -243,7 +243,7 @@ class _Written:
                 write(marked(chain, self._now(), self._salts))
             record = notice(own, str(self._source.folder), found, self._erased(), self._now(), self._salts)
             write(record)
-            if log.erases:
+            if log.erasures:
                 # What is erased is named by positions, which are others now; and all of it is gone here.
                 own = (record.seq, record.hash)
                 write(reclaimed(own, 0, rewriter.position, 0, self._now(), self._salts))
@@ -296,7 +296,8 @@ class _Written:
         log = self._log
         chains = log.chains
         lost = [chain for uid, chain in chains.items() if chain.lost]
-        living = [chain for uid, chain in chains.items() if chain.seq and uid != STORE_UID]
+        kept = [chain for uid, chain in chains.items() if chain.seq and uid != STORE_UID]
+        living = len(self._open()) - len(self._deleted())
         missing = self._missing()
         pageless = [chain.id or chain.uid.hex() for chain in chains.values() if chain.pageless and chain.seq]
         places = [
@@ -308,7 +309,7 @@ class _Written:
         return Salvaged(
             self._log_id.hex(),
             log.records,
-            len(living),
+            len(kept),
             self._checkpoints,
             tuple(LostSession(name_of(each), each.uid.hex(), each.seq, each.last, each.why) for each in lost),
             missing,
@@ -320,6 +321,11 @@ class _Written:
             # The key file knows of all deletions, the catalog of those that it had come to.
             bool(missing) and not self._sealed and self._deletions.upto < self._end(),
             log.unread,
+            living=living,
+            deleted=len(kept) - living,
+            gone=sum(not each.seq for each in lost if each.uid != STORE_UID),
+            taken=tuple(TakenCell(name_of(chains[uid]), *place) for uid, *place in log.erasures.taken),
+            taken_in_all=log.erasures.count,
         )
 
     def _end(self) -> int:
