@@ -298,9 +298,9 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
     left: dict[Rerun, None] = {}
     heap: Heap | None = None
     here: Recorded | None = None
-    done, asker, seeds = 0, crank.progress.asker, deque[tuple[int, bytes]]()
+    done, asker = 0, crank.progress.asker
     seed: bytes | None = None
-    runs = 0
+    looked = runs = 0
     with crank.aside(), room(), ExitStack() as over:
         for seq, at, rerun, recorded in todo:
             if rerun.diverged is not None or rerun in left:
@@ -312,9 +312,8 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 if then is not heap:
                     heap = then
                     over.callback(then.forget)
-                here, done, seed, runs = recorded, 0, None, 0
+                here, done, seed, looked, runs = recorded, 0, None, 0, 0
                 asker = asker_of(recorded.message, heap)
-                seeds = deque([(place, op[1]) for place, op in enumerate(recorded.operations) if op[0] == _SEEDED])
             if at < done:
                 left[rerun] = None
                 continue
@@ -323,8 +322,10 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 APPLY[kind](heap, *operation[1:])
                 if kind in _PARTING:
                     runs = _running(operation, runs)
-            while seeds and seeds[0][0] < at:
-                seed = seeds.popleft()[1]
+            for operation in recorded.operations[looked:at]:
+                if operation[0] == _SEEDED:
+                    seed = operation[1]
+            looked = at
             done = rerun.run(heap, recorded, at, asker, seed, runs)
     return list(left)
 

@@ -9,7 +9,7 @@ The one rule: whatever a crank changes can be undone to a savepoint, and a savep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Final, TypeAlias
@@ -122,24 +122,22 @@ class Transaction:
         draft = progress.draft
         if progress.read_only or draft is None or get_ident() != progress.thread:
             self.changes()
-        assert draft is not None
-        try:
-            APPLY[operation[0]](self.heap, *operation[1:])
-            draft.operations.append(operation)
-        except BaseException as error:
-            progress.torn = error
-            raise
+        self.carry_out(operation)
 
     def note(self, *operation: Any) -> None:
         """Apply an operation that belongs to the running of the crank itself, and write it down."""
+        if not self.progress.silent:
+            self.carry_out(operation)
+
+    def carry_out(self, operation: Sequence[Any]) -> None:
+        """Apply an operation, and write it down as it stands."""
         progress = self.progress
-        if not progress.silent:
-            try:
-                APPLY[operation[0]](self.heap, *operation[1:])
-                self.record.operations.append(operation)
-            except BaseException as error:
-                progress.torn = error
-                raise
+        try:
+            APPLY[operation[0]](self.heap, *operation[1:])
+            progress.draft.operations.append(operation)  # type: ignore[union-attr]  # a crank runs
+        except BaseException as error:
+            progress.torn = error
+            raise
 
     def changes(self) -> None:
         """Raise `ReadOnly` or `OutsideCrank` unless something may be changed now."""
