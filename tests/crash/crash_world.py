@@ -210,7 +210,9 @@ class Story:
                 else:
                     await self._make(host, move, str(at), files)
                 await settled(host)
-            self.states = {row.id: await (await host.get(row.id)).state() for row in host.sessions() if not files.dead}
+            states = {row.id: await (await host.get(row.id)).state() for row in host.sessions() if not files.dead}
+            if not files.dead:  # the log is settled after a while, and that is an operation to die in as well
+                self.states = states
 
     def host(self, files: CrashFiles, note: Any, **options: Any) -> Any:
         """The host of a life."""
