@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.lookups import LATEST, SnapshotRow
 from dataspace.catalog.recall import UNREADABLE, Notable, noted
 from dataspace.catalog.recent import SessionRow, made_by
 from dataspace.catalog.tree import HASH, STEP, WIDTH
@@ -123,7 +124,22 @@ def _session(catalog: Catalog, truth: Catalog, id: str) -> list[str]:
     # What is reclaimed of a deleted session says nothing any more, and may be listed until the catalog is made anew.
     if _said(truth, told - listed) if row.deleted else told != listed:
         return [f"the catalog has other records for session {id!r} than the log"]
+    if _snapshots(catalog, row.uid) != _snapshots(truth, row.uid):
+        return [f"the catalog has other snapshots, or bases, for session {id!r} than the log"]
     return []
+
+
+def _snapshots(catalog: Catalog, uid: bytes) -> list[SnapshotRow]:
+    """A session's own snapshots, and which of them are bases."""
+    found: list[SnapshotRow] = []
+    upto = LATEST
+    while page := catalog.snapshots(uid, upto):
+        own = [each for each in page if each.uid == uid]
+        found += own
+        if len(own) < len(page):
+            break
+        upto = page[-1].seq - 1
+    return found
 
 
 def _made_by(truth: Catalog, row: SessionRow) -> str:

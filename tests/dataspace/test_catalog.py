@@ -327,3 +327,20 @@ def test_of_each_snapshot_it_is_known_whether_it_is_a_base(tmp_path: Path) -> No
     for _ in range(2):  # as it is remembered, and as it stands in the file
         assert [(each.seq, each.base) for each in world.catalog.snapshots(ada)] == [(seqs[1], False), (seqs[0], True)]
         world.catalog.flush()
+
+
+@pytest.mark.parametrize("harm", ["UPDATE snapshots SET base = 0", "DELETE FROM snapshots WHERE base", ""])
+def test_what_the_catalog_says_of_snapshots_and_bases_is_held_against_the_log(tmp_path: Path, harm: str) -> None:
+    world = World(tmp_path / "catalog")
+    world.spawn("ada")
+    for kind in (*[Kind.SNAPSHOT] * 9, Kind.BASE, *[Kind.SNAPSHOT] * 9):
+        world.append(world.draft(world.uids["ada"], kind, {"root": [0, bytes(32)]}))
+    world.fork("ada", "twin")
+    world.snapshot("twin")
+    world.catalog.flush()
+    right = Right(world.store)
+    world.catalog._tables._writer.execute(harm)
+    wrong = [what for step in check_catalog(world.catalog, right) for what in step]
+    assert wrong == (["the catalog has other snapshots, or bases, for session 'ada' than the log"] if harm else [])
+    right.catalog.close()
+    world.catalog.close()
