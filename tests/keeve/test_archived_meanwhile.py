@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from dataspace.log import sealed
 from dataspace.log.archives import Archived
@@ -88,6 +89,33 @@ async def test_who_is_no_longer_idle_when_it_writes_its_base_keeps_what_it_said(
     take_away(tmp_path)
     async with world(tmp_path) as host:
         assert len(list(await (await host.get("s")).history)) == 9
+
+
+async def test_a_session_that_is_busy_when_its_base_is_made_leaves_its_older_pages_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vat is loaded again: one that stayed would refer to pages before the base in its next snapshots."""
+    async with world(tmp_path) as host, trio.open_nursery() as nursery:
+        note = await written(host)
+        engine = host._engine
+        real, vats = basing.Basing._made, list[Any]()
+
+        async def busy() -> None:
+            vats.append(engine.residents.get(note._uid).vat)
+            monkeypatch.setattr(engine.commits, "go", lambda *, lone: None)
+            nursery.start_soon(note.write, Text("and on"))
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
+        def beside(self: Any, *arguments: Any) -> Any:
+            found = real(self, *arguments)
+            trio.from_thread.run(busy)
+            return found
+
+        monkeypatch.setattr(basing.Basing, "_made", beside)
+        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
+        monkeypatch.undo()
+        assert await note.count == 14
+        assert engine.residents.get(note._uid).vat not in (None, *vats)
 
 
 async def test_what_a_session_does_while_its_base_is_made_is_replayed_beside_the_host(

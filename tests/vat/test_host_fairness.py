@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 import trio
 import trio.testing
 
@@ -101,3 +102,27 @@ async def test_what_a_vat_does_first_keeps_its_order_when_it_has_to_wait(world: 
         assert host._engine.turns.unload(s._uid)
         assert await s.add() == 1
         assert done == ["first", "first", "second"]
+
+
+async def test_a_busy_vat_is_loaded_again_as_soon_as_what_it_recorded_is_durable(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s")
+        engine = host._engine
+        resident = engine.residents.get(s._uid)
+        assert resident is not None
+        before = resident.vat
+        async with trio.open_nursery() as nursery:
+            with monkeypatch.context() as patch:
+                patch.setattr(engine.commits, "go", lambda *, lone: None)
+                nursery.start_soon(s.add)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                assert not engine.turns.unload(s._uid)
+                engine.turns.renew(s._uid)
+                nursery.start_soon(s.add)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                assert (resident.vat, len(resident.mailbox)) == (before, 1)
+            engine.commits.go(lone=True)
+        assert resident.vat not in (None, before)
+        assert await s.add() == 3

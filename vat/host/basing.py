@@ -139,7 +139,7 @@ class Basing:
             made = None
             if heap is not None:
                 made = await self._do(self._made, row.uid, heap)
-                self._engine.turns.unload(row.uid)
+                self._engine.turns.renew(row.uid)  # or its next snapshots refer to pages before the base
         except (WriteFailed, SyncFailed, StoreFailed, NotRunning):
             raise
         except Exception as error:  # noqa: BLE001  # damage, a type that is not here: the others need not wait for it

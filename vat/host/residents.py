@@ -46,7 +46,7 @@ class Resident:
     | idle | nothing of it is on its way; it may be evicted | follows from the rest |
     | `ready` | it has its place in the queue of `Turns` | set and taken by `Turns` |
     | `paused` | it does nothing until nothing of it is `flying` | set by `Turns`, taken by `Commits` |
-    | `stale` | its vat holds what must not be recorded | set by `Turns`, which has it let go of; taken by that |
+    | `stale` | its vat is not what it should be | set by `Turns`, which has it let go of; taken by that |
     | damaged | it takes no more input: `damage` says why | set by `Loader`, at each load |
 
     Dropped, it is no resident any more (`Commits.drop`, `Residents.drop`), and the session gets another one.
@@ -91,7 +91,8 @@ class Resident:
         self.paused = False
         """Whether its jobs wait until nothing of it is on its way to the log."""
         self.stale = False
-        """Whether the vat holds what must not be recorded, and is loaded again before it does anything else."""
+        """Whether the vat holds what must not be recorded, or refers to what may go, and is loaded again before it does
+        anything else."""
         self.waiting: deque[tuple[int, Step]] = deque()
         """Steps without a record, which wait until what they read (up to a seq) is durable."""
         self.waiters: dict[int, list[Reply]] = {}

@@ -116,8 +116,15 @@ class Turns:
             if resident is not None:
                 self.make_ready(resident)
 
+    def renew(self, uid: bytes) -> None:
+        """Have a vat loaded again before its next job; what it has recorded is waited for."""
+        resident = self._residents.get(uid)
+        if resident is not None and resident.vat is not None:
+            self._spoil(resident)
+
     def unload(self, uid: bytes) -> bool:
-        """Have a vat loaded again before its next job. False while something that it recorded is not durable yet."""
+        """Have a vat loaded again before its next job, if all that it recorded is durable; whether that is so. If not,
+        ask again."""
         resident = self._residents.get(uid)
         if resident is not None:
             if resident.flying or resident.waiting:
@@ -255,7 +262,7 @@ class Turns:
             self._commits.drop(resident, error)
 
     def _spoil(self, resident: Resident) -> None:
-        """The vat holds what must not be recorded: it is loaded again, as soon as what it did record is durable."""
+        """A vat is not what it should be: it is loaded again, as soon as what it did record is durable."""
         resident.stale = True
         if resident.flying:
             resident.paused = True
