@@ -15,7 +15,7 @@ from dataspace.log import sealed
 from dataspace.log.archives import Archived
 from keeve import Text
 from tests.keeve.test_archived_records import world
-from tests.keeve.test_archives import LONG, OLD, take_away, talked, written
+from tests.keeve.test_archives import LONG, OLD, take_away, talked, without_catalog, written
 from vat.host import basing
 
 
@@ -123,7 +123,7 @@ async def test_what_a_session_does_while_its_base_is_made_is_replayed_beside_the
 ) -> None:
     async with world(tmp_path) as host:
         note = await written(host)
-        given, go_on, waited = basing.Basing._given, basing.go_on, list[int]()
+        given, go_on, waited = basing.Basing._given, basing.go_on, list[str]()
 
         async def busy() -> None:
             for n in range(9):
@@ -135,15 +135,41 @@ async def test_what_a_session_does_while_its_base_is_made_is_replayed_beside_the
             return found
 
         def seen(lineage: Any, found: Any, upto: int) -> Any:
-            if current_thread() is main_thread():
-                waited.append(upto - found.seq)
+            waited.append(current_thread().name)
             return go_on(lineage, found, upto)
 
         monkeypatch.setattr(basing.Basing, "_given", beside)
         monkeypatch.setattr(basing, "go_on", seen)
-        monkeypatch.setattr(basing, "NEAR", 4)
         assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
         assert waited
-        assert max(waited) <= 4
+        assert main_thread().name not in waited
         report = await host.verify()
         assert report.sound, report.troubles
+
+
+@pytest.mark.parametrize("times", [1, basing.TRIES])
+async def test_a_heap_is_written_beside_the_host_which_waits_only_for_a_session_that_never_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """A base is one consistent heap, however often its session goes on while it is written."""
+    async with world(tmp_path) as host:
+        note = await written(host)
+        whole, where = basing.whole, list[bool]()
+
+        def beside(heap: Any, seq: int, salts: Any) -> Any:
+            found = whole(heap, seq, salts)
+            where.append(current_thread() is main_thread())
+            if not where[-1] and len(where) <= times:
+                trio.from_thread.run(note.write, Text(f"{len(where)}"))
+            return found
+
+        monkeypatch.setattr(basing, "whole", beside)
+        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
+        assert where == ([False, False] if times == 1 else [False] * basing.TRIES + [True])
+        report = await host.verify()
+        assert report.sound, report.troubles
+        assert await note.count == 13 + times
+    take_away(tmp_path)
+    without_catalog(tmp_path)
+    async with world(tmp_path) as host:
+        assert await (await host.get("n")).text == f"{times}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -104,36 +104,33 @@ class Chain:
         """
         pages = _PageWriter(self.seq + 1, self.powers.entropy)
         written = PageDraft(pages)
-        step, root = self._paged(Kind.SNAPSHOT, "snapshot", self.heap, pages, written, said)
+        heap = _written(self.heap, pages, written)
+        step = self._paged(Kind.SNAPSHOT, "snapshot", heap, said)
         step.settle = written.settle
-        named = {"session": self.id, "seq": self.seq, "root": root.digest.hex(), "hash": self.hash.hex()}
+        named = {"session": self.id, "seq": self.seq, "root": heap.root.digest.hex(), "hash": self.hash.hex()}
         return step, named
 
-    def base(self, heap: Heap) -> Step:
+    def base(self, heap: HeapPages) -> Step:
         """A snapshot of pages that lead to no other record's, so that nothing before it is needed to restore from it.
 
-        `heap` is what the records up to the newest one give. Costs all of it. Load the session again then, or its next
-        snapshots refer to older pages on.
+        `heap` is the `whole` of what the records up to the newest one give, for the next seq. Load the session again
+        then, or its next snapshots refer to older pages on.
         """
-        pages = _PageWriter(self.seq + 1, self.powers.entropy)
-        return self._paged(Kind.BASE, "base", heap, pages, WholeDraft(pages, heap.page), None)[0]
+        assert heap.seq == self.seq + 1, "its pages are named for another record"
+        return self._paged(Kind.BASE, "base", heap, None)
 
-    def _paged(
-        self, kind: Kind, label: str, heap: Heap, pages: _PageWriter, written: PageDraft, said: Mapping[str, Any] | None
-    ) -> tuple[Step, PageRef]:
-        """The record of a snapshot of a heap, and its root page, which is the last of its pages."""
-        seq = self.seq + 1
+    def _paged(self, kind: Kind, label: str, heap: HeapPages, said: Mapping[str, Any] | None) -> Step:
+        """The record of a snapshot."""
+        root = heap.root
         draft = self._draft(kind)
-        trees = {name: written.write(tree) for name, tree in heap.trees().items()}
-        root = pages.put(heap.root(trees))
-        draft.pages = pages.data
+        draft.pages = heap.data
         draft.message = FrozenDict({"root": [root.number, root.digest], "seq": self.seq, **(said or {})})
-        self._state(draft, label, {"root": root.digest.hex(), "seq": seq})
+        self._state(draft, label, {"root": root.digest.hex(), "seq": heap.seq})
         step = Step(self._append(draft))
-        self.snapshot_seq = seq
+        self.snapshot_seq = heap.seq
         self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
-        return step, root
+        return step
 
     def forked(self, call: Call, born: Record, into: str, at: int) -> Step:
         """The parent's record of a fork: `(fork s #:into c #:at seq)`, and the child's first one, `born`.
@@ -232,18 +229,40 @@ class Chain:
         return record
 
 
+class HeapPages(NamedTuple):
+    """A heap as pages of the record at `seq`; `root` is the last of them."""
+
+    seq: int
+    root: PageRef
+    data: list[bytes]
+
+
+def whole(heap: Heap, seq: int, salts: Salts) -> HeapPages:
+    """All of a heap that nobody changes meanwhile, as pages of the record at a seq that lead to no other record's.
+
+    Costs all of the heap, some 100 µs for each page; whatever thread does it, no vat is concerned.
+    """
+    pages = _PageWriter(seq, salts)
+    return _written(heap, pages, WholeDraft(pages, heap.page))
+
+
+def _written(heap: Heap, pages: _PageWriter, draft: PageDraft) -> HeapPages:
+    trees = {name: draft.write(tree) for name, tree in heap.trees().items()}
+    return HeapPages(pages.seq, pages.put(heap.root(trees)), pages.data)
+
+
 class _PageWriter:
     """Numbers the pages of a snapshot record."""
 
     def __init__(self, seq: int, salts: Salts) -> None:
         self.data: list[bytes] = []
-        self._seq = seq
+        self.seq = seq
         self._salts = salts
 
     def put(self, data: bytes) -> PageRef:
         page = salted(self._salts, data)
         self.data.append(page)
-        return PageRef(self._seq, len(self.data) - 1, sha256(page).digest())
+        return PageRef(self.seq, len(self.data) - 1, sha256(page).digest())
 
 
 def request_key(asker: Asker) -> str | None:

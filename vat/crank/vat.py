@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
-from vat.crank.chain import Step, request_key
+from vat.crank.chain import HeapPages, Step, request_key, whole
 from vat.crank.deliveries import Delivery
 from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
@@ -29,7 +29,17 @@ from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
 from vat.heap.stored import listed, mapped
 
-__all__ = ["EVERY_REF", "Powers", "RequestConflict", "Step", "Vat", "request_digest", "request_key"]
+__all__ = [
+    "EVERY_REF",
+    "HeapPages",
+    "Powers",
+    "RequestConflict",
+    "Step",
+    "Vat",
+    "request_digest",
+    "request_key",
+    "whole",
+]
 
 
 _OUTSIDE = (To.OUTSIDE,)

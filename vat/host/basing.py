@@ -18,6 +18,7 @@ import logging
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
 import attrs
@@ -28,7 +29,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.log.files import SyncFailed, WriteFailed
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import StoreFailed
-from vat.crank.vat import Step, Vat
+from vat.crank.vat import HeapPages, Step, Vat, whole
 from vat.heap.checking import replayed, stands
 from vat.heap.heap import Heap
 from vat.heap.past import NotYet
@@ -44,10 +45,10 @@ _Got = TypeVar("_Got")
 
 WORTH: Final = 1 << 12
 """Bytes of deeds for which a session writes a base; for fewer they stay."""
-NEAR: Final = 64
-"""Records that are replayed while the host waits, where a session goes on while its base is made."""
 ROUNDS: Final = 8
-"""How often what a session has done meanwhile is replayed before its base is written, however much is left."""
+"""How often what a session has done meanwhile is replayed before its heap is written, however much is left."""
+TRIES: Final = 3
+"""How often a heap is written beside a session that goes on, before the host waits for it."""
 
 
 class Deeds:
@@ -68,6 +69,16 @@ class Deeds:
         """Bytes of those after a seq and up to another."""
         first, last = bisect_right(self._seqs, after), bisect_right(self._seqs, upto)
         return sum(self._sizes[first:last])
+
+
+@attrs.define
+class _Draft:
+    """A heap that was made of records, and the pages of it for the one after these."""
+
+    given: Restored
+    pages: HeapPages
+    taken: bool | None = None
+    """Whether a base was made of it; None while it is not known, since the session had gone on."""
 
 
 @attrs.define
@@ -100,9 +111,9 @@ class Basing:
     async def needs(self, segments: Sequence[int]) -> Needs:
         """Which deeds of these sealed segments are needed, once each session has a base for which that is worth it.
 
-        Loads the sessions that write one; the host does nothing else while a heap is written. Costs a pass over the
-        segments, for each session a walk through its base, and for a new one its records and some walks through its
-        heap; 16 bytes of memory for each record. Raises what the disk refuses.
+        Loads the sessions that write one. Costs a pass over the segments, for each session a walk through its base, and
+        for a new one its records and some walks through its heap, beside the host; 16 bytes of memory for each record.
+        Raises what the disk refuses.
         """
         deeds = await self._do(self._deeds, segments)
         found = Needs()
@@ -134,8 +145,7 @@ class Basing:
         if sum(deeds[leg.uid].size(before, leg.upto) for leg in legs if leg.uid in deeds) < WORTH:
             return before
         try:
-            given = await self._near(row.uid, await self._do(self._given, row, known))
-            heap = await self._written(row.uid, given)
+            heap = await self._written(row.uid, await self._do(self._given, row, known))
             made = None
             if heap is not None:
                 made = await self._do(self._made, row.uid, heap)
@@ -156,28 +166,39 @@ class Basing:
 
     async def _written(self, uid: bytes, given: Restored) -> Heap | None:
         """The heap of which a session has written a base, durably. None where a fiber waits: that is made again of what
-        came before."""
-        heap: Heap | None = None
-        lineage = self._lineage(uid)
+        came before.
 
-        def work(vat: Vat) -> Sequence[Step]:
-            nonlocal given, heap
-            if vat.heap.system["fibers"].count:
+        Its pages are written beside the session, which may go on, and with it the host. They are those of its next
+        record as long as it has not; if it has, that is done again, and at last while all wait.
+        """
+        for last in (*[False] * (TRIES - 1), True):
+            given = await self._near(uid, given)
+            draft = _Draft(given, await self._do(whole, given.heap, given.seq + 1, self._engine.entropy))
+            await self._engine.done(uid, partial(self._record, uid, draft, last))
+            if draft.taken is not None:
+                break
+        return draft.given.heap if draft.taken else None
+
+    def _record(self, uid: bytes, draft: _Draft, last: bool, vat: Vat) -> Sequence[Step]:
+        """What a vat does for its base. If it has gone on and this is not the `last` try, nothing."""
+        if vat.heap.system["fibers"].count:
+            draft.taken = False
+            return ()
+        if vat.seq > self._engine.residents.durable(uid):
+            raise NotYet
+        if draft.pages.seq != vat.seq + 1:
+            if not last:
                 return ()
-            if vat.seq > self._engine.residents.durable(uid):
-                raise NotYet
-            given = go_on(lineage, given, vat.seq)
-            heap = given.heap
-            return (vat.base(heap),)
-
-        await self._engine.done(uid, work)
-        return heap
+            draft.given = go_on(self._lineage(uid), draft.given, vat.seq)
+            draft.pages = whole(draft.given.heap, vat.seq + 1, self._engine.entropy)
+        draft.taken = True
+        return (vat.base(draft.pages),)
 
     async def _near(self, uid: bytes, given: Restored) -> Restored:
-        """A heap brought on beside a session that goes on, until little is left to do."""
+        """A heap brought on beside a session that goes on, to where that is, or close to it."""
         for _ in range(ROUNDS):
             row = self._catalog.by_uid(uid)
-            if row is None or row.deleted or row.seq - given.seq <= NEAR:
+            if row is None or row.deleted or row.seq <= given.seq:
                 break
             given = await self._do(go_on, self._lineage(uid), given, row.seq)
         return given
