@@ -173,6 +173,8 @@ class Basing:
         """
         for last in (*[False] * (TRIES - 1), True):
             given = await self._near(uid, given)
+            if given.heap.system["fibers"].count:
+                return None  # and nobody loads it for this
             draft = _Draft(given, await self._do(whole, given.heap, given.seq + 1, self._engine.entropy))
             await self._engine.done(uid, partial(self._record, uid, draft, last))
             if draft.taken is not None:
