@@ -10,7 +10,7 @@ deletes sessions by message.
 Everything here is written with what any user of Keeve has, but for the labels of the facts that a session states.
 """
 
-from actors.approvals import Approvals, NothingWaits
+from actors.approvals import Approvals, CallWithdrawn, NothingWaits
 from actors.chat import BadAnswer, BadInput, told
 from actors.directory import Directory, NoHost
 from actors.mcp import McpTools, NotFetched, NotInstalled, ServerGone, ServerUnavailable
@@ -37,6 +37,7 @@ __all__ = [
     "BadSetting",
     "BadTool",
     "CallRefused",
+    "CallWithdrawn",
     "ChatModel",
     "Directory",
     "EchoModel",

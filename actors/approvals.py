@@ -14,6 +14,9 @@ A word is for one call: an id under which one has ever waited is never given to 
 or late, finds nothing. A part of a fiber may have asked (`ask`), and is run again with this code: what `_ask` does, to
 the last operation, is part of the format.
 
+A yes counts for who asked: methods that wait and are not in memory are brought back before it is taken, and where one
+cannot go on any more, the call is withdrawn.
+
 The one rule: nothing is called before somebody has said so, and what was refused is never called.
 """
 
@@ -53,6 +56,23 @@ class NothingWaits(KeeveError, LookupError):
         return f"no call {self.id!r} waits for approval; {others}"
 
 
+class CallWithdrawn(KeeveError):
+    """A call (`id`) was not approved of, and is not made: the method that asked for it cannot go on, since `error`."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, id: str, error: Exception) -> None:
+        super().__init__(id, error)
+        self.id = id
+        self.error = error
+
+    def __str__(self) -> str:
+        return (
+            f"the call {self.id!r} was withdrawn in the place of being approved of, and is not made, since nobody "
+            f"would hear of it: {self.error}"
+        )
+
+
 @actor("keeve.approvals", version=1)
 class Approver(Actor):
     """What waits for a person, and their word on it. A ref to it may be handed to whoever is to decide."""
@@ -64,11 +84,18 @@ class Approver(Actor):
     """The number of each that was ever asked for, by its id."""
 
     @manage
-    def approve(self, id: str) -> None:
-        """Let a call be made. Raises `NothingWaits`."""
+    def approve(self, id: str) -> Promise | None:
+        """Let a call be made. Raises `NothingWaits`, or `CallWithdrawn` where the method that asked cannot go on."""
+        promise = self._wanted[self._found(id)]["promise"]
+        lost = self._crank.fibers.look_after(promise.id)
+        if lost and not owes(self, promise):
+            refused = owe(self)  # to raise would undo that it is withdrawn
+            fail(self, refused, CallWithdrawn(id, lost[0]))
+            return refused
         entry = self._take(id)
         state_own(self, "approval-given", entry["turn"], self.session_id, id, by=self.asker.by)
         pay(self, entry["promise"], True)
+        return None
 
     @manage
     def refuse(self, id: str, reason: str = "") -> None:
@@ -146,11 +173,14 @@ class Approver(Actor):
             entry = self._wanted.pop(number)
             state_own(self, "approval-withdrawn", entry["turn"], self.session_id, entry["id"], error=named(error))
 
-    def _take(self, id: str) -> Mapping[str, Any]:
+    def _found(self, id: str) -> int:
         number = self._numbers.get(id, 0)
         if number not in self._wanted or not owes(self, self._wanted[number]["promise"]):
             raise NothingWaits(id, tuple(entry["id"] for _, entry in self._waiting()))
-        entry: Mapping[str, Any] = self._wanted.pop(number)
+        return number
+
+    def _take(self, id: str) -> Mapping[str, Any]:
+        entry: Mapping[str, Any] = self._wanted.pop(self._found(id))
         return entry
 
 

@@ -8,7 +8,7 @@ The one rule: nothing is defined here. An error lives with what raises it.
 
 from __future__ import annotations
 
-from actors.approvals import NothingWaits
+from actors.approvals import CallWithdrawn, NothingWaits
 from actors.chat import BadAnswer, BadInput
 from actors.directory import NoHost
 from actors.mcp import NotFetched, NotInstalled, ServerGone, ServerUnavailable
@@ -178,6 +178,7 @@ __all__ = [
     "BrokenChain",
     "Busy",
     "CallRefused",
+    "CallWithdrawn",
     "ChangedType",
     "ChannelClosed",
     "ClientClosed",

@@ -109,6 +109,7 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.NoSuchPoint: ErrorAnswer(422, TURNS),
     known.NoSuchEffect: ErrorAnswer(404, "GET the session: it lists its effects that have no outcome"),
     known.NothingWaits: ErrorAnswer(404, "GET its approvals: they are the calls that wait"),
+    known.CallWithdrawn: ErrorAnswer(409, "ask the session anew for what it was to do"),
     known.BadOutcome: ErrorAnswer(422, "give exactly one of value, error and again"),
     known.BadCursor: ErrorAnswer(422, 'a cursor is "start", "head", a position, or what an event carried'),
     known.WrongCursor: ErrorAnswer(409, "begin again from start, or find the store that the cursor is of"),

@@ -111,4 +111,4 @@ async def test_a_fiber_that_an_upgrade_breaks_is_told_of(caplog: pytest.LogCaptu
         await settled(host)
         [fact] = [event.value for event in host.query("(fiber-failed . _)")]
         assert fact.keywords["error"]["error"] == "FiberDiverged"
-    assert "FiberDiverged" in warnings(caplog, "nobody waits")[0]
+    assert "FiberDiverged" in warnings(caplog, "a method that waited is over")[0]

@@ -100,9 +100,9 @@ class Crank(Finding):
         self._run()
 
     def end_fibers(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Fibers are over, each with an outcome; and all that follows from it."""
+        """Fibers are over that cannot come back, each with an outcome; and all that follows from it."""
         for fiber, outcome in outcomes.items():
-            self.fibers.end(fiber, outcome)
+            self.fibers.end(fiber, outcome, lost=True)
         self._run()
 
     def end(self) -> None:

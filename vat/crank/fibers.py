@@ -31,7 +31,7 @@ from vat.crank.rerun import bring_back
 from vat.errors import FiberDiverged, Forked
 from vat.failures import exception_of
 from vat.heap.entries import HELD, KEPT, PAYLOAD, STATE
-from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, PLAIN, RESULT, SEQ, WAITING, over
+from vat.heap.fibers import ACTOR, ALL, EVERY, FIRST, METHOD, OPERATION, PLAIN, RESULT, SEQ, WAITING, over, waiting_for
 from vat.heap.fibers import outcomes as outcomes_of
 from vat.heap.indexes import owned_by
 from vat.heap.messages import Outcome
@@ -132,7 +132,7 @@ class Fibers:
         if isinstance(outcome, Outcome) and not outcome.succeeded:
             if diverged is not None or self._from_outside(outcome, item.failure):
                 crank.forsake(entry[ACTOR], entry[WAITING][1:], let_go, outcome)
-            self._tell(number, entry, outcome, item.failure)
+            self._tell(number, entry, outcome, item.failure, lost=diverged is not None)
         crank.resolve(outcome, (To.FOLLOW, result))
 
     def advance(
@@ -261,15 +261,15 @@ class Fibers:
         if entry is not None and entry[SEQ] == item.seq and entry[OPERATION] == item.operation:
             self.end(item.fiber, outcome)
 
-    def end(self, number: int, outcome: Outcome) -> None:
-        """A fiber is over without having come to its end."""
+    def end(self, number: int, outcome: Outcome, *, lost: bool = False) -> None:
+        """A fiber is over without having come to its end; `lost`: since it cannot come back."""
         crank = self._crank
         entry = crank.heap.find("fibers", number)
         self.undone([number])
         held = owned_by(crank.heap, number)
         crank.note(Op.RETURNED, number, FrozenList(held))
         crank.forsake(entry[ACTOR], entry[WAITING][1:], held, outcome)
-        self._tell(number, entry, outcome)
+        self._tell(number, entry, outcome, lost=lost)
         crank.settle(entry[RESULT], outcome)
 
     def _from_outside(self, outcome: Outcome, thrown: Value) -> bool:
@@ -278,19 +278,46 @@ class Fibers:
         failed = read(outcome.payload)["error"]
         return bool(failed == Forked.__name__ or (thrown is not None and failed == read(thrown)["error"]))
 
-    def _tell(self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None) -> None:
-        """A fiber has failed: if nobody waits for it, a fact says so. One that was told to give up has just done so."""
+    def _tell(
+        self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None, *, lost: bool = False
+    ) -> None:
+        """A fiber has failed: if nobody waits for it, or it is `lost`, a fact says so. One that was told to give up has
+        just done so."""
         crank = self._crank
-        if crank.heard(entry[RESULT]):
-            return
-        read = crank.heap.read
-        if thrown is not None and read(thrown)["error"] == read(outcome.payload)["error"]:
-            return
+        if not lost:
+            if crank.heard(entry[RESULT]):
+                return
+            read = crank.heap.read
+            if thrown is not None and read(thrown)["error"] == read(outcome.payload)["error"]:
+                return
         actor, method = entry[ACTOR], entry[METHOD]
-        error = crank.unheard(actor, method, outcome)
+        error = crank.unheard(actor, method, outcome, lost=lost)
         told = {**error, "message": Text(error["message"])}  # it may say what a person has said, and can be erased
         said = {"type": crank.heap.state(actor).type, "actor": actor, "method": method, "error": told}
         crank.state_fact(0, "fiber-failed", [number, crank.id], said)
+
+    # Before it counts that one can go on.
+
+    def look_after(self, promise: int) -> list[FiberDiverged]:
+        """Bring those back that wait for a promise, through whatever comes of it. Gives why some cannot, and are over.
+
+        Looks for nothing where a fiber itself asks: that is run again without its others. Raises what reading raises.
+        """
+        crank = self._crank
+        if crank.progress.making is not None:
+            return []
+        waiting = waiting_for(crank.heap, promise)
+        away = [number for number in waiting if number not in self.live and number not in self.diverged]
+        if away:
+            try:
+                self._bring(away)
+            except BaseException as error:
+                crank.progress.torn = error  # whatever user code makes of it: the delivery cannot stand
+                raise
+        lost = {number: self.diverged.pop(number) for number in waiting if number in self.diverged}
+        for number, why in lost.items():
+            self.end(number, crank.failed(why), lost=True)
+        return list(lost.values())
 
     # Coroutines that go.
 

@@ -116,7 +116,7 @@ class Progress:
         """The last exception that a delivery was undone for, with its traceback."""
 
         self.unheard: list[str] = []
-        """What failed and nobody waits for, in words."""
+        """What failed and nobody waits for, and what cannot go on, in words."""
 
         self.at: tuple[int, str] | None = None
         """The actor and the method that run now."""

@@ -175,15 +175,17 @@ class Promises(Keeping):
                     return True
         return False
 
-    def unheard(self, actor: int, method: str, outcome: Outcome) -> Mapping[str, str]:
-        """Note for the host's log that a method has failed and nobody waits for it; gives the error in words."""
+    def unheard(self, actor: int, method: str, outcome: Outcome, *, lost: bool = False) -> Mapping[str, str]:
+        """Note for the host's log that a method has failed and nobody waits for it, or is `lost`, since it cannot go on
+        where it waited. Gives the error in words."""
         failure = self.heap.read(outcome.payload)
         error = {name: str(failure[name]) for name in ("error", "message")}
         try:
             type = self.heap.state(actor).type
         except LookupError:
             type = "what is gone"
-        self.progress.unheard.append(f"{type}.{method} (actor {actor}): {error['error']}: {error['message']}")
+        what = "a method that waited is over" if lost else "nobody waits for what failed"
+        self.progress.unheard.append(f"{what}: {type}.{method} (actor {actor}): {error['error']}: {error['message']}")
         return error
 
     def settle(self, promise: int, outcome: Outcome) -> None:

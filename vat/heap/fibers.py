@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dataspace.values import FrozenList
 from vat.heap import indexes
-from vat.heap.entries import BROKEN, KEPT, REACTIONS, STATE, with_reactions
+from vat.heap.entries import BROKEN, KEPT, REACTIONS, STATE, Then, with_reactions
 from vat.heap.heap import Heap
 from vat.heap.opcodes import To
 
@@ -122,3 +122,27 @@ def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
     if mode == ALL:
         return False
     return any(entry is not None and (mode == FIRST or entry[STATE] == BROKEN) for entry in outcomes)
+
+
+def waiting_for(heap: Heap, promise: int) -> list[int]:
+    """The fibers that wait for a promise, through whatever comes of it, or have it in a local: the nearest first."""
+    found: dict[int, None] = {}
+    todo, seen = [promise], {promise}
+    for here in todo:  # it grows meanwhile
+        entry = heap.find("promises", here)
+        fibers = [heap.find("owned", here)]
+        further = []
+        for reaction in () if entry is None else entry[REACTIONS]:
+            if reaction[0] == To.FOLLOW:
+                further.append(reaction[1])
+            elif reaction[0] == To.THEN:
+                further.append(reaction[Then.RESULT])
+            elif reaction[0] == _TO:
+                fibers.append(reaction[1])
+        for number in fibers:
+            if number is not None and number not in found:
+                found[number] = None
+                further.append(heap.find("fibers", number)[RESULT])
+        todo += [other for other in dict.fromkeys(further) if other not in seen]
+        seen.update(further)
+    return list(found)

@@ -210,7 +210,7 @@ class Turns:
     def _recorded(self, resident: Resident, vat: Vat, step: Step, job: Job) -> KeeveError | None:
         """A step is on its way to the log, or this is why it cannot be."""
         for said in step.unheard:
-            log.warning("session %s: nobody waits for what failed: %s", vat.id, said)
+            log.warning("session %s: %s", vat.id, said)
         if step.failure is not None and log.isEnabledFor(logging.INFO):
             failure = failure_of(step.failure)  # what users' code raises may not let itself be shown
             log.info("session %s: a delivery failed: %s: %s", vat.id, failure["error"], failure["message"])
