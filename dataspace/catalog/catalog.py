@@ -101,6 +101,9 @@ class Catalog(Checked):
         """Write what is not written yet, and close the file. In a forked child nothing is written, here or above."""
         self.flush()
         with self._writing:
+            if self._store.damaged and self._path is not None and self._writing.ours:
+                with suppress(*FAILED):
+                    self._tables.unmark()
             self._tables.close()
 
     # Noting.
@@ -198,6 +201,8 @@ class Catalog(Checked):
             if not len(self._recent):
                 return None
             self._flushing = self._recent
+            if self._store.damaged:
+                self._flushing.mark = None  # as in `note`: reading may have come to it since
             self._recent = Recent(self._flushing.head)
             self._recent.mark = self._flushing.mark
         return Flush(self._flushing, self._tables, self._writing)

@@ -95,6 +95,11 @@ class Tables(Questions):
             self._shape_numbers.clear()
             raise
 
+    def unmark(self) -> None:
+        """Write that nothing is known of what lies where in the log: whoever opens it next looks at all of it."""
+        db = self._writer or self._begin_writing(self.head().position)
+        db.execute("UPDATE about SET segment = NULL, offset = NULL, committed = NULL")
+
     def _begin_writing(self, position: int) -> apsw.Connection:
         """Open the file to write to it, which has to be the one that is read: it has come to `position`."""
         db = connect(self.path, WRITING, apsw.SQLITE_OPEN_READWRITE)

@@ -34,7 +34,7 @@ from dataspace.log.stored import StoredRecord
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
 from dataspace.log.windows import Window
 from dataspace.log.withheld import Withheld
-from dataspace.records import Salts
+from dataspace.records import STORE_UID, Header, Salts
 
 
 class StoreFolder:
@@ -59,7 +59,10 @@ class StoreFolder:
         self.log_id = b""
         self.epoch = 0
         self.fault: KeeveError | None = None
-        self.damaged: Mapping[bytes, Damage] = {}
+        self.damaged: dict[bytes, Damage] = {}
+        self._found: Mapping[bytes, Damage] = {}
+        """Those that opening it has found: what reading comes to later must not fail a batch that others are in."""
+        self._reader.met = self._meet
 
     @property
     def head(self) -> Head:
@@ -106,11 +109,23 @@ class StoreFolder:
     def _adopt(self, verdict: Verdict, epoch: int) -> None:
         self.log_id = verdict.log_id or b""
         self.epoch = epoch
-        self.damaged = verdict.damaged
+        self._found = verdict.damaged
+        self.damaged = dict(verdict.damaged)
         self._mark = verdict.end
         self._chains.note(verdict.heads)
         if self._keys is not None and self.log_id:
             self._keys.must_be_of(self.log_id)
+
+    def _meet(self, header: Header, address: int, what: str) -> None:
+        """Reading has come to a record that is not what was written."""
+        self.know({header.uid: Damage(header.seq, header.position, address, what)})
+
+    def know(self, damaged: Mapping[bytes, Damage]) -> None:
+        """These sessions were found to be damaged."""
+        for uid, damage in damaged.items():
+            known = self.damaged.get(uid)
+            if uid != STORE_UID and (known is None or damage.seq < known.seq):
+                self.damaged[uid] = damage
 
     def _follow(self, evidence: Evidence, visit: Visit | None) -> None:
         layout = self._layout

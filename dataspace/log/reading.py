@@ -39,6 +39,7 @@ from dataspace.log.store import NoSuchRecord, StoreClosed
 from dataspace.log.stored import StoredRecord
 from dataspace.log.verdicts import LogCorrupt
 from dataspace.log.withheld import Withheld
+from dataspace.records import Header
 
 _CHUNK = 1 << 18
 """Bytes that are read at once, at the most, while records are read one after another."""
@@ -66,6 +67,8 @@ class SegmentReader:
         self.keys: Keyring | None = None
         """What opens sealed bodies."""
         self.withheld = Withheld()
+        self.met: Callable[[Header, int, str], None] = lambda header, address, what: None
+        """Is told of each record of a session that is not what was written."""
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
         """Bytes of a segment, fewer where it ends. Raises `LogCorrupt` when the file is not there, `ReadFailed`,

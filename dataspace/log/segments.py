@@ -192,7 +192,7 @@ class SegmentStore(SealedSegments):
         tail = self._tail
         if tail is None or self.fault is not None or self._owner is None:
             raise self._refusal()
-        check_records(records, self.damaged)
+        check_records(records, self._found)
         self._owner.check(tail.folder, tail.path, tail.inode, self._now())
         changed = tail.changed()
         if changed:

@@ -291,7 +291,8 @@ class Store(Protocol):
 
     @property
     def damaged(self) -> Mapping[bytes, Damage]:
-        """The sessions that can be read up to a record and not written, by uid."""
+        """The sessions that can be read up to a record and not written, by uid: those that opening it found, those
+        that reading came to, and what a check of the log has said."""
         ...
 
     def append(self, records: Sequence[Record]) -> None:

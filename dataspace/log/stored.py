@@ -9,7 +9,7 @@ The one rule: nothing is given out that is not what was written.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from dataspace.encryption.cipher import ENCRYPTED, Unopened
@@ -30,6 +30,8 @@ class Source(Protocol):
     archives: Archives
     keys: Keyring | None
     withheld: Withheld
+    met: Callable[[Header, int, str], None]
+    """Is told of each record of a session that is not what was written: where it lies, and what is wrong."""
 
     def pread(self, segment: int, offset: int, length: int) -> bytes:
         """Bytes of a segment."""
@@ -159,7 +161,7 @@ class StoredRecord:
         inside = at + PREFIX <= len(self._window)
         found = self._reader.frame(self._segment, offset, *((self._window, at) if inside else ()))
         if found is None or found.was not in (Type.CELL, Type.PAGE):
-            raise self._damaged(f"{name} {number} has no sound frame")
+            raise self._damaged(f"{name} {number} has no sound frame", needed=name == "cell")
         return found
 
     def _content(self, found: Frame, what: str) -> bytes | None:
@@ -174,7 +176,7 @@ class StoredRecord:
         if not body_fits(found, data):
             now = self._now(found)
             if now is None:
-                raise self._damaged(f"{what} is not what was written")
+                raise self._damaged(f"{what} is not what was written", needed=found.was != Type.PAGE)
             return self._content(now, what)
         return self._opened(found, data, what) if found.flags else data
 
@@ -216,9 +218,10 @@ class StoredRecord:
                 raise LookupError
             return keys.open(self.header, found, stored)
         except Unopened:
-            raise self._damaged(f"{what} does not open with its key") from None
+            raise self._damaged(f"{what} does not open with its key", needed=found.was != Type.PAGE) from None
         except LookupError:
-            raise self._damaged(f"{what} is sealed with a key that is not in the key file") from None
+            missing = f"{what} is sealed with a key that is not in the key file"
+            raise self._damaged(missing, needed=found.was != Type.PAGE) from None
 
     def sealed(self) -> bytes:
         """The body as it is stored, if it is sealed; else nothing."""
@@ -226,6 +229,9 @@ class StoredRecord:
             return b""
         return self._reader.pread(self._segment, self._frame.body_offset, self._frame.body_length)
 
-    def _damaged(self, what: str) -> SessionDamaged:
+    def _damaged(self, what: str, *, needed: bool = True) -> SessionDamaged:
+        """What to raise. From then on the session is known to be damaged, but by a page, which can be done without."""
         header = self.header
+        if needed:
+            self._reader.met(header, self.address, what)
         return SessionDamaged(header.uid.hex(), header.seq, header.position, what)

@@ -166,8 +166,8 @@ class SessionDamaged(KeeveError):
         self.what = what
         super().__init__(
             f"session {session} is damaged at seq {seq} (position {position}): {what}. It can be read up to "
-            f"there and takes no more input; fork it before seq {seq}, have what is sound put into "
-            "a new store (`keeve salvage`), or restore a backup"
+            f"there, and a host that has come to this takes no more input for it; fork it before seq {seq}, "
+            "have what is sound put into a new store (`keeve salvage`), or restore a backup"
         )
 
     @classmethod

@@ -17,6 +17,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from dataspace.log.store import Store, StoreDamaged, StoreReadOnly
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.writer import Certifier, Writer
 from dataspace.records import Record
 from dataspace.remedies import Remedy
@@ -64,6 +65,7 @@ class Commits:
     ) -> None:
         self.writer = Writer(store, on_durable=self._durable, on_failed=self._failed, certifier=certifier)
         self._refused: KeeveError | None = refusal(store) if store.readonly else None
+        self._store = store
         self._residents = residents
         self._note = note
         self._release = release
@@ -91,7 +93,7 @@ class Commits:
         group = [each for each in (record, born) if each is not None]
         try:
             # The fork of a damaged session leaves no record in its parent's chain, which takes none.
-            refusal = self._refused or (None if record is None else resident.damage)
+            refusal = self._refused or (None if record is None else resident.damage or self.known(resident))
             if refusal is not None:
                 raise refusal
             self.writer.enqueue(*group, wake=False)
@@ -101,6 +103,13 @@ class Commits:
         self._steps[group[0].uid, group[0].seq] = (resident, step, job)
         resident.flying += 1
         return None
+
+    def known(self, resident: Resident) -> SessionDamaged | None:
+        """What is known to be damaged of a session, maybe since it was loaded: whoever read it has come to that."""
+        damage, vat = self._store.damaged.get(resident.uid), resident.vat
+        if damage is None or vat is None or vat.deleted:
+            return None
+        return SessionDamaged(vat.id, damage.seq, damage.position, damage.what)
 
     async def put(self, record: Record) -> None:
         """Append a record that is no vat's: durable when this returns. Raises why it is not."""

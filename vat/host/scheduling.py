@@ -162,6 +162,8 @@ class Turns:
         """Do the next job of a resident. One that cannot be done yet goes back to where it was."""
         self.current = resident
         try:
+            if resident.damage is None and not resident.flying and self._commits.known(resident) is not None:
+                resident.let_go()
             vat = resident.vat or self._loaded(resident)
             if vat is None:
                 return

@@ -9,7 +9,7 @@ The one rule: it reads what is durable, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -28,6 +28,7 @@ from dataspace.log.findings import Counts, Finding
 from dataspace.log.frames import Frame, place
 from dataspace.log.gone import Gone
 from dataspace.log.layout import Layout
+from dataspace.log.marks import Damage
 from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
@@ -67,6 +68,8 @@ class _Looked:
     right: Right | None = None
     withheld: int = 0
     gone: Gone = attrs.field(factory=Gone)
+    damaged: Mapping[bytes, Damage] = attrs.field(factory=dict)
+    """The sessions of which more than pages is damaged: where the store is a host's, they take no more input."""
     veiled: bool = False
     """Whether the records do not tell what the catalog has to say, since the key file is older than they are."""
 
@@ -233,7 +236,9 @@ def _against(testimony: Testimony) -> Trouble:
 def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, notes: Notes) -> tuple[_Looked, int]:
     """The log of a store that has frames; and up to which position it could be followed."""
     with store.still() as (segments, evidence):
-        return _checked(segments, evidence, store.opener, troubles, progress, notes, store.archives.found)
+        looked, followed = _checked(segments, evidence, store.opener, troubles, progress, notes, store.archives.found)
+    store.know(looked.damaged)
+    return looked, followed
 
 
 def _checked(
@@ -256,7 +261,8 @@ def _checked(
         archives=archives,
     )
     troubles += map(_trouble, check.findings())
-    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence), gone=check.gone)
+    damaged = check.verdict.damaged
+    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence), gone=check.gone, damaged=damaged)
     return looked, check.followed
 
 
