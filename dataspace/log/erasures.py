@@ -1,7 +1,8 @@
 """Erasures: what a log that may be damaged says is erased; and what of it reads as erased though nothing says so.
 
-The second is what a record that is lost has erased, as far as its bytes had gone; or what somebody took out. Which
-of the two, nobody can say. What a lost record has erased and was in the files yet is not told by anything.
+Of the second kind are holes, where the disk has other bytes than were written; and what is gone as erased content goes:
+a record that is lost has erased it, as far as its bytes had gone, or somebody took it out. Which of these two, nobody
+can say. What a lost record has erased and was in the files yet is not told by anything.
 
 The one rule: positions are those of this log; what was said of another one, before a salvage, counts no more.
 """
@@ -26,6 +27,16 @@ class Taken(NamedTuple):
     seq: int
     position: int
     number: int
+
+
+class Hole(NamedTuple):
+    """A cell that is not what was written: which of which record, and what is wrong with it."""
+
+    uid: bytes
+    seq: int
+    position: int
+    number: int
+    why: str
 
 
 class Erasures:

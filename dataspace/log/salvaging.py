@@ -1,8 +1,12 @@
 """Salvage: from the bytes of a log, whatever state they are in, to all records that are sound, in their order.
 
 Each chain is kept from its beginning for as long as it verifies: its records follow each other by seq and hash, each
-has the body that its hash covers, and the cells that its body names. A fork is kept if its parent is, up to where it
-left it. After the first record of a chain that is not there, or is not what was written, nothing more of it is kept.
+has the body that its hash covers. A fork is kept if its parent is, up to where it left it. After the first record of a
+chain that is not there, or is not what was written, nothing more of it is kept.
+
+A cell that is not what its record names is a hole: it reads as erased, and the session goes on behind it, since all
+that it did is in its records. So what was acknowledged after the disk had lost a word is not lost with it. The store's
+own chain has no holes, since what its records say is needed.
 
 Snapshots are derived: one whose pages are not all right stays as a record without them, as do those after it, since
 they share pages with it; up to a base, which shares none. Of a record whose deeds are in an archive that is not there
@@ -25,7 +29,7 @@ from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
 from dataspace.log.called import Called
 from dataspace.log.contents import nowhere
-from dataspace.log.erasures import Erasures
+from dataspace.log.erasures import Erasures, Hole
 from dataspace.log.frames import (
     ELSEWHERE,
     RESTS,
@@ -128,6 +132,8 @@ class Salvage:
         self._open = open
         self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
+        self.holes: list[Hole] = []
+        """The cells that are not what was written, of records that are kept."""
         self.erasures = Erasures()
         """What the log says is erased, and what reads so without that."""
         self._hashes: dict[bytes, tuple[bytes, int]] = {}
@@ -280,7 +286,7 @@ class Salvage:
             chain.tombstone = True
         if base := header.kind == Kind.BASE:
             chain.pageless = 0
-        erased, gone = self.erasures.of(header.position), list[int]()
+        erased, gone, holes = self.erasures.of(header.position), list[int](), list[Hole]()
         for number, start in enumerate(starts):
             piece = found.parts.get(frame.offset + start)
             own = None if piece is None else piece.frame
@@ -289,9 +295,11 @@ class Salvage:
                 own = None
             if is_cell:
                 content = self._content(header, found.survey, own, None if named is None else named[number])
-                if isinstance(content, str):
-                    return (), f"cell {number} of seq {header.seq} {content}"
-                parts.append(Part(Type.CELL, None if number in erased else content))
+                if isinstance(content, str) and number not in erased:
+                    if header.uid == STORE_UID:
+                        return (), f"cell {number} of seq {header.seq} {content}"
+                    holes.append(Hole(header.uid, header.seq, header.position, number, content))
+                parts.append(Part(Type.CELL, content if isinstance(content, bytes) and number not in erased else None))
                 if own is not None and own.type == Type.ERASED and frame.type != Type.ERASED:  # else all of it is gone
                     gone.append(number)
             else:
@@ -304,6 +312,7 @@ class Salvage:
         if base and all(part.body is not None for part in parts):
             chain.hollow = 0
         self.erasures.met(header, gone)
+        self.holes += holes
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:

@@ -42,6 +42,11 @@ def _tell(found: Salvaged, new: Path, output: Output) -> None:
         output.say(place, "dim")
     for each in found.lost:
         output.say(_lost(each), "red")
+    for hole in found.holes:
+        record = f"session {hole.session}, seq {hole.seq} (position {hole.position})"
+        output.say(f"{record}: cell {hole.number} {hole.why}: it reads as erased; the session goes on behind it", "red")
+    if found.holes_in_all > len(found.holes):
+        output.say(f"{found.holes_in_all - len(found.holes)} more of that kind", "red")
     if found.missing:
         what = "of sessions that nobody can name: the newest of some may be among them"
         output.say(f"{counted(found.missing, 'record')} {what}", "red")

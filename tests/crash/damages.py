@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.log.frames import Frame, Type, parse, record_head
 from dataspace.proofs.signers import SigningKey
-from dataspace.records import Kind
+from dataspace.records import STORE_UID, Kind
 from tests.crash.crash_actors import Counter
 from tests.crash.harms import lying, opened
 
@@ -185,9 +185,11 @@ class Written(NamedTuple):
     pieces: tuple[tuple[str, int, bytes], ...]
     """File, offset and bytes (but for the padding) of its frame and its cells' frames."""
 
-    def intact(self, folder: Path) -> bool:
-        """Whether all of it is still where it was. (A segment under another name is the same segment.)"""
-        return all(_reads(folder, name, offset, len(data)) == data for name, offset, data in self.pieces)
+    def kept(self, folder: Path) -> bool:
+        """Whether a salvage has to keep it: its frame is still where it was, and in the store's own chain its cells are
+        as well. (A segment under another name is the same segment.)"""
+        needed = self.pieces if self.uid == STORE_UID else self.pieces[:1]
+        return all(_reads(folder, name, offset, len(data)) == data for name, offset, data in needed)
 
 
 def _reads(folder: Path, name: str, offset: int, length: int) -> bytes:
@@ -237,7 +239,7 @@ def sound_chains(records: list[Written], folder: Path) -> dict[bytes, list[bytes
         if each.uid in ended:
             continue
         orphan = each.kind == Kind.FORKED and each.previous not in hashes
-        if orphan or not each.intact(folder):
+        if orphan or not each.kept(folder):
             ended.add(each.uid)
             continue
         kept.setdefault(each.uid, []).append(each.hash)

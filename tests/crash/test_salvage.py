@@ -117,7 +117,7 @@ def check(old: Path, new: Path, records: list[Written]) -> Salvaged | None:
     assert lost <= short
     if short - lost:
         assert found.missing, "a session is shorter than it was, and nobody says so"
-    assert found.whole == (not found.lost and not found.missing)
+    assert found.whole == (not found.lost and not found.missing and not found.holes)
     return found
 
 

@@ -24,6 +24,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def damage(store: Path, content: bytes = b"to be damaged") -> None:
+    """Spoil a cell of s1."""
     segment = store / "log" / "00000001.seg"
     data = bytearray(segment.read_bytes())
     data[data.index(content)] ^= 1
@@ -45,12 +46,25 @@ def test_a_sound_store_is_salvaged_whole(store: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_lost_is_named(store: Path, tmp_path: Path) -> None:
-    damage(store)
+    flip_body(*record(store, Kind.CRANK, 2))
     said = keeve("salvage", store, tmp_path / "new")
     assert said.code == 1
     assert "session s1: kept up to seq 3; lost: seq 4" in said.out
     assert keeve("show", "s2", "--store", tmp_path / "new", "--json").json["turns"][0]["input"] == "of s2"
     assert len(keeve("show", "s1", "--store", tmp_path / "new", "--json").json["turns"]) == 1
+
+
+def test_what_was_said_after_the_disk_had_lost_a_word_is_kept(store: Path, tmp_path: Path) -> None:
+    damage(store)
+    assert keeve("turn", "s1", "acknowledged since", "--store", store).code == 0
+    said = keeve("salvage", store, tmp_path / "new")
+    assert said.code == 1
+    assert "session s1, seq 4 (position 5): cell 0 is not what was written: it reads as erased" in said.out
+    assert "lost: seq" not in said.out
+    shown = keeve("messages", "s1", "--store", tmp_path / "new")
+    assert "acknowledged since" in shown.out
+    assert keeve("verify", "--store", tmp_path / "new").code == 0
+    assert keeve("turn", "s1", "and on", "--store", tmp_path / "new").code == 0
 
 
 async def test_a_store_that_somebody_owns_is_left_alone(store: Path, tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ class TakenCell:
 
 
 @attrs.frozen
+class LostCell:
+    """A piece of content that is not what was written, and reads as erased in the new store: named as a `TakenCell` is,
+    and `why`."""
+
+    session: str
+    seq: int
+    position: int
+    number: int
+    why: str
+
+
+@attrs.frozen
 class Salvaged:
     """What came of a salvage: what is in the new store, and what is not.
 
@@ -62,8 +74,9 @@ class Salvaged:
     new ones. `revived`: whether one may be there again that was deleted, since nothing that is left would tell.
     `unerased`: how many records cannot be read any more that may have said what is erased, so that it is there again.
     `taken`: the first pieces of content that read as erased, and no record says that they are, of `taken_in_all`: such
-    a record is lost, or somebody took them out. `older_keys`: why the key file is not the newest one, with which more
-    might be kept.
+    a record is lost, or somebody took them out. `holes`: the first pieces of content, of `holes_in_all`, that are not
+    what was written: they read as erased, and the sessions that they are of are kept behind them. `older_keys`: why the
+    key file is not the newest one, with which more might be kept.
     """
 
     log: str
@@ -85,11 +98,14 @@ class Salvaged:
     gone: int = 0
     taken: tuple[TakenCell, ...] = ()
     taken_in_all: int = 0
+    holes: tuple[LostCell, ...] = ()
+    holes_in_all: int = 0
 
     @property
     def whole(self) -> bool:
         """Whether nothing was lost."""
-        return not (self.lost or self.missing or self.away or self.buried or self.older_keys or self.taken)
+        lost = self.lost or self.missing or self.away or self.buried or self.older_keys or self.taken or self.holes
+        return not lost
 
 
 def notice(
@@ -106,6 +122,7 @@ def notice(
         "sessions": found.sessions,
         "lost": len(found.lost),
         "missing": found.missing,
+        "holes": found.holes_in_all,
     }
     draft.message = FrozenDict({**said, "chains": lost, "erased": FrozenList(gone)})
     draft.stated(draft.operation(), "salvaged", (), FrozenDict(said))

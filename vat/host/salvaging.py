@@ -43,7 +43,7 @@ from dataspace.log.survey import owner_of as segment_of
 from dataspace.log.verdicts import NOTHING_KNOWN, SegmentBytes
 from dataspace.log.windows import Window
 from dataspace.records import STORE_UID, ZERO_HASH, Record, Salts
-from vat.host.aftermath import NAMED, LostSession, Salvaged, TakenCell, buried, marked, name_of, notice
+from vat.host.aftermath import NAMED, LostCell, LostSession, Salvaged, TakenCell, buried, marked, name_of, notice
 
 
 class PlaceTaken(KeeveError):
@@ -300,10 +300,7 @@ class _Written:
         living = len(self._open()) - len(self._deleted())
         missing = self._missing()
         pageless = [chain.id or chain.uid.hex() for chain in chains.values() if chain.pageless and chain.seq]
-        places = [
-            f"segment {number}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}"
-            for number, piece in log.pieces
-        ]
+        places = [f"segment {n}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}" for n, piece in log.pieces]
         if self._deletions.wrong:
             places.append(f"{CATALOG}: {self._deletions.wrong}: it tells nothing of deletions")
         return Salvaged(
@@ -326,6 +323,8 @@ class _Written:
             gone=sum(not each.seq for each in lost if each.uid != STORE_UID),
             taken=tuple(TakenCell(name_of(chains[uid]), *place) for uid, *place in log.erasures.taken),
             taken_in_all=log.erasures.count,
+            holes=tuple(LostCell(name_of(chains[hole.uid]), *hole[1:]) for hole in log.holes[:NAMED]),
+            holes_in_all=len(log.holes),
         )
 
     def _end(self) -> int:
