@@ -296,6 +296,8 @@ def effects(
     session: str | None = None,
     ids: Annotated[bool, Flag] = False,
     calls: Annotated[bool, Flag] = False,
+    after: str = "",
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     common: Options = OPTIONS,
 ) -> int:
     """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
@@ -305,6 +307,7 @@ def effects(
     ```
     keeve effects
     keeve effects --session s1
+    keeve effects --limit 20 --json
     ```
 
     Parameters
@@ -315,8 +318,12 @@ def effects(
         Only the ids of effects, one on each line.
     calls
         Only the ids of calls that wait for a person, one on each line.
+    after
+        Only what follows: `next` of a page gives the next one.
+    limit
+        At most so many of all of these.
     """
-    how: dict[str, Any] = {"session": session, "ids": ids, "calls": calls}
+    how: dict[str, Any] = {"session": session, "ids": ids, "calls": calls, "after": after, "limit": limit}
     return common.looked_at(partial(list_effects, output=common.output, **how))
 
 

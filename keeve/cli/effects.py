@@ -20,6 +20,7 @@ from keeve.cli.stores import Looks
 from keeve.cli.text import local_time, shortened, time_said
 from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
 from keeve.cli.where import Where
+from keeve.looking import KINDS, PAGE
 from vat.host.resolving import NoSuchEffect
 
 
@@ -55,17 +56,25 @@ class ManyEffects(KeeveError, LookupError):
 
 
 async def list_effects(
-    store: Looks, output: Output, *, session: str | None = None, ids: bool = False, calls: bool = False
+    store: Looks,
+    output: Output,
+    *,
+    session: str | None = None,
+    ids: bool = False,
+    calls: bool = False,
+    after: str = "",
+    limit: int | None = None,
 ) -> int:
     """Tell of the effects that have no outcome yet, and of what else waits, of all sessions or of one.
 
-    ids: of the effects nothing but their ids; calls: of the calls that wait for a person. Gives 1 when one of the
-    sessions could not be read.
+    ids: of the effects nothing but their ids; calls: of the calls that wait for a person. after, limit: a page of it.
+    Gives 1 when one of the sessions could not be read.
     """
-    if session is None:
-        told = with_words(await store.look("waiting"))
-    else:
-        told = {**with_words(await store.look("waits", id=session)), "unreadable": []}
+    only = [kind for kind, alone in (("effects", ids), ("approvals", calls)) if alone]
+    how: dict[str, Any] = {"kinds": ["unreadable", *only]} if only else {}
+    if session is not None:
+        how["id"] = session
+    told = with_words(await _all(store, "waiting" if session is None else "waits", after, limit, **how))
     if output.as_json:
         output.document(told)
     elif ids or calls:
@@ -82,13 +91,31 @@ async def list_effects(
             if number:
                 output.say()
             output.table(columns, rows)
-        if told["truncated"]:
-            output.note(f"there is more: these are not all {' and '.join(told['truncated'])}", prose=True)
+        if told["next"] is not None:
+            output.note(f"there may be more: --after {quote(told['next'])}")
         if not shown and not told["unreadable"]:
             output.note("nothing waits for an outcome")
     for each in told["unreadable"]:
         output.note(f"session {each['session']}: its effects cannot be read: {each['what']}", "red")
     return 1 if told["unreadable"] else 0
+
+
+async def _all(store: Looks, what: str, after: str = "", limit: int | None = None, **how: Any) -> dict[str, Any]:
+    """All pages of what waits, or as many as have `limit` items, as one."""
+    told = await store.look(what, after=after, limit=_some(limit), **how)
+    while told["next"] is not None and (limit is None or _count(told) < limit):
+        left = None if limit is None else limit - _count(told)
+        page = await store.look(what, after=told["next"], limit=_some(left), **how)
+        told = {**page, **{kind: told[kind] + page[kind] for kind in KINDS}}
+    return told
+
+
+def _count(told: Told) -> int:
+    return sum(len(told[kind]) for kind in KINDS)
+
+
+def _some(limit: int | None) -> int:
+    return PAGE if limit is None else min(limit, PAGE)
 
 
 def _effect_rows(effects: Sequence[Told], owner: int | None) -> list[tuple[str, ...]]:
@@ -151,7 +178,7 @@ async def resolve_effect(
         raise NoOutcome
     outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
     async with where.acting(own) as store:
-        effect = _begins_with(prefix, (await store.look("waiting", effect=prefix))["effects"])
+        effect = _begins_with(prefix, (await _all(store, "waiting", effect=prefix, kinds=["effects"]))["effects"])
         await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing
     if output.as_json:

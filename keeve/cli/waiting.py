@@ -54,8 +54,10 @@ def _source(fiber: Told, source: dict[str, Any], told: Told) -> dict[str, Any]:
 def _what(session: str, source: Told, told: Told) -> str:
     kind = source["kind"]
     if kind == "effect":
-        effect = _find(told["effects"], session, "id", source.get("effect"))
-        return "what its parent has asked for, and answers it with Forked" if effect is None else called(effect)
+        if "effect" not in source:
+            return "what its parent has asked for, and answers it with Forked"
+        effect = _find(told["effects"], session, "id", source["effect"])
+        return f"effect {source['effect']}" if effect is None else called(effect)  # that may be on an earlier page
     if kind == "approval":
         call = _find(told["approvals"], session, "id", source["approval"])
         return f"approval of {'?' if call is None else call['name']} ({source['approval']})"

@@ -15,11 +15,14 @@ from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.state import FieldPlace, fields_of, put_together
 from keeve.looking.stating import StatesNoTurns, must_state_turns
-from keeve.looking.waiting import UnreadSession, Waits, all_waits, approval_face, due, effect_face, since
+from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
+from keeve.looking.waitlist import BEHIND, KINDS, all_waits, in_order, order_in, page_in_order, written
 
 __all__ = [
     "AT_ONCE",
+    "BEHIND",
     "CONVERSATION",
+    "KINDS",
     "LOOKS",
     "PAGE",
     "ROOM",
@@ -41,11 +44,14 @@ __all__ = [
     "effect_face",
     "fields_of",
     "held_face",
+    "in_order",
     "let_go",
     "look",
     "messages_of",
     "must_state_turns",
+    "order_in",
     "outcome",
+    "page_in_order",
     "page_of",
     "part_of",
     "put_together",
@@ -62,4 +68,5 @@ __all__ = [
     "weight",
     "with_refs",
     "words_of",
+    "written",
 ]

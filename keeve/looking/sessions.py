@@ -6,13 +6,10 @@ The one rule: read, never loaded. A session whose actor type is not known here i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
 from typing import Any, Final
-
-import attrs
-import trio
 
 from actors.responding import Responding
 from actors.session import Session
@@ -22,21 +19,12 @@ from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
 from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
-from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, some_of, weight
+from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
 from keeve.looking.reading import Reading
 from keeve.looking.refs import refs_in_words
 from keeve.looking.state import FieldPlace, fields_of
-from keeve.looking.waiting import (
-    CACHE,
-    UnreadSession,
-    Waits,
-    all_waits,
-    approval_face,
-    effect_face,
-    fiber_face,
-    waits_in,
-    waits_of,
-)
+from keeve.looking.waiting import CACHE, Waits, waits_in, waits_of
+from keeve.looking.waitlist import KINDS, in_order, order_in, page_in_order
 from snapshots.cache import PageCache
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import stored_heap
@@ -137,6 +125,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
+    page = await page_in_order(store, [((0, row.id), waits)])
     return {
         **session_face(row, store.name(row.parent)),
         "turns": [turn.face for turn in turns],
@@ -146,7 +135,8 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
         "facts": [event_face(event) for event in _newest(facts)],
         "forks": forks,
         "snapshots": [snapshot.seq for snapshot in islice(store.catalog.snapshots(row.uid), PAGE)],
-        **await _faces(store, [waits], truncated),
+        **{kind: page[kind] for kind in ("effects", "approvals", "fibers")},
+        "truncated": [*truncated, *page["truncated"]],
         "damage": None if damage is None else str(damage),
         "away": isinstance(damage, Archived),
         "owner": store.owner,
@@ -167,49 +157,29 @@ async def state(store: Reading, id: str, at: int | None, after: str = "", words:
     return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following, **refs}
 
 
-async def waits(store: Reading, id: str) -> dict[str, Any]:
-    """What one session waits for. Costs a restore."""
-    found = [waits_of(store, store.session(id), PageCache(CACHE))]
-    return {"owner": store.owner, **await _faces(store, found)}
+async def waits(store: Reading, id: str, after: str = "", limit: int = LOOKED_AT, kinds: Any = KINDS) -> dict[str, Any]:
+    """What one session waits for, a page of it. Costs a restore."""
+    row = store.session(id)
+    found = ((0, row.id), waits_of(store, row, PageCache(CACHE)))
+    return {"owner": store.owner, **await page_in_order(store, [found], order_in(after), limit, kinds)}
 
 
-async def waiting(store: Reading, effect: str = "") -> dict[str, Any]:
-    """What all sessions wait for, and which of them could not be read; of effects those whose ids begin so."""
-    found: list[Waits] = []
-    unread: list[UnreadSession] = []
-    for each in all_waits(store):
-        if isinstance(each, UnreadSession):
-            unread.append(each)
-        elif each is not None:
-            found.append(attrs.evolve(each, effects=tuple(one for one in each.effects if one.id.startswith(effect))))
-        await trio.lowlevel.checkpoint()
-    return {
-        "owner": store.owner,
-        **await _faces(store, found),
-        "unreadable": [{"session": each.session, "what": str(each.error)} for each in unread],
-    }
+async def waiting(
+    store: Reading, effect: str = "", after: str = "", limit: int = LOOKED_AT, kinds: Any = KINDS
+) -> dict[str, Any]:
+    """What all sessions wait for, and which could not be read, a page of it; of effects those whose ids begin so.
+
+    Of which kinds there is more on further pages is not known: `truncated` names those that were asked for.
+    """
+    place = order_in(after)
+    page = await page_in_order(store, in_order(store, place), place, limit, kinds, effect)
+    more = [kind for kind in KINDS if kind in kinds and kind != "unreadable" and page["next"] is not None]
+    return {"owner": store.owner, **page, "truncated": more}
 
 
 async def lacking(store: Reading) -> dict[str, Any]:
     """The devices that work waits for, and that the host which has the store has not."""
     return {"devices": sorted(store.lacking())}
-
-
-async def _faces(store: Reading, found: list[Waits], truncated: Iterable[str] = ()) -> dict[str, Any]:
-    """What these wait for, as much of each kind as there is room for; `truncated` says of which kinds there is more."""
-    state_of = store.state_of()
-    effects, more_effects = await some_of(
-        (effect_face(each, state_of(each)) for waits in found for each in waits.effects), Room(LOOKED_AT)
-    )
-    approvals, more_approvals = await some_of(
-        (approval_face(each) for waits in found for each in waits.approvals), Room(LOOKED_AT)
-    )
-    fibers, more_fibers = await some_of(
-        (fiber_face(each, waits, store) for waits in found for each in waits.fibers), Room(LOOKED_AT)
-    )
-    more = {"effects": more_effects, "approvals": more_approvals, "fibers": more_fibers}
-    left = [*truncated, *(name for name, is_more in more.items() if is_more)]
-    return {"effects": effects, "approvals": approvals, "fibers": fibers, "truncated": left}
 
 
 def _newest(facts: Sequence[Event]) -> list[Event]:

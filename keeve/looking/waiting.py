@@ -5,8 +5,6 @@ The one rule: read from what is stored, never loaded. A session that cannot be r
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterator
 from typing import Any
 
 import attrs
@@ -63,58 +61,6 @@ def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
         tuple(fibers_in(heap, row, lineage)),
         frozenset(askers_in(heap)),
     )
-
-
-def all_waits(store: Reading) -> Iterator[Waits | UnreadSession | None]:
-    """What all sessions wait for: of those with pending work, those that may wait for a person, and who waits for them.
-
-    None stands where something was read and nothing found, so that others can have their turns often.
-
-    A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here.
-    Costs a restore of each session with pending work, of each that has ever asked for approval, and of its forks.
-    """
-    cache = PageCache(CACHE)
-    todo = deque([*store.catalog.with_pending(), *(yield from _asking_people(store))])
-    seen: set[bytes] = set()
-    while todo:
-        uid = todo.popleft()
-        row = None if uid in seen else store.catalog.by_uid(uid)
-        seen.add(uid)
-        if row is None or row.deleted or not store.reaches(row):
-            yield None
-            continue
-        try:
-            waits = waits_of(store, row, cache)
-        except KeeveError as error:
-            yield UnreadSession(row.id, error)
-        else:
-            todo.extend(sorted(waits.askers))
-            yield waits
-
-
-def _asking_people(store: Reading) -> Generator[None, None, list[bytes]]:
-    """The sessions that have ever asked for approval, and their forks, which may wait for it as well."""
-    asked = yield from _stating(store, "approval-wanted")
-    found = dict.fromkeys(asked)
-    for uid in (yield from _stating(store, "forked")) if asked else ():
-        yield None
-        row = store.catalog.by_uid(uid)
-        while row is not None and row.parent is not None:
-            if row.parent in asked:
-                found[uid] = None
-            row = store.catalog.by_uid(row.parent)
-    return list(found)
-
-
-def _stating(store: Reading, label: str) -> Generator[None, None, dict[bytes, None]]:
-    """The sessions that have stated a fact with this label, in the order in which they did."""
-    found: dict[bytes, None] = {}
-    for position in store.catalog.positions(label=label):
-        address = store.catalog.at(position)
-        if address is not None:
-            found[store.store.read(address).header.uid] = None
-        yield None
-    return found
 
 
 # Effects.

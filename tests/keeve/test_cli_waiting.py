@@ -50,7 +50,7 @@ async def test_a_call_that_waits_for_a_person_is_shown_until_somebody_has_decide
     assert effects(store)["approvals"] == [call]
     async with open_host(store, actors=[Waiter]) as host:
         await (await (await host.get("w1")).approvals).approve("c1")
-    nothing = {"effects": [], "approvals": [], "fibers": [], "unreadable": [], "truncated": []}
+    nothing = {"effects": [], "approvals": [], "fibers": [], "unreadable": [], "truncated": [], "next": None}
     assert effects(store) == {"owner": None, **nothing}
 
 
@@ -112,6 +112,20 @@ async def test_what_waits_is_listed_in_words(store: Path) -> None:
     )
     assert third[0].split()[0] == "FIBER"
     assert sorted(line.split()[1] for line in third[1:]) == ["w1", "w2"]
+
+
+async def test_what_waits_is_told_a_page_after_another(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"), w2=("for_tomorrow",))
+    whole, found = effects(store), keeve("effects", "--limit", "3", "--store", store, "--json").json
+    rest = keeve("effects", "--after", found["next"], "--store", store, "--json").json
+    for kind in ("effects", "approvals"):
+        assert found[kind] + rest[kind] == whole[kind]
+    assert rest["next"] is None
+    [[source]] = [fiber["waits_for"] for fiber in rest["fibers"]]
+    assert source["what"] == f"effect {found['effects'][0]['id']}"  # which is on the page before
+    said = keeve("effects", "--session", "w1", "--limit", "1", "--store", store)
+    assert said.err == "there may be more: --after 0.2.2.1:w1\n"
+    assert keeve("effects", "--after", "nowhere", "--store", store).code == 2
 
 
 async def test_the_doctor_tells_what_waits(store: Path) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from actors.session import Session
-from keeve.server.api import shapes, taken
+from keeve.server.api import shapes, taken, waiting_shapes
 from keeve.server.api.dataspace import list_facts, query_dataspace, stream_dataspace
 from keeve.server.api.places import head_of
 from keeve.server.api.proofs import (
@@ -34,7 +34,7 @@ from keeve.server.api.sessions import (
 )
 from keeve.server.api.table import Asked, Document, Operation
 from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, stream_turn, take_turn
-from keeve.server.api.waiting import list_approvals, list_effects, resolve_effect, say_word
+from keeve.server.api.waiting import list_approvals, list_effects, list_waiting, resolve_effect, say_word
 from keeve.server.beginning import kinds_of
 from keeve.version import installed
 from keeve.wire.verbs import AT_THE_DESK, verb_in
@@ -135,7 +135,18 @@ TABLE: Final = (
         verb=_asked("fork"),
     ),
     Operation(
-        *("GET", f"{_ONE}/approvals", list_approvals, "List calls that want approval", "waiting", shapes.ApprovalList),
+        *("GET", "/waiting", list_waiting, "List what waits in all sessions", "waiting", waiting_shapes.WaitingList),
+        query=taken.AllWaitingQuery,
+    ),
+    Operation(
+        *(
+            "GET",
+            f"{_ONE}/approvals",
+            list_approvals,
+            "List calls that want approval",
+            "waiting",
+            waiting_shapes.ApprovalList,
+        ),
         query=taken.WaitingQuery,
     ),
     Operation(
@@ -152,7 +163,14 @@ TABLE: Final = (
         verb=AT_THE_DESK["approve"],
     ),
     Operation(
-        *("GET", f"{_ONE}/effects", list_effects, "List effects without an outcome", "waiting", shapes.EffectList),
+        *(
+            "GET",
+            f"{_ONE}/effects",
+            list_effects,
+            "List effects without an outcome",
+            "waiting",
+            waiting_shapes.EffectList,
+        ),
         query=taken.WaitingQuery,
     ),
     Operation(

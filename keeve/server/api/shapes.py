@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-Time = Annotated[str, Meta(description="UTC, as 2026-11-30T08:00:00.000000Z.")]
+from keeve.server.api.waiting_shapes import ApprovalFace, EffectFace, Time
 
 
 class ForkedFrom(Struct):
@@ -39,44 +39,6 @@ class SessionList(Struct):
     """A page of sessions."""
 
     sessions: list[SessionFace]
-    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
-
-
-class EffectFace(Struct):
-    """A call of a model or a tool that has no outcome yet."""
-
-    id: str
-    session: str
-    device: str
-    method: str
-    args: Any
-    keywords: Any
-    state: Literal["wanted", "running", "started", "unknown"]
-    due: Time | None
-
-
-class EffectList(Struct):
-    """A page of effects."""
-
-    effects: list[EffectFace]
-    next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
-
-
-class ApprovalFace(Struct):
-    """A call that waits for a person."""
-
-    id: str
-    session: str
-    turn: int
-    name: str
-    arguments: Any
-    since: Time
-
-
-class ApprovalList(Struct):
-    """A page of calls that wait."""
-
-    approvals: list[ApprovalFace]
     next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]
 
 

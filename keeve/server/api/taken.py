@@ -46,6 +46,12 @@ class WaitingQuery(Taken):
     limit: Count = 100
 
 
+class AllWaitingQuery(WaitingQuery):
+    """A page of what waits in sessions."""
+
+    session: Annotated[str | None, Meta(description="Only what this session waits for.")] = None
+
+
 class StateQuery(Taken):
     """As of when."""
 

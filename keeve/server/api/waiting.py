@@ -5,6 +5,7 @@ The one rule: a word that is said counts once; what does not wait any more is re
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
@@ -14,6 +15,19 @@ from keeve.server.api.sessions import approvals_of, effects_of, reached, values
 from keeve.server.api.table import Asked, Document
 from vat.errors import Failed
 from vat.host.resolving import BadOutcome, NoSuchEffect
+
+
+async def list_waiting(asked: Asked) -> Document:
+    """What the sessions wait for that who asks can reach, or one of them."""
+    serving, query = asked.serving, asked.query
+    principal, auth = serving.principal(asked.request), serving.auth
+    store = looking.reading_of(serving.host, partial(auth.reaches, principal), exact=True)
+    how: dict[str, Any] = {"after": query.after, "limit": query.limit}
+    if query.session is None:
+        page = await looking.look(store, "waiting", how)
+    else:
+        page = await looking.look(store, "waits", {"id": auth.row(principal, query.session, "read").id, **how})
+    return {kind: page[kind] for kind in (*looking.KINDS, "next")}
 
 
 async def list_approvals(asked: Asked) -> Document:

