@@ -56,10 +56,10 @@ class Agent(Actor):
 
     def turn(self, text: Text) -> Promise:
         """One input, and what the model answers in the end. One turn at a time: each waits for the one before it."""
-        self.last = near(self.ref).answer(text, self.last)
+        self.last = near(self.ref)._answer(text, self.last)
         return self.last
 
-    async def answer(self, text: Text, before: Promise | None) -> Text:
+    async def _answer(self, text: Text, before: Promise | None) -> Text:
         """The turn, when the one before it is over."""
         if before is not None:
             await gather(before, failures=True)

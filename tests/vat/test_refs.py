@@ -162,8 +162,9 @@ def test_a_ref_to_nothing_breaks_the_promise(world, holder):
 
 
 def test_private_methods_are_not_reached_through_a_ref(world, holder):
-    with pytest.raises(AttributeError):
-        run(world, holder, go=lambda me: me.ref._hidden)
+    for reach in (lambda me: me.ref._run, lambda me: near(me.spawn(Holder))._run):
+        with pytest.raises(AttributeError, match="_run"):
+            run(world, holder, go=reach)
     with pytest.raises(NoSuchMethod):
         world.ask(holder, "_run")
 

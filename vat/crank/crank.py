@@ -180,7 +180,7 @@ class Crank(Finding):
     ) -> Any:
         """Call an actor of this vat at once; undone whole when it raises, and the error is the caller's.
 
-        `inner` methods are only for an actor that this one is a part of.
+        `inner` methods are for the actor itself, and for one that it is a part of.
         """
         savepoint, progress = self.savepoint(), self.progress
         doing, torn = progress.at, progress.torn
@@ -199,6 +199,11 @@ class Crank(Finding):
         finally:
             progress.at = doing
         return outcome if isinstance(outcome, Promise) else read(outcome.payload)
+
+    def runs(self, actor: int) -> bool:
+        """Whether it is a method of that actor that runs now."""
+        at = self.progress.at
+        return at is not None and at[0] == actor
 
     def _call_async(
         self, found: Method, actor: int, addressed: int, args: Sequence[Value], keywords: Mapping[str, Value]

@@ -25,7 +25,10 @@ class Sends(Protocol):
     """What a running crank does for refs and promises."""
 
     def send(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Promise: ...
-    def call(self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any: ...
+    def call(
+        self, to: Ref, method: str, args: tuple[Any, ...], keywords: dict[str, Any], *, inner: bool = False
+    ) -> Any: ...
+    def runs(self, actor: int) -> bool: ...
     def cancel(self, promise: Promise, error: Exception) -> bool: ...
     def begun(self, promise: Promise) -> bool: ...
     def timer(self, seconds: float) -> Promise: ...
@@ -155,9 +158,16 @@ class Near:
         self._ref = ref
 
     def __getattr__(self, name: str) -> NearMethod:
-        if name.startswith("_"):
-            raise AttributeError(name)
+        if name.startswith("_") and (name.startswith("__") or not self._is_who_asks()):
+            raise AttributeError(
+                f"{name}: what begins with an underscore is an actor's own, which near(self.ref).{name}(...) calls in "
+                "its own methods; of another actor call a public one"
+            )
         return NearMethod(self._ref, name)
+
+    def _is_who_asks(self) -> bool:
+        crank = running.crank
+        return crank is not None and crank.runs(self._ref.actor)
 
     def __repr__(self) -> str:
         return f"near({self._ref!r})"
@@ -173,14 +183,15 @@ class NearMethod:
         self.name = name
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return current(f"near(ref).{self.name}").call(self.ref, self.name, args, keywords)
+        crank = current(f"near(ref).{self.name}")
+        return crank.call(self.ref, self.name, args, keywords, inner=self.name.startswith("_"))
 
 
 def near(ref: Any) -> Any:
     """The actor behind a ref of this vat, to call at once: `near(ref).method(x)`.
 
-    A call that raises is undone to where it began, and the error is the caller's to catch. Raises `NotNear` for a
-    ref to another vat.
+    A call that raises is undone to where it began, and the error is the caller's to catch. `near(self.ref)` reaches the
+    actor's own methods with an underscore before their names as well. Raises `NotNear` for a ref to another vat.
     """
     if not isinstance(ref, Ref) or ref.session is not None:
         raise NotNear(ref)

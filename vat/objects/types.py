@@ -136,7 +136,7 @@ class ActorType:
     methods: Mapping[str, Method]
     """What a ref reaches."""
     inner: Mapping[str, Method]
-    """What only the actor's own reactions reach: names with one underscore before them."""
+    """What only the actor itself reaches, at once or as a reaction: names with one underscore before them."""
 
     @property
     def public(self) -> list[str]:
