@@ -5,7 +5,7 @@ The one rule: every text is marked as content, so that it can be erased alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from actors.chat import marked, told
@@ -21,6 +21,12 @@ UNKNOWN: Final = (
 
 NOT_RUN: Final = "This call was not carried out: the turn ended before it."
 """What a model is told of a call that was never started."""
+
+NO_RESULT: Final = (
+    "What came of this call is not known here: the turn broke off before its result was noted. It may have taken "
+    "effect, or never have been made. Find out before you repeat it."
+)
+"""What a model is told of a call that a conversation has no result of."""
 
 FAILED: Final = "This call failed: "
 """How what a model is told of a call that broke begins."""
@@ -69,3 +75,29 @@ def outcome_message(call: Mapping[str, Any], outcome: Any) -> dict[str, Any]:
     {'role': 'tool', 'content': '{"rows": 3}', 'tool_call_id': 'c1'}
     """
     return tool_message(call["id"], failed(outcome) if isinstance(outcome, BaseException) else told(outcome))
+
+
+def with_results(messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A conversation as a model can be sent it: each tool call has its result, and be it that none is known.
+
+    Services refuse one in which a call has none, as after a turn that broke off between an answer and the results of
+    its calls: each request from then on. Nothing that is stored is changed.
+
+    >>> call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    >>> broken_off = [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "user", "content": "and?"}]
+    >>> [message["role"] for message in with_results(broken_off)]
+    ['assistant', 'tool', 'user']
+    """
+    whole: list[Mapping[str, Any]] = []
+    without: dict[str, None] = {}
+    for message in messages:
+        role = message.get("role")
+        if role == "tool":
+            without.pop(message.get("tool_call_id", ""), None)
+        elif without:
+            whole += [tool_message(id, NO_RESULT) for id in without]
+            without.clear()
+        whole.append(message)
+        if role == "assistant":
+            without.update((call["id"], None) for call in message.get("tool_calls") or ())
+    return whole + [tool_message(id, NO_RESULT) for id in without]

@@ -4,8 +4,10 @@
         model: Model                                      # host.spawn(Agent, model="name of the device")
 
         reply = await self.model.complete(self.messages.view(), tools=self.tools.view())     # a message
+        spent = self.model.usage.get("total_tokens", 0)                                      # by all answers so far
 
-The one rule: it gives the message and nothing else; a field of the type `Device` gives all of what the device answers.
+The one rule: it gives the message and nothing else; what answers have used is added up beside it. A field of the type
+`Device` gives all of what the device answers.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from collections.abc import Generator, Mapping
 from typing import Annotated, Any
 
 from actors.chat import Answer, marked_message, message_in
+from actors.counts import summed
+from dataspace.values import FrozenDict
 from vat.heap.refs import NearMethod, Promise
-from vat.objects.actor import Actor, Device, actor
+from vat.objects.actor import Actor, Device, actor, facade
 from vat.objects.parts import Part
 from vat.objects.types import Keep
 
@@ -28,9 +32,13 @@ class Speaker(Actor):
     """Takes what a model answers: the message in it, its text marked as content."""
 
     model: Device = "model"  # type: ignore[assignment]  # a field of that kind is given a name
+    usage: Mapping[str, Any] = FrozenDict()
 
     def _answered(self, answer: Answer) -> Message:
-        return message_in(answer)
+        message, usage = message_in(answer), answer.get("usage")
+        if isinstance(usage, Mapping) and (used := summed(self.usage, usage)) != self.usage:
+            self.usage = used
+        return message
 
 
 class Model(Part):
@@ -51,6 +59,12 @@ class Model(Part):
         field = self._crank.fields(self._ref.actor)["model"]
         promise: Promise = self._crank.want(str(self._crank.heap.read(field)), "complete", args, keywords)
         return Reply(promise.then(NearMethod(self._ref, "_answered")))
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What all answers so far have used together, as the device counts it: `total_tokens`, ...; {} before."""
+        used: Mapping[str, Any] = facade(self._crank, self._ref.actor).usage
+        return used
 
 
 class Reply(Promise):

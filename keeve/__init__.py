@@ -4,7 +4,7 @@
     SessionRow, EffectStatus, Piece, Reclaimed              what a host lists, and what watching and reclaiming give
     ArchivedContent                                         and what archiving gives
     Session, Tools, McpTools, tool, TurnInterrupted         a conversation with a model, and its tools
-    Model, Toolbox, Approvals, user, tool                   and what one of your own is made with
+    Model, Toolbox, Approvals, user, tool, with_results     and what one of your own is made with
     ChatModel, EchoModel, ScriptedModel                     models, and
     model_from_environment                                  the one that the environment names
     Actor, actor, read, manage, near, Ref, Promise          what actors are written with
@@ -31,7 +31,7 @@ _ours.check()
 
 from actors.approvals import Approvals
 from actors.mcp import McpTools
-from actors.messages import user
+from actors.messages import user, with_results
 from actors.models import ChatModel, EchoModel, ScriptedModel, model_from_environment
 from actors.session import Session, TurnInterrupted
 from actors.talking import Model
@@ -134,5 +134,6 @@ __all__ = [
     "signing_key",
     "tool",
     "user",
+    "with_results",
     "within",
 ]

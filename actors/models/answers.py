@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
+from actors.messages import with_results
 from actors.models.failures import ModelBusy, ModelNonsense, ModelRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Blob, Erased, Symbol
@@ -51,10 +52,11 @@ def body_of(
 ) -> bytes:
     """The JSON of a request, its messages with their keys in the order that they have.
 
-    An option that is `None` is left out. Erased content is sent as `[erased]`, a `Blob` as a data URL, a symbol as its
-    name. Raises `NotJSON` for bytes, refs, promises, NaN, infinities and lone surrogates.
+    A call without a result gets one that says so (`with_results`). An option that is `None` is left out. Erased content
+    is sent as `[erased]`, a `Blob` as a data URL, a symbol as its name. Raises `NotJSON` for bytes, refs, promises,
+    NaN, infinities and lone surrogates.
     """
-    body: dict[str, Any] = {"model": model, "messages": list(messages)}
+    body: dict[str, Any] = {"model": model, "messages": with_results(messages)}
     if tools:
         body["tools"] = list(tools)
     if stream:

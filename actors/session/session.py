@@ -35,9 +35,9 @@ from actors.chat import (
     marked_message,
     message_in,
 )
+from actors.counts import summed
 from actors.messages import named
 from actors.session.calls import Calls
-from actors.session.counts import summed
 from actors.session.forking import Forking
 from actors.session.queueing import Queueing
 from actors.session.settings import Settings

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from actors.session.counts import LONGEST_NAME, summed
+from actors.counts import LONGEST_NAME, summed
 from actors.session.forking import Forking
 from vat.objects.actor import Device
 from vat.objects.collections import Map

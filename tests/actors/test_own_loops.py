@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.approvals import CallWithdrawn, NothingWaits
-from actors.messages import user
+from actors.chat import BadAnswer
+from actors.messages import NO_RESULT, user
+from actors.models.answers import body_of
+from actors.session import TurnInterrupted
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools, tool
 from dataspace.log.memory import MemoryLog
 from dataspace.values import Text
-from keeve.testing.hosts import memory_host
+from keeve.testing.hosts import FakeClock, memory_host
 from tests.actors.scenes import Says, calls, says
-from vat.heap.refs import Promise, near
+from vat.devices.devices import Effect, effect
+from vat.heap.refs import Promise, cancel, near
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
-from vat.objects.waiting import gather
+from vat.objects.waiting import TimeLimit, gather, within
 
 
 class Code:
@@ -33,26 +41,56 @@ class Agent(Actor):
     model: Model
     tools: Toolbox
     messages: List[dict]
+    steered: List[Text]
     last: Promise | None = None
+    running: Promise | None = None
 
     def turn(self, text: Text) -> Promise:
-        self.last = near(self.ref).answer(text, self.last)
+        self.last = near(self.ref)._answer(text, self.last)
         return self.last
 
-    async def answer(self, text: Text, before: Promise | None) -> Text:
+    def steer(self, text: Text) -> None:
+        self.steered.append(text)
+
+    def interrupt(self) -> bool:
+        return self.running is not None and cancel(self.running, TurnInterrupted("somebody has interrupted it"))
+
+    async def _answer(self, text: Text, before: Promise | None) -> Text:
         if before is not None:
             await gather(before, failures=True)
-        return await near(self.ref).loop(text)
+        self.running = near(self.ref)._loop(text)
+        return await within(600, self.running)
 
-    async def loop(self, text: Text) -> Text:
+    async def _loop(self, text: Text) -> Text:
         self.messages.append(user(Code.said(text)))
-        while True:
+        spent = self.model.usage.get("total_tokens", 0)
+        for _ in range(5):
+            while self.steered:
+                self.messages.append(user(self.steered.pop(0)))
             reply = await self.model.complete(self.messages.view(), tools=self.tools.view())
             self.messages.append(reply)
-            if not reply.get("tool_calls"):
+            if not reply.get("tool_calls") and not self.steered:
                 return reply["content"]
-            for call, outcome in await self.tools.run_all(reply["tool_calls"]):
+            if self.model.usage.get("total_tokens", 0) - spent > 1000:
+                return Text("no more tokens")
+            for call, outcome in await self.tools.run_all(reply.get("tool_calls", [])):
                 self.messages.append(tool(call, outcome))
+        return Text("no more steps")
+
+
+class Service(Says):
+    """A model behind a service, which refuses a conversation in which a call has no result; keeps what it was sent."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Effect, messages: Any, **options: Any) -> Any:
+        sent = json.loads(body_of("m", messages, None, {}, stream=False))["messages"]
+        open_calls: set[str] = set()
+        for message in sent:
+            assert message["role"] == "tool" or not open_calls, "400: a call has no result"
+            open_calls -= {message.get("tool_call_id")}
+            open_calls |= {call["id"] for call in message.get("tool_calls", ())}
+        self.asked.append((sent, {}))
+        return self.answers.pop(0)
 
 
 class Shop:
@@ -76,7 +114,7 @@ def shop() -> Shop:
 
 async def waiting_for_a_person(log: MemoryLog, shop: Shop) -> None:
     """An agent in the log whose payment waits for a person, as its host ends."""
-    model = Says(says(None, calls("c1", "pay", amount=3)))
+    model = Service(says(None, calls("c1", "pay", amount=3)))
     async with memory_host(log, actors=[Agent], devices={"model": model, "tools": shop.tools}) as host:
         agent = await host.spawn(Agent, "a", tools=shop.tools)
         async with trio.open_nursery() as nursery:
@@ -93,17 +131,18 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
     log = MemoryLog()
     await waiting_for_a_person(log, shop)
     monkeypatch.setattr(Code, "said", staticmethod(str.upper))
-    async with memory_host(log, actors=[Agent], devices={"model": Says(), "tools": shop.tools}) as host:
+    async with memory_host(log, actors=[Agent], devices={"model": Service(), "tools": shop.tools}) as host:
         tools = await (await host.get("a")).tools
         with pytest.raises(
-            CallWithdrawn, match=r"'c1' was withdrawn .* loops\.agent\.loop cannot go on where it waited"
+            CallWithdrawn, match=r"'c1' was withdrawn .* loops\.agent\._loop cannot go on where it waited"
         ):
             await tools.approve("c1")
-        assert (shop.paid, host.effects(), await tools.waiting()) == ([], [], [])
+        assert (shop.paid, await tools.waiting()) == ([], [])
+        assert {each.device for each in host.effects()} <= {"timer"}
         with pytest.raises(NothingWaits):
             await tools.approve("c1")
         stated = [event.value for event in host.query("(fiber-failed . _)")]
-        assert {fact.keywords["method"] for fact in stated} == {"loop", "answer"}
+        assert {fact.keywords["method"] for fact in stated} == {"_loop", "_answer"}
         assert {fact.keywords["error"]["error"] for fact in stated} == {"FiberDiverged"}
         assert list(host.query("(approval-given . _)")) == []
         assert len(list(host.query("(approval-withdrawn . _)"))) == 1
@@ -114,7 +153,7 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
 async def test_an_approval_goes_through_where_the_method_comes_back(shop: Shop) -> None:
     log = MemoryLog()
     await waiting_for_a_person(log, shop)
-    model = Says(says("done"))
+    model = Service(says("done"))
     async with memory_host(log, actors=[Agent], devices={"model": model, "tools": shop.tools}) as host:
         agent = await host.get("a")
         await (await agent.tools).approve("c1")
@@ -124,3 +163,68 @@ async def test_an_approval_goes_through_where_the_method_comes_back(shop: Shop) 
         assert shop.paid == [3]
         assert (await agent.messages)[-1]["content"] == "done"
         assert list(host.query("(fiber-failed . _)")) == []
+
+
+async def interrupted(agent: Any, clock: FakeClock) -> None:
+    assert await agent.interrupt() is True
+
+
+async def out_of_time(agent: Any, clock: FakeClock) -> None:
+    clock.move(601)
+
+
+@pytest.mark.parametrize(
+    ("call", "breaks_off", "error"),
+    [
+        (calls("c1", "pay", amount=3), interrupted, TurnInterrupted),
+        (calls("c1", "pay", amount=3), out_of_time, TimeLimit),
+        ({"id": "c1", "function": {"name": "nothing of the kind"}}, None, None),
+    ],
+)
+async def test_a_turn_that_breaks_off_among_its_calls_is_in_the_way_of_none(
+    shop: Shop, call: Any, breaks_off: Callable[[Any, FakeClock], Awaitable[None]] | None, error: type[Exception]
+) -> None:
+    """Nor where a call was none at all."""
+    clock, failures = FakeClock(), []
+    model = Service(says(None, call), says("well"), says("and so on"))
+    options = {"devices": {"model": model, "tools": shop.tools}, "clock": clock}
+    async with memory_host(actors=[Agent], **options) as host, trio.open_nursery() as nursery:
+        agent = await host.spawn(Agent, "a", tools=shop.tools)
+
+        async def first() -> None:
+            try:
+                await agent.turn("pay")
+            except (TurnInterrupted, TimeLimit, BadAnswer) as raised:
+                failures.append(type(raised))
+
+        nursery.start_soon(first)
+        await wait_all_tasks_blocked(0.05)
+        if breaks_off is not None:
+            await breaks_off(agent, clock)
+            await wait_all_tasks_blocked(0.05)
+            assert issubclass(failures[0], error)
+            assert await agent.interrupt() is False
+            assert await (await agent.tools).waiting() == []
+        last = "well" if breaks_off is not None else "and so on"
+        assert await agent.turn("go on") == last
+        if breaks_off is not None:
+            assert [message["content"] for message in model.asked[-1][0]] == ["pay", None, NO_RESULT, "go on"]
+    assert shop.paid == []
+
+
+async def test_what_is_steered_joins_at_the_next_step_and_tokens_and_steps_are_limited(shop: Shop) -> None:
+    look = calls("c1", "look")
+    used = {"total_tokens": 600}
+    model = Service(
+        *(says(None, look, usage=used), says("first"), says(None, look, usage=used), says(None, look, usage=used)),
+        *(says(None, look) for _ in range(5)),
+    )
+    async with memory_host(actors=[Agent], devices={"model": model, "tools": shop.tools}) as host:
+        agent = await host.spawn(Agent, "a", tools=shop.tools)
+        await agent.steer("and be quick")
+        assert await agent.turn("go") == "first"
+        assert [message["content"] for message in model.asked[0][0]] == ["go", "and be quick"]
+        assert await agent.turn("again") == "no more tokens"
+        assert (await (await agent.model).usage) == {"total_tokens": 1800}
+        assert await agent.turn("and again") == "no more steps"
+        assert len(await agent.messages) == 20

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import trio
 
+from actors.counts import summed
 from actors.models import ChatModel, ModelBusy
 from actors.session import Session
-from actors.session.counts import summed
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.driving import Driven
