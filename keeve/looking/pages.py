@@ -18,12 +18,9 @@ from dataspace.errors import KeeveError
 from dataspace.observe.events import Event, Proof
 from keeve.faces import face
 from keeve.looking.parts import AT_ONCE, Room, weight
-from keeve.looking.reading import Reading
-from keeve.looking.waiting import CACHE
-from snapshots.cache import PageCache
+from keeve.looking.reading import Reading, read_heap
 from snapshots.lists import ListTree
 from vat.heap.heap import ROOT_ACTOR, Heap
-from vat.heap.pending import stored_heap
 from vat.heap.restore import Lineage
 
 FEW: Final = 16
@@ -45,8 +42,7 @@ async def messages(store: Reading, id: str, after: int, limit: int) -> dict[str,
     """The conversation behind so many messages, in OpenAI's chat form; `next` is `after` of the next page,
     `count` how many there are."""
     row = store.session(id)
-    heap, _ = stored_heap(row, store.catalog, store.store.read, PageCache(CACHE))
-    page = await messages_of(heap, after, limit)
+    page = await read_heap(store, row, row.seq, lambda past: messages_of(past.heap, after, limit))
     if page is None:
         raise NoMessages(id, row.type)
     return page

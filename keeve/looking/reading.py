@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final, TypeVar
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import Dataspace, living
 from keeve.looking.proofs import HostProofs, Proofs, StoredProofs
 from snapshots.cache import PageCache
+from vat.heap.memory import BadSnapshotPage
 from vat.heap.pending import OpenEffect, effects_in, state_of
-from vat.heap.restore import Lineage, restore
+from vat.heap.restore import Lineage, Restored, older, restore
 from vat.host.host import Host
 from vat.host.within import dataspace_of, in_hand
 
@@ -118,6 +119,23 @@ class Reading:
             return any(each.number == effect.number and each.started for each in effects_in(heap, row))
         except KeeveError:
             return False
+
+
+CACHE: Final = 8 << 20
+"""Bytes of pages that are kept while a store is looked through."""
+T = TypeVar("T")
+
+
+async def read_heap(store: Reading, row: SessionRow, seq: int, look: Callable[[Restored], Awaitable[T]]) -> T:
+    """What a look at a session's heap gives, as it was after a seq; again from an older snapshot where it comes to a
+    page that cannot be read. Raises what a restore raises, and costs one."""
+    without: int | None = None
+    lineage = Lineage(row.uid, store.catalog, store.store.read)
+    while True:
+        try:
+            return await look(restore(lineage, store.catalog, PageCache(CACHE), seq, without=without))
+        except BadSnapshotPage as error:
+            without = older(error, without)
 
 
 def reading_of(

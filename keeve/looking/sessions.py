@@ -20,15 +20,14 @@ from dataspace.observe.events import Event
 from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
 from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
-from keeve.looking.reading import Reading
+from keeve.looking.reading import CACHE, Reading, read_heap
 from keeve.looking.refs import refs_in_words
 from keeve.looking.state import FieldPlace, fields_of
-from keeve.looking.waiting import CACHE, Waits, waits_in, waits_of
+from keeve.looking.waiting import Waits, waits_in, waits_of
 from keeve.looking.waitlist import KINDS, in_order, order_in, page_in_order
 from snapshots.cache import PageCache
 from vat.heap.heap import ROOT_ACTOR
-from vat.heap.pending import stored_heap
-from vat.heap.restore import Lineage, NoSuchPoint, restore
+from vat.heap.restore import Lineage, NoSuchPoint, Restored
 from vat.objects.types import type_of
 
 NEWEST: Final = 10
@@ -113,15 +112,16 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
                 break
             said = event.value.keywords
             forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
-    waits, following = Waits(), None
-    fields: dict[str, Any] = {}
-    try:
-        heap, lineage = stored_heap(row, store.catalog, store.store.read, PageCache(CACHE))
-        waits = waits_in(row, heap, lineage)
+    waits, fields, following = Waits(), dict[str, Any](), None
+
+    async def look(now: Restored) -> tuple[Waits, dict[str, Any], str | None]:
+        waits = waits_in(row, now.heap, Lineage(row.uid, store.catalog, store.store.read))
         if whole:
-            fields, following = await fields_of(heap, FieldPlace())
-        elif row.type not in CONVERSATIONS:
-            fields = dict(fields_in_words(heap, store))
+            return waits, *await fields_of(now.heap, FieldPlace())
+        return waits, {} if row.type in CONVERSATIONS else dict(fields_in_words(now.heap, store)), None
+
+    try:
+        waits, fields, following = await read_heap(store, row, row.seq, look)
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
@@ -150,11 +150,14 @@ async def state(store: Reading, id: str, at: int | None, after: str = "", words:
     seq = row.seq if at is None else at
     if not 1 <= seq <= row.seq:
         raise NoSuchPoint(id, seq, 1, row.seq)
-    past = restore(Lineage(row.uid, store.catalog, store.store.read), store.catalog, PageCache(CACHE), seq)
-    said = {"session": row.id, "type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-    fields, following = await fields_of(past.heap, FieldPlace.parse(after))
-    refs = {"refs": refs_in_words(fields, past.heap, store)} if words else {}
-    return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following, **refs}
+
+    async def look(past: Restored) -> dict[str, Any]:
+        said = {"session": row.id, "type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
+        fields, following = await fields_of(past.heap, FieldPlace.parse(after))
+        refs = {"refs": refs_in_words(fields, past.heap, store)} if words else {}
+        return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following, **refs}
+
+    return await read_heap(store, row, seq, look)
 
 
 async def waits(store: Reading, id: str, after: str = "", limit: int = LOOKED_AT, kinds: Any = KINDS) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The one rule: read from what is stored, never loaded. A session that cannot be r
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ from keeve.looking.reading import Reading
 from snapshots.cache import PageCache
 from vat.devices.timers import deadline_of
 from vat.heap.heap import Heap
-from vat.heap.pending import OpenEffect, effects_in, stored_heap
+from vat.heap.pending import OpenEffect, effects_in, read_stored
 from vat.heap.restore import Lineage
 from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
 from vat.host.resolving import EffectStatus
@@ -25,9 +26,6 @@ from vat.objects.views import ListView, MapView, SetView
 
 LATEST = 253_370_764_800
 """Seconds since 1970 until the year 9999, in all zones."""
-
-CACHE = 8 << 20
-"""Bytes of pages that are kept while a store is looked through."""
 
 
 @attrs.frozen
@@ -50,7 +48,7 @@ class Waits:
 
 def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
     """What a session waits for. Raises what a restore raises, and costs one."""
-    return waits_in(row, *stored_heap(row, store.catalog, store.store.read, cache))
+    return read_stored(row, store.catalog, store.store.read, cache, partial(waits_in, row))
 
 
 def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:

@@ -17,8 +17,8 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import BadCursor
 from keeve.looking.parts import AT_ONCE, LOOKED_AT, Room, numbers_in, weight
-from keeve.looking.reading import Reading, StateOf
-from keeve.looking.waiting import CACHE, UnreadSession, Waits, approval_face, effect_face, fiber_face, waits_of
+from keeve.looking.reading import CACHE, Reading, StateOf
+from keeve.looking.waiting import UnreadSession, Waits, approval_face, effect_face, fiber_face, waits_of
 from snapshots.cache import PageCache
 from vat.heap.pending import OpenEffect
 

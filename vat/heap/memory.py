@@ -14,6 +14,7 @@ from typing import Protocol
 from dataspace.errors import KeeveError
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import Stored
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import content_digest
 from dataspace.values import CellRef, Erased
 from snapshots.cache import PageCache
@@ -29,7 +30,10 @@ class BadSnapshotPage(KeeveError):
     """A page of a heap is missing or is not the one that was written."""
 
     def __init__(self, ref: PageRef, what: str) -> None:
-        super().__init__(f"heap page {ref.seq}.{ref.number}: {what}; restore the session from an earlier snapshot")
+        super().__init__(
+            f"heap page {ref.seq}.{ref.number}: {what}. Nothing is lost by that: a session is restored from an older "
+            "snapshot, or from its records. Run `keeve verify` for what else there is, and `keeve salvage`"
+        )
         self.ref = ref
 
 
@@ -66,7 +70,7 @@ class VatMemory:
                 self.trouble = error
                 raise
             except KeeveError as error:
-                self.trouble = BadSnapshotPage(ref, str(error))
+                self.trouble = BadSnapshotPage(ref, error.what if isinstance(error, SessionDamaged) else str(error))
                 raise self.trouble from error
             self._cache.put(owner, ref, node, len(data))
         return node

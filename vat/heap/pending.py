@@ -6,7 +6,7 @@ The one rule: it only reads. Nothing is loaded into a host, run or settled by lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import attrs
 
@@ -15,7 +15,9 @@ from dataspace.log.store import Stored
 from snapshots.cache import PageCache
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
-from vat.heap.restore import Index, Lineage, restore
+from vat.heap.restore import Index, Lineage, reading
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -61,12 +63,12 @@ def state_of(effect: OpenEffect, *, owned: bool) -> Literal["wanted", "started",
     return "wanted" if not effect.started else "started" if owned else "unknown"
 
 
-def stored_heap(
-    row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache
-) -> tuple[Heap, Lineage]:
-    """A session's heap at its head, from what is stored, and its lineage.
+def read_stored(
+    row: SessionRow, catalog: Index, read: Callable[[int], Stored], cache: PageCache, look: Callable[[Heap, Lineage], T]
+) -> T:
+    """What a look at a session's heap at its head gives, from what is stored; with its lineage.
 
     Raises what a restore raises, and costs one.
     """
     lineage = Lineage(row.uid, catalog, read)
-    return restore(lineage, catalog, cache, row.seq).heap, lineage
+    return reading(lineage, catalog, cache, row.seq, lambda restored: look(restored.heap, lineage))

@@ -13,7 +13,7 @@ The one rule: a record is applied only when it follows the one before it, hash b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -32,6 +32,8 @@ from vat.heap.heap import Heap
 from vat.heap.memory import BadSnapshotPage, VatMemory, read_page
 from vat.heap.operations import follow
 from vat.heap.refs import Promise, Ref
+
+T = TypeVar("T")
 
 
 class BrokenChain(KeeveError):
@@ -130,14 +132,46 @@ def restore(
 ) -> Restored:
     """The heap as it was after seq `upto`, which must be there; `without` the snapshots from that seq on.
 
-    Its pages and cells come from `memory`, if that is given.
+    Its pages and cells come from `memory`, if that is given. A snapshot of which the records after it come to a page
+    that cannot be read is passed over, too; what they do not come to is read later (`reading`).
 
     Raises `SessionDamaged`, `BrokenChain`, or what the store raises. Costs one snapshot's root and the records
     after it; collections load when they are touched.
     """
     memory = memory or VatMemory(lineage, cache)
-    heap, snapshot, hash, passed_over = _begin(lineage, index, memory, upto, without)
-    return _replay(lineage, heap, memory, snapshot, hash, upto, passed_over)
+    trouble, bad = memory.trouble, list[str]()
+    while True:
+        heap, snapshot, hash, passed_over = _begin(lineage, index, memory, upto, without)
+        try:
+            return _replay(lineage, heap, memory, snapshot, hash, upto, (*bad, *passed_over))
+        except BadSnapshotPage as error:
+            memory.trouble = trouble
+            without = older(error, without)
+            bad.append(f"snapshot {snapshot}: {error}")
+
+
+def reading(
+    lineage: Lineage,
+    index: Index,
+    cache: PageCache,
+    upto: int,
+    read: Callable[[Restored], T],
+    without: int | None = None,
+) -> T:
+    """What is read of the heap as it was after seq `upto`. Where that comes to a page that cannot be read, it is read
+    again from an older snapshot; so `read` is called once or more. Raises what `restore` raises."""
+    while True:
+        try:
+            return read(restore(lineage, index, cache, upto, without=without))
+        except BadSnapshotPage as error:
+            without = older(error, without)
+
+
+def older(bad: BadSnapshotPage, without: int | None) -> int:
+    """From which seq on snapshots are passed over, as a page is bad that those before that seq cannot have."""
+    if without is not None and bad.ref.seq >= without:
+        raise bad
+    return bad.ref.seq
 
 
 def must_be_there(lineage: Lineage, index: Index, cache: PageCache, upto: int, *, without: int | None = None) -> None:

@@ -63,8 +63,9 @@ class Burying:
         catalog = self._engine.dataspace.catalog
         upto = why.seq - 1 if isinstance(why, UNREADABLE) else 0
         try:
-            heap = self._engine.loader.restored(row.uid, upto).heap if upto > row.parent_seq else None
-            for key, presence in [] if heap is None else heap.entries("facts"):
+            load = self._engine.loader.read
+            some = load(row.uid, upto, lambda found: found.heap.entries("facts")) if upto > row.parent_seq else []
+            for key, presence in some:
                 handle = fact_handle(key)
                 place = catalog.position(row.uid, handle.seq) if presence and handle.seq > row.parent_seq else None
                 if place is not None and not any(

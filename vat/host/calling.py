@@ -12,7 +12,7 @@ from dataspace.values import Value, freeze
 from vat.crank.vat import request_digest
 from vat.errors import BadCall
 from vat.failures import exception_of
-from vat.heap.heap import ROOT_ACTOR
+from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.asking import Waiter
@@ -97,10 +97,12 @@ class Calling:
             return None
         resident = self._engine.residents.get(uid)
         if resident is not None and resident.vat is not None:
-            heap = resident.vat.heap
-        else:
-            row = self._engine.loader.row(uid)
-            if actor == ROOT_ACTOR:
-                return self._engine.types[row.type]
-            heap = self._engine.loader.restored(uid, row.seq).heap
-        return self._engine.types[heap.state(heap.behind(actor)).type]
+            return self._engine.types[_type(resident.vat.heap, actor)]
+        row = self._engine.loader.row(uid)
+        if actor == ROOT_ACTOR:
+            return self._engine.types[row.type]
+        return self._engine.types[self._engine.loader.read(uid, row.seq, lambda found: _type(found.heap, actor))]
+
+
+def _type(heap: Heap, actor: int) -> str:
+    return heap.state(heap.behind(actor)).type

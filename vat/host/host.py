@@ -134,7 +134,8 @@ class Host:
         """What `read` makes of a session as it was after the record at `at` (a seq; default: now).
 
         It is given what was restored from the log for it alone: its `heap`, `seq` and `hash`. Nothing is loaded, run or
-        recorded, and what `read` does to it changes no session. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, or
+        recorded, and what `read` does to it changes no session; where it comes to a page of a snapshot that cannot be
+        read, it is called again with an older one. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`, or
         what tells that something cannot be read. Costs a snapshot's root and the records after it.
         """
         return self._sessions.look(id, read, at)

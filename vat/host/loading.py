@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
@@ -28,11 +28,12 @@ from vat.crank.upgrading import outdated
 from vat.crank.vat import Powers, Vat
 from vat.heap.memory import BadSnapshotPage, VatMemory
 from vat.heap.past import StoredPast
-from vat.heap.restore import BrokenChain, Lineage, Restored, must_be_there, restore
+from vat.heap.restore import BrokenChain, Lineage, Restored, must_be_there, reading
 from vat.host.residents import Resident
 from vat.objects.types import Types
 
 log = logging.getLogger("keeve")
+T = TypeVar("T")
 
 
 class Loader:
@@ -169,14 +170,18 @@ class Loader:
 
     def restored(self, uid: bytes, upto: int) -> Restored:
         """A session's heap as of a seq, from what is stored."""
+        return self.read(uid, upto, lambda restored: restored)
+
+    def read(self, uid: bytes, upto: int, read: Callable[[Restored], T]) -> T:
+        """What is read of that heap, whichever snapshot can be read that far: `read` is called once or more."""
         without = self._bad_from.get(uid)
         try:
-            return restore(self.lineage(uid), self._catalog, self.cache, upto, without=without)
+            return reading(self.lineage(uid), self._catalog, self.cache, upto, read, without)
         except (BrokenChain, NoSuchRecord):
             # Either the log is broken, or the catalog, which has led here.
             if not self._catalog.doubt():
                 raise
-        return restore(self.lineage(uid), self._catalog, self.cache, upto, without=without)
+        return reading(self.lineage(uid), self._catalog, self.cache, upto, read, without)
 
     def _damage(self, row: Row) -> SessionDamaged | None:
         met = self._damaged.get(row.uid)

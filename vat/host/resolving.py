@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 import attrs
 import trio
 
+from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
 from dataspace.values import freeze
@@ -19,8 +21,10 @@ from vat.crank.vat import Step, Vat
 from vat.devices.attempts import Key, Wanted
 from vat.errors import Failed
 from vat.failures import failure_of
+from vat.heap.heap import Heap
 from vat.heap.messages import Ended, Outcome
-from vat.heap.pending import OpenEffect, effects_in, state_of, stored_heap
+from vat.heap.pending import OpenEffect, effects_in, read_stored, state_of
+from vat.heap.restore import Lineage
 from vat.host.engine import Engine
 from vat.host.outside import unbound
 
@@ -157,9 +161,13 @@ class Resolving:
             if row is None or session not in (None, row.id) or engine.tended(uid):
                 continue
             try:
-                yield list(effects_in(stored_heap(row, catalog, read, cache)[0], row))
+                yield read_stored(row, catalog, read, cache, partial(_effects, row))
             except KeeveError as error:
                 log.warning("session %s: its effects cannot be listed: %s", row.id, error)
+
+
+def _effects(row: SessionRow, heap: Heap, _: Lineage) -> list[OpenEffect]:
+    return list(effects_in(heap, row))
 
 
 def _status(wanted: Wanted, state: Literal["wanted", "running", "unknown"]) -> EffectStatus:

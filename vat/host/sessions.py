@@ -140,7 +140,7 @@ class Sessions:
         seq = row.seq if at is None else at
         if not 1 <= seq <= row.seq:
             raise NoSuchPoint(row.id, seq, 1, row.seq)
-        return read(self._engine.loader.restored(row.uid, seq))
+        return self._engine.loader.read(row.uid, seq, read)
 
     def headers(self, id: str, after: int, limit: int) -> list[Header]:
         """See `Host.headers`."""
