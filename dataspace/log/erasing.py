@@ -32,6 +32,12 @@ CHUNK: Final = 1 << 18
 """Bytes that are copied at a time."""
 
 
+def at_once(act: Callable[[], None]) -> bool:
+    """Does what takes content away, whoever may need it."""
+    act()
+    return True
+
+
 def aside(layout: Layout) -> Path:
     """Where a segment is written anew."""
     return layout.log / "erasing.new"

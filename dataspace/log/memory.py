@@ -12,11 +12,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
 from dataspace.errors import KeeveError
 from dataspace.log.chains import Chains
+from dataspace.log.erasing import at_once
 from dataspace.log.files import SyncFailed
 from dataspace.log.marks import BEGINNING, Certificate, ChainHead, Damage, Head, Mark
 from dataspace.log.near import Near
@@ -173,19 +175,23 @@ class MemoryStore:
             self._check(())
             self._log.certificates.append(certificate)
 
-    def erase(self, erasures: Sequence[Erasure]) -> int:
+    def erase(self, erasures: Sequence[Erasure], exchange: Callable[[Callable[[], None]], bool] = at_once) -> int:
         with self._writing:
             self._check(())
-            gone = 0
-            for address, parts, body in erasures:
+            before = sum(record.bodies for record in self._log.records)
+            for address, parts, _ in erasures:
                 kept = self.read(address).kept
-                numbers = range(kept.parts) if parts is None else parts
-                for number in numbers:
+                for number in range(kept.parts) if parts is None else parts:
                     if not 0 <= number < kept.parts:
                         raise NoSuchPart(address, number, "part")
-                less = self._log.records[address - 1] = kept.without(numbers, body)
-                gone += kept.bodies - less.bodies
-            return gone
+            exchange(partial(self._erase, erasures))
+            return before - sum(record.bodies for record in self._log.records)
+
+    def _erase(self, erasures: Sequence[Erasure]) -> None:
+        records = self._log.records
+        for address, parts, body in erasures:
+            kept = records[address - 1]
+            records[address - 1] = kept.without(range(kept.parts) if parts is None else parts, body)
 
     def destroy(self, uids: Collection[bytes], unborn: Collection[bytes] = ()) -> None:
         """There are no keys in memory."""

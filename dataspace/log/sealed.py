@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dataspace.log.archives import Archives, begin_archive
 from dataspace.log.archiving import Going, Sealed, copy_out, deeds_in, fill, going, hollow, of_type, weeded
-from dataspace.log.erasing import aside, by_segment, clear, drop_cut, still_whole, write_anew
+from dataspace.log.erasing import aside, at_once, by_segment, clear, drop_cut, still_whole, write_anew
 from dataspace.log.following import StoreFolder
 from dataspace.log.frames import ELSEWHERE, Frame, erased
 from dataspace.log.store import Erasure
@@ -60,7 +60,7 @@ class SealedSegments(StoreFolder):
         """After a failed write: go on if the disk is as it was, else stop for good."""
         raise NotImplementedError
 
-    def erase(self, erasures: Sequence[Erasure]) -> int:
+    def erase(self, erasures: Sequence[Erasure], exchange: Callable[[Callable[[], None]], bool] = at_once) -> int:
         gone = 0
         for segment, listed in by_segment(erasures).items():
             with self._locked():
@@ -69,7 +69,8 @@ class SealedSegments(StoreFolder):
                     still_whole(self._reader, listed)  # what is not there is told before anything is changed
                     self._roll(tail)  # so that nobody writes to it any more
             frames = still_whole(self._reader, listed)
-            self._change(segment, partial(self._erase, segment, frames) if frames else None)
+            if not self._change(segment, partial(self._erase, segment, frames) if frames else None, exchange):
+                continue
             self._weed(segment)  # also what nothing here says is archived: a copy that came back, or was cut short
             gone += len(frames)
         if erasures:
@@ -103,7 +104,7 @@ class SealedSegments(StoreFolder):
         stays: Callable[[bytes, int, int], bool],
         say: Say = lambda pieces: None,
         leaves: Callable[[bytes, int], bool] = lambda uid, seq: False,
-        exchange: Exchange = lambda firsts, act: _done(act),
+        exchange: Exchange = lambda firsts, act: at_once(act),
     ) -> Went:
         """Have the content of a sealed segment go to an archive, but for what `stays` (uid, seq, number), and the deeds
         of the records of which `leaves` (uid, seq) says so; gives how much went. `say` is told all that goes before any
@@ -180,7 +181,7 @@ class SealedSegments(StoreFolder):
         self,
         segment: int,
         write: Callable[[], None] | None,
-        exchange: Callable[[Callable[[], None]], bool] = lambda act: _done(act),
+        exchange: Callable[[Callable[[], None]], bool] = at_once,
     ) -> bool:
         """Have `write` write a sealed segment anew beside itself, and `exchange` put that in its place; or not."""
         try:
@@ -211,8 +212,3 @@ class SealedSegments(StoreFolder):
             raise
         finally:
             self._reader.exchanged(segment)
-
-
-def _done(act: Callable[[], None]) -> bool:
-    act()
-    return True

@@ -10,7 +10,7 @@ The one rule: `append` takes a batch whole and makes it durable, or leaves no tr
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from dataspace.errors import KeeveError
@@ -316,8 +316,9 @@ class Store(Protocol):
         """
         ...
 
-    def erase(self, erasures: Sequence[Erasure]) -> int:
+    def erase(self, erasures: Sequence[Erasure], exchange: Callable[[Callable[[], None]], bool] = ...) -> int:
         """Take content out of the log for good: headers, hashes and addresses stay. How many bodies are gone by this.
+        `exchange` does what takes it away, a part at a time, or gives False: then that part stays.
 
         Durable when it returns, and what was erased before counts as done; a crash leaves each of them whole or gone.
         May run beside `append`, in another thread, and not beside itself. Raises `NoSuchRecord`, `NoSuchPart`, and what

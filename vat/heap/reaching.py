@@ -10,11 +10,12 @@ waits, since that is made again on heaps of the past.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import attrs
 
-from dataspace.catalog.lookups import LATEST
+from dataspace.catalog.lookups import LATEST, SnapshotRow
 from dataspace.errors import KeeveError
 from dataspace.values import CelledBlob, CellRef
 from snapshots.cache import PageCache
@@ -50,8 +51,9 @@ class Needed:
         self.cells |= other.cells
 
 
-def needs(lineage: Lineage, index: Index, seq: int) -> Needed | None:
-    """What the session of a lineage needs, whose newest record is `seq`; None for all that there is.
+def needs(lineage: Lineage, index: Index, seq: int, stay: Iterable[SnapshotRow] = ()) -> Needed | None:
+    """What the session of a lineage needs, whose newest record is `seq`, and what snapshots have that `stay`; None for
+    all that there is.
 
     Costs a restore, and a walk through its whole heap.
     """
@@ -64,7 +66,7 @@ def needs(lineage: Lineage, index: Index, seq: int) -> Needed | None:
         walk.trees(restored.heap)
         walk.cells = False  # nothing of an older heap is read: what came of it is in the records after it
         base = newest_base(lineage, index, LATEST)
-        begins = [*index.snapshots(lineage.uid, LATEST)[:KEPT], *([] if base is None else [base])]
+        begins = [*index.snapshots(lineage.uid, LATEST)[:KEPT], *([] if base is None else [base]), *stay]
         for snapshot in dict.fromkeys(begins):
             stored = lineage.at(snapshot.seq)
             walk.page(root_of(stored))

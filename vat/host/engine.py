@@ -132,7 +132,7 @@ class Engine:
             head=lambda: store.head.position,
         )
         self.waking = Waking(self._wake, settings.retry)
-        self.reclaiming = Reclaiming(store, catalog, self.commits, clock, entropy, settings.reclaim)
+        self.reclaiming = Reclaiming(store, catalog, self.commits, self.births, clock, entropy, settings.reclaim)
         self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
         self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False

@@ -27,6 +27,7 @@ from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure, Store
 from dataspace.records import STORE_UID, Record, Salts
 from vat.host.allowing import looked_for
+from vat.host.births import Births
 from vat.host.commits import Commits
 from vat.host.shredding import Shredding
 from vat.host.thinning import Thinning
@@ -77,6 +78,7 @@ class Reclaiming:
         store: Store,
         catalog: Catalog,
         commits: Commits,
+        births: Births,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         after: float | None,
@@ -89,7 +91,7 @@ class Reclaiming:
         self._after = after
         self._deleted = trio.Event()
         self.shredding = Shredding(store, catalog)
-        self._thinning = Thinning(store, catalog)
+        self._thinning = Thinning(store, catalog, births)
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 

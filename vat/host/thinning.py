@@ -10,8 +10,9 @@ done a part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
 
 import trio
 
@@ -25,58 +26,91 @@ from dataspace.log.store import Erasure, Store, Stored
 from dataspace.records import split_digests
 from vat.heap.reaching import KEPT, Needed, Place, needs
 from vat.heap.restore import Lineage
+from vat.host.births import Births
 
 ALL: Final = 1 << 30
 """As many snapshots as there are."""
 
 
 class Thinning:
-    """Has superseded pages of a store go."""
+    """Has superseded pages of a store go. `births` tells of forks meanwhile."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
+    def __init__(self, store: Store, catalog: Catalog, births: Births) -> None:
         self._store = store
         self._catalog = catalog
+        self._births = births
         self._one = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
     async def thin(self) -> int:
         """Have the superseded pages go from all segments but the one that is written to; gives how many are gone.
 
+        The newest go first: a snapshot shares pages with older ones, never with newer, so that whoever is interrupted
+        leaves none that has lost some of what it shares. What a fork that is made meanwhile may need ends it.
+
         Costs a walk through each heap of more than `KEPT` snapshots, and a copy of each file concerned. Raises what
         `Store.erase` raises; then what was done stays done.
         """
         gone = 0
         async with self._one:
-            found: list[Erasure] = []
-            for family in families(self._catalog):
-                found += await trio.to_thread.run_sync(self._superseded, family, limiter=self._limiter)
-            for listed in steps(found):
-                gone += await trio.to_thread.run_sync(self._store.erase, listed, limiter=self._limiter)
+            with self._births.meanwhile() as born:
+                found: list[_Superseded] = []
+                for family in families(self._catalog):
+                    found += await trio.to_thread.run_sync(self._superseded, family, limiter=self._limiter)
+                for listed in reversed(steps([each.erasure for each in found])):
+                    exchange = partial(born.exchange, _firsts(found, listed))
+                    went = await trio.to_thread.run_sync(self._store.erase, listed, exchange, limiter=self._limiter)
+                    gone += went
+                    if not went:
+                        break
         return gone
 
-    def _superseded(self, family: list[SessionRow]) -> list[Erasure]:
+    def _superseded(self, family: list[SessionRow]) -> list[_Superseded]:
         """The pages that nobody of a family needs, of its living sessions' own snapshots."""
         catalog, store = self._catalog, self._store
-        old: list[tuple[Lineage, SnapshotRow]] = []
+        old: list[tuple[SnapshotRow, Stored]] = []
+        stay: dict[bytes, list[SnapshotRow]] = {}
         for row in family:
             lineage = Lineage(row.uid, catalog, store.read)
             own = [each for each in catalog.snapshots(row.uid, LATEST, ALL) if each.uid == row.uid]
-            old += [(lineage, each) for each in own[KEPT:]]
+            for each in own[KEPT:]:
+                stored = lineage.at(each.seq)
+                if place(stored.address)[0] == store.mark.segment:  # for now, with all that they share
+                    stay.setdefault(row.uid, []).append(each)
+                else:
+                    old.append((each, stored))
         if not old:
             return []
         needed = Needed()
         for row in family:
-            one = needs(Lineage(row.uid, catalog, store.read), catalog, row.seq)
+            one = needs(Lineage(row.uid, catalog, store.read), catalog, row.seq, stay.get(row.uid, ()))
             if one is None:
                 return []
             needed.add(one)
         found = []
-        for lineage, each in old:
-            stored = lineage.at(each.seq)
+        for each, stored in old:
             numbers = [n for n in pages(stored) if Place(each.uid, each.seq, n) not in needed.pages]
-            if numbers and place(stored.address)[0] != store.mark.segment:
-                found.append(Erasure(stored.address, numbers, body=False))
+            if numbers:
+                found.append(_Superseded(each.uid, each.seq, Erasure(stored.address, numbers, body=False)))
         return found
+
+
+class _Superseded(NamedTuple):
+    """Pages of the snapshot that the record `seq` of a session has brought, which are to go."""
+
+    uid: bytes
+    seq: int
+    erasure: Erasure
+
+
+def _firsts(found: Iterable[_Superseded], listed: Iterable[Erasure]) -> dict[bytes, int]:
+    """From which seq on pages of these sessions go, with those that are listed."""
+    addresses = {erasure.address for erasure in listed}
+    firsts: dict[bytes, int] = {}
+    for each in found:
+        if each.erasure.address in addresses:
+            firsts[each.uid] = min(each.seq, firsts.get(each.uid, each.seq))
+    return firsts
 
 
 def pages(stored: Stored) -> range:
