@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import apsw
 
 from dataspace.catalog.connections import rows
-from dataspace.proofs.merkle import beside, consistency, grown, leaf_hash, node_hash, root, together
+from dataspace.proofs.merkle import Ways, beside, consistency, grown, leaf_hash, node_hash, root
 
 STEP: Final = 5
 """Levels between two that have rows."""
@@ -62,38 +62,28 @@ class LogTree:
         self._ground = ground
         self._made: dict[tuple[int, int], bytes] = {}
         self._low: dict[int, list[list[bytes]]] = {}  # what is below a node of level 5, and that: all that is whole
-        self._size = 0
-        self._proofs: dict[int, list[tuple[bytes, ...]]] = {}  # for that size, of all records below such a node
 
     def forget(self) -> None:
         """Make everything again: the rows were not what they should be."""
         self._made.clear()
         self._low.clear()
-        self._size = 0
 
     def root(self, size: int) -> bytes:
         """The root over the first `size` records, which are there."""
         return root(size, self._node)
 
     def inclusion(self, position: int, size: int) -> tuple[bytes, ...]:
-        """What proves that the record at `position` is among the first `size`. Raises `IndexError`.
+        """What proves that the record at `position` is among the first `size`. Raises `IndexError`."""
+        return self.ways(position, size).proof(position - 1)
 
-        Records that are near each other are proven together, for as long as the same size is asked for.
-        """
+    def ways(self, position: int, size: int) -> Ways:
+        """The same for all records that are below one node of level `STEP` with that one. Raises `IndexError`."""
         if not 0 < position <= size:
             raise IndexError(f"position {position} is not in a tree of {size}")
-        if size != self._size:
-            self._size = size
-            self._proofs.clear()
         number = position - 1 >> STEP
-        proofs = self._proofs.get(number)
-        if proofs is None:
-            if len(self._proofs) >= _KEPT:
-                self._proofs.clear()
-            count = min(WIDTH, size - WIDTH * number)
-            above = beside(STEP, number, size, self._node)
-            proofs = self._proofs[number] = together(self._below(number, count)[:STEP], count, above)
-        return proofs[position - 1 & WIDTH - 1]
+        count = min(WIDTH, size - WIDTH * number)
+        above = beside(STEP, number, size, self._node)
+        return Ways(WIDTH * number, count, self._below(number, count)[:STEP], above)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""

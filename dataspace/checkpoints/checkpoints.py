@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.tree import STEP
 from dataspace.checkpoints.keys import LogKey, WrongKey, introduction, log_keys, origin_of
 from dataspace.errors import KeeveError
 from dataspace.log.marks import Certificate, Head
@@ -23,7 +24,7 @@ from dataspace.log.store import Store
 from dataspace.log.verdicts import LogTampered, LogTruncated
 from dataspace.proofs.merkle import includes, leaf_hash
 from dataspace.proofs.notes import BadNote, BadSignature, Checkpoint, Note, NotSigned, checked_checkpoint
-from dataspace.proofs.proofs import BadReceipt, Receipt
+from dataspace.proofs.proofs import BadReceipt, Covered, Receipt
 from dataspace.proofs.signers import SigningKey
 from dataspace.proofs.verifiers import Algorithm, Verifier
 from dataspace.records import STORE_UID, ZERO_HASH, Header, Salts
@@ -31,6 +32,8 @@ from dataspace.remedies import Remedy
 
 log = logging.getLogger("keeve")
 
+_REMEMBERED: Final = 256
+"""Nodes below which the receipts of records have something in common that is remembered, at the most."""
 
 GIVE_SIGNER: Final = Remedy("give-signer", "open the host with signer=..., the file of an Ed25519 key or a SigningKey")
 
@@ -80,6 +83,18 @@ class Seen(NamedTuple):
         return cls(Checkpoint.parse(note.text), note, None)
 
 
+class Signed:
+    """A checkpoint that stands, its note, and what the receipts by it have in common, made once for all of a batch."""
+
+    __slots__ = ("checkpoint", "covered", "note")
+
+    def __init__(self, checkpoint: Checkpoint, note: Note) -> None:
+        self.checkpoint = checkpoint
+        self.note = note
+        self.covered: dict[int, Covered] = {}
+        """By the node of the tree at level `STEP` that their records are below."""
+
+
 class Checkpoints:
     """Signs checkpoints of a store, and checks those that others have kept. All of it is for one thread.
 
@@ -111,12 +126,12 @@ class Checkpoints:
             self.expect(expect)
         if key is not None:
             self._take_up(key, former, now, salts)
-        self._newest: tuple[Checkpoint, Note] | None = None
+        self._newest: Signed | None = None
         self._to_keep: list[Certificate] = []
         self._kept = 0
         if key is not None:
             self._newest = self._found()
-            self._kept = 0 if self._newest is None else self._newest[0].size
+            self._kept = 0 if self._newest is None else self._newest.checkpoint.size
 
     @property
     def keys(self) -> list[LogKey]:
@@ -149,7 +164,7 @@ class Checkpoints:
         self._catalog.note([record])
         self.keys.append(LogKey(verifier, record.position))
 
-    def _found(self) -> tuple[Checkpoint, Note] | None:
+    def _found(self) -> Signed | None:
         """The newest checkpoint that was kept: the log has to extend it."""
         keys = self.verifiers
         for data in self._store.notes() if keys else ():
@@ -161,7 +176,7 @@ class Checkpoints:
             if self._is_ahead(checkpoint):
                 continue
             self._hold(checkpoint, "was signed")
-            return checkpoint, note
+            return Signed(checkpoint, note)
         return None
 
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
@@ -182,9 +197,9 @@ class Checkpoints:
         Raises `NotSigning` when there is none, or `LogTampered` when the log does not extend the last one. Costs some
         200 µs when there is more than at the last time.
         """
-        return self._signed()[1]
+        return self._signed().note
 
-    def _signed(self) -> tuple[Checkpoint, Note]:
+    def _signed(self) -> Signed:
         key = self._key
         if key is None:
             found = self._found()
@@ -192,15 +207,15 @@ class Checkpoints:
                 raise NotSigning
             return found
         size = self._size
-        if self._newest is not None:
-            newest, _ = self._newest
-            if newest.size == size:
-                return self._newest
-            self._hold(newest, "was signed")
+        newest = self._newest
+        if newest is not None:
+            if newest.checkpoint.size == size:
+                return newest
+            self._hold(newest.checkpoint, "was signed")
         checkpoint = Checkpoint(self.origin, size, self._catalog.tree.root(size))
         note = Note(checkpoint.text)
         note = note.signed(key.signature(self.origin, note.text))
-        self._newest = checkpoint, note
+        self._newest = Signed(checkpoint, note)
         return self._newest
 
     def receipt(self, position: int, note: Note | None = None, header: Header | None = None) -> Receipt:
@@ -210,37 +225,47 @@ class Checkpoints:
         `NotSigning`, `NotCovered`, and what `expect` does of a `note`. Costs below a millisecond; for a new record with
         its header, some 2 µs.
         """
-        newest = self._newest
-        if note is None and header is not None and newest is not None and position <= newest[0].size:
-            checkpoint, note = newest
-        elif note is None:
-            checkpoint, note = self._signed()
-        else:
-            checkpoint = self.expect(str(note))
+        signed = self._newest
+        if note is not None:
+            signed = Signed(self.expect(str(note)), note)
+        elif header is None or signed is None or position > signed.checkpoint.size:
+            signed = self._signed()
+        checkpoint = signed.checkpoint
         if not 0 < position <= checkpoint.size:
             raise NotCovered(position, checkpoint.size)
+        covered = signed.covered.get(position - 1 >> STEP) or self._covered(position, signed)
         if header is None:
             address = self._catalog.at(position)
             assert address is not None
             header = self._store.read(address).header
-        hashes = self._catalog.tree.inclusion(position, checkpoint.size)
         written = position <= self._catalog.written  # what was read back may be wrong, what was just made is not
-        if written and not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), position - 1, hashes):
+        if written and not includes(
+            checkpoint.root, checkpoint.size, leaf_hash(header.hash), position - 1, covered.ways.proof(position - 1)
+        ):
             self._catalog.rebuild()
-            hashes = self._catalog.tree.inclusion(position, checkpoint.size)
-        return Receipt.of(header, hashes, note, checkpoint)
+            signed.covered.clear()
+            covered = self._covered(position, signed)
+        return Receipt(header, covered)
+
+    def _covered(self, position: int, signed: Signed) -> Covered:
+        """What the receipts of that record, and of those near it, have in common."""
+        if len(signed.covered) >= _REMEMBERED:
+            signed.covered.clear()
+        ways = self._catalog.tree.ways(position, signed.checkpoint.size)
+        covered = signed.covered[position - 1 >> STEP] = Covered(signed.checkpoint, signed.note, ways)
+        return covered
 
     def extension(self, old: int) -> str:
         """The newest checkpoint, with the proof that it extends the one of `old` records, which a witness has seen.
 
         It is what C2SP's `tlog-witness` takes: the old size, the hashes, an empty line, the note. Raises `NotCovered`.
         """
-        checkpoint, note = self._signed()
-        size = checkpoint.size
+        signed = self._signed()
+        size = signed.checkpoint.size
         if not 0 <= old <= size:
             raise NotCovered(old, size)
         hashes = self._catalog.tree.consistency(old, size) if old else []
-        lines = [f"old {old}", *(b64encode(each).decode() for each in hashes), "", str(note)]
+        lines = [f"old {old}", *(b64encode(each).decode() for each in hashes), "", str(signed.note)]
         return "\n".join(lines)
 
     def cosigned(self, text: str, witnesses: Sequence[Verifier]) -> list[Verifier]:
@@ -256,9 +281,9 @@ class Checkpoints:
         if not found:
             raise NotSigned(checkpoint.origin, [str(each) for each in witnesses])
         self._hold(checkpoint, "was witnessed")
-        if self._newest is not None and self._newest[0] == checkpoint:
-            note = self._newest[1].signed(*note.signatures)
-            self._newest = checkpoint, note
+        if self._newest is not None and self._newest.checkpoint == checkpoint:
+            note = self._newest.note.signed(*note.signatures)
+            self._newest = Signed(checkpoint, note)
         self._to_keep.append(Certificate(checkpoint.size, checkpoint.root, str(note).encode()))
         return found
 
@@ -274,11 +299,11 @@ class Checkpoints:
         if self._key is None or self._size == self._kept:
             return None
         try:
-            checkpoint, note = self._signed()
+            signed = self._signed()
         except (LogTampered, LogTruncated) as error:
             log.error("no checkpoint is signed: %s", error)
             return None
-        return Certificate(checkpoint.size, checkpoint.root, str(note).encode())
+        return Certificate(signed.checkpoint.size, signed.checkpoint.root, str(signed.note).encode())
 
     def kept(self, certificate: Certificate) -> None:
         """It is in the log."""

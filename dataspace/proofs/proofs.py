@@ -18,12 +18,12 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import attrs
 
 from dataspace.errors import KeeveError
-from dataspace.proofs.merkle import LONGEST, includes, leaf_hash
+from dataspace.proofs.merkle import LONGEST, Ways, includes, leaf_hash
 from dataspace.proofs.notes import BadNote, Checkpoint, Note, checked_checkpoint
 from dataspace.proofs.verifiers import Verifier, strict_base64
 from dataspace.records import MOST, Header
@@ -87,19 +87,50 @@ class LogProof:
         return "\n".join(lines) + f"\n\n{self.note}"
 
 
-@attrs.frozen
-class Receipt:
-    """Proves that the record with this header was in the log when the checkpoint was signed. `str` gives the file."""
+class Covered(NamedTuple):
+    """What receipts of records near each other have in common: the signed checkpoint, and the ways to its root."""
 
-    header: Header
     checkpoint: Checkpoint
-    note: Note = attrs.field(repr=False)
-    hashes: tuple[bytes, ...] = attrs.field(repr=False)
+    note: Note
+    ways: Ways
+
+
+class Receipt:
+    """Proves that the record with this header was in the log when the checkpoint was signed. `str` gives the file.
+
+    All that it proves with is in it, from the start: it asks no log and no host, whatever becomes of them.
+    """
+
+    __slots__ = ("_covered", "_header")
+
+    def __init__(self, header: Header, covered: Covered) -> None:
+        self._header = header._replace(epoch=0) if header.epoch else header
+        self._covered = covered
 
     @classmethod
     def of(cls, header: Header, hashes: Iterable[bytes], note: Note, checkpoint: Checkpoint) -> Receipt:
         """The receipt of a record, from the inclusion proof that leads to the root in a signed checkpoint."""
-        return cls(header._replace(epoch=0) if header.epoch else header, checkpoint, note, tuple(hashes))
+        return cls(header, Covered(checkpoint, note, Ways(header.position - 1, 0, (), hashes)))
+
+    @property
+    def header(self) -> Header:
+        """Of the record; its epoch is 0."""
+        return self._header
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Of the log with the record."""
+        return self._covered.checkpoint
+
+    @property
+    def note(self) -> Note:
+        """The checkpoint with its signatures."""
+        return self._covered.note
+
+    @property
+    def hashes(self) -> tuple[bytes, ...]:
+        """The inclusion proof, from the record's sibling up."""
+        return self._covered.ways.proof(self._header.position - 1)
 
     @classmethod
     def parse(cls, data: str | bytes) -> Receipt:
@@ -115,7 +146,7 @@ class Receipt:
             raise BadReceipt(f"in the line `extra`, {bad}") from bad
         if not includes(checkpoint.root, checkpoint.size, leaf_hash(header.hash), proof.index, proof.hashes):
             raise BadReceipt("the record's hash does not lead to the root in its checkpoint")
-        return cls(header, checkpoint, proof.note, proof.hashes)
+        return cls.of(header, proof.hashes, proof.note, checkpoint)
 
     @property
     def proof(self) -> LogProof:
@@ -128,3 +159,19 @@ class Receipt:
 
     def __str__(self) -> str:
         return str(self.proof)
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, Receipt) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __repr__(self) -> str:
+        return f"Receipt(header={self.header!r}, checkpoint={self.checkpoint!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Receipt.of, self._parts  # without what it shares with others
+
+    @property
+    def _parts(self) -> tuple[Header, tuple[bytes, ...], Note, Checkpoint]:
+        return self.header, self.hashes, self.note, self.checkpoint

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dataspace.proofs.merkle import (
     EMPTY,
     Tree,
+    Ways,
     beside,
     consistency,
     extends,
@@ -23,7 +24,6 @@ from dataspace.proofs.merkle import (
     inclusion,
     leaf_hash,
     root,
-    together,
 )
 
 VECTORS = Path(__file__).parents[3] / "shared" / "data" / "vectors"
@@ -94,15 +94,18 @@ def test_every_leaf_is_proven_in_every_tree():
             assert len(proof) <= (size - 1).bit_length()
 
 
-def test_leaves_that_are_proven_together_are_proven_as_each_alone():
+def test_leaves_that_are_proven_together_are_proven_as_each_alone_and_go_on_being_so():
     levels: list[list[bytes]] = [[] for _ in range(4)]
+    made = []
     for size in range(1, 70):
         if size % 8 == 1:
             levels = [[] for _ in range(4)]
         grown(levels, [LEAVES[size - 1]])
         place = (size - 1) // 8
-        proofs = together(levels[:3], size - 8 * place, beside(3, place, size, TREE.node))
-        assert proofs == [tuple(inclusion(index, size, TREE.node)) for index in range(8 * place, size)]
+        ways = Ways(8 * place, size - 8 * place, levels[:3], beside(3, place, size, TREE.node))
+        made += [(ways, index, size) for index in range(8 * place, size)]
+    for ways, index, size in made:  # the tree has grown since
+        assert ways.proof(index) == tuple(inclusion(index, size, TREE.node))
 
 
 def test_every_tree_is_proven_to_go_on_from_every_earlier_one():
