@@ -74,7 +74,7 @@ def test_a_receipt_of_a_batch_takes_five_calls_and_what_all_share_is_made_for_32
     finally:
         sys.setprofile(before)
         gc.enable()
-    assert 320 <= count <= 320 * 5 + 11 * 70
+    assert 320 <= count <= 320 * 5 + 11 * 50
 
 
 def test_a_receipt_is_all_that_it_needs_whatever_becomes_of_the_log():
