@@ -203,6 +203,7 @@ class Catalog(Checked):
             self._flushing = self._recent
             if self._store.damaged:
                 self._flushing.mark = None  # as in `note`: reading may have come to it since
+            self._flushing.nodes = self.tree.known(self._flushing.start, self._flushing.head.position)
             self._recent = Recent(self._flushing.head)
             self._recent.mark = self._flushing.mark
         return Flush(self._flushing, self._tables, self._writing)

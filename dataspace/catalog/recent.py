@@ -153,10 +153,22 @@ class Recent:
     """The records after `start` that have been noted. `head` is the last one's, `mark` the log's there.
 
     A posting is `position * 2`, or `position * 2 + 1` for a retraction. `erasing` gathers the addresses of records that
-    say that content is erased, or gone.
+    say that content is erased, or gone; `nodes` are those of the tree over these records that need not be made again.
     """
 
-    __slots__ = ("addresses", "erasing", "hashes", "head", "ids", "mark", "postings", "start", "taken", "threads")
+    __slots__ = (
+        "addresses",
+        "erasing",
+        "hashes",
+        "head",
+        "ids",
+        "mark",
+        "nodes",
+        "postings",
+        "start",
+        "taken",
+        "threads",
+    )
 
     def __init__(self, start: Head) -> None:
         self.start = start.position
@@ -164,6 +176,7 @@ class Recent:
         self.mark: Mark | None = None
         self.addresses: list[int] = []
         self.hashes: list[bytes] = []
+        self.nodes: Mapping[int, bytes] = {}
         self.threads: dict[bytes, Thread] = {}
         self.ids: dict[str, bytes] = {}
         self.postings: dict[str, list[int]] = {}

@@ -116,7 +116,7 @@ class Tables(Questions):
         """Write it; says whether a session has another id than it had."""
         renamed = False
         db.execute("INSERT INTO spans VALUES(?, ?)", (recent.start + 1, pack(recent.addresses)))
-        grow(db, recent.start, recent.hashes)
+        grow(db, recent.start, recent.hashes, recent.nodes)
         threads, snapshots = [], []
         for thread in recent.threads.values():
             number, other = self._put_session(db, thread)

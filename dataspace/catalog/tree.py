@@ -13,7 +13,7 @@ added to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import apsw
@@ -85,6 +85,17 @@ class LogTree:
         above = beside(STEP, number, size, self._node)
         return Ways(WIDTH * number, count, self._below(number, count)[:STEP], above)
 
+    def known(self, after: int, upto: int) -> dict[int, bytes]:
+        """The nodes of level `STEP`, by number, that became whole by the records after position `after`, as far as they
+        are at hand and every one before them is."""
+        found: dict[int, bytes] = {}
+        for number in range(after >> STEP, upto >> STEP):
+            levels = self._low.get(number)
+            if levels is None or not levels[STEP]:
+                break
+            found[number] = levels[STEP][0]
+        return found
+
     def consistency(self, old: int, new: int) -> list[bytes]:
         """What proves that the log of `new` records goes on from the one of `old`. Raises `IndexError`."""
         return consistency(old, new, self._node)
@@ -127,28 +138,44 @@ class LogTree:
         return levels
 
 
-def grow(db: apsw.Connection, size: int, hashes: Sequence[bytes]) -> None:
+def grow(db: apsw.Connection, size: int, hashes: Sequence[bytes], known: Mapping[int, bytes]) -> None:
     """Add the records that follow the first `size` to the rows. About 1.5 µs for each.
 
-    Raises `LookupError` when the rows do not end there.
+    `known` are nodes of level `STEP` by number, that need not be made again. Raises `LookupError` when the rows do not
+    end there.
     """
-    level, new = 0, [leaf_hash(hash) for hash in hashes]
+    number, inside = divmod(size, WIDTH)
+    before = _before(db, 0, 0, inside)
+    new: list[bytes] = []
+    while (node := known.get(number + len(new))) is not None:
+        new.append(node)
+    if new:
+        before, hashes = b"", hashes[WIDTH * len(new) - inside :]
+    *whole, rest = _rows(before + b"".join([leaf_hash(hash) for hash in hashes]))
+    # Of the leaves only those are kept that no row of the next level stands for.
+    db.execute("INSERT OR REPLACE INTO tree VALUES(0, 0, ?)", (rest,))
+    level, size = STEP, number
+    new += [_over(row) for row in whole]
     while new:
-        size, inside = divmod(size, WIDTH)
-        row = size if level else 0  # of the leaves only those are kept that no row of the next level stands for
-        before = nodes(db, level, row)[: HASH * inside] if inside else b""
-        if len(before) != HASH * inside:
-            raise LookupError(f"the rows of level {level} end before number {size}")
-        all = before + b"".join(new)
-        parts = [all[at : at + HASH * WIDTH] for at in range(0, len(all), HASH * WIDTH)]
-        whole = [part for part in parts if len(part) == HASH * WIDTH]
-        if level:
-            kept = [(level, row + at, part) for at, part in enumerate(parts)]
-        else:
-            kept = [(0, 0, b"".join(parts[len(whole) :]))]
+        number, inside = divmod(size, WIDTH)
+        *whole, rest = _rows(_before(db, level, number, inside) + b"".join(new))
+        kept = [(level, number + at, row) for at, row in enumerate([*whole, rest]) if row]
         db.executemany("INSERT OR REPLACE INTO tree VALUES(?, ?, ?)", kept)
-        new = [_over(part) for part in whole]
-        level += STEP
+        new = [_over(row) for row in whole]
+        level, size = level + STEP, number
+
+
+def _before(db: apsw.Connection, level: int, row: int, count: int) -> bytes:
+    """The first nodes of a row, which there are."""
+    found = nodes(db, level, row)[: HASH * count] if count else b""
+    if len(found) != HASH * count:
+        raise LookupError(f"row {row} of level {level} ends before its node {count}")
+    return found
+
+
+def _rows(nodes: bytes) -> list[bytes]:
+    """Nodes of a level as rows, the last of which is shorter, or empty."""
+    return [nodes[at : at + HASH * WIDTH] for at in range(0, len(nodes) + 1, HASH * WIDTH)]
 
 
 def nodes(db: apsw.Connection, level: int, n: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
@@ -14,6 +15,7 @@ from dataspace.catalog.checking import Right, check_catalog
 from dataspace.catalog.tree import LogTree
 from dataspace.facts import fact
 from dataspace.log.store import Store
+from dataspace.proofs import merkle
 from dataspace.proofs.merkle import Tree, extends, includes, leaf_hash
 
 
@@ -109,6 +111,37 @@ def test_while_records_are_being_written_they_are_there(path: Path):
     world.catalog.finish(flush)
     world.catalog.tree.forget()
     agree(world.catalog, world.store)
+    world.catalog.close()
+
+
+@pytest.mark.parametrize("every", [7, 32, 33])
+def test_it_is_the_same_with_nodes_that_were_made_before_they_are_written(path: Path, every: int):
+    world = World(path)
+    world.spawn("ada")
+    for number in range(140):
+        world.say("ada", fact("shop.note", number))
+        if number % 3 == 0:
+            world.catalog.tree.root(number // 2 + 1 if number % 9 else number)
+        if number % every == 0:
+            world.catalog.flush()
+    world.catalog.tree.forget()
+    agree(world.catalog, world.store)
+    world.catalog.close()
+
+
+def test_what_was_hashed_for_a_checkpoint_is_not_hashed_again_to_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Invariant 36: a signer costs little more than the signatures."""
+    world = World(path)
+    world.spawn("ada")
+    said(world, 299)
+    size = world.store.head.position
+    world.catalog.tree.root(size)
+    hashed = []
+    monkeypatch.setattr(merkle, "sha256", lambda data: hashed.append(data) or sha256(data))
+    world.catalog.flush()
+    assert len(hashed) == size % 32  # the leaves after the last node that is whole
     world.catalog.close()
 
 
