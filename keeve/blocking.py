@@ -20,6 +20,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.facts import Fact
+from dataspace.log.backup import Backup
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item
 from dataspace.observe.places import Heard, Holding, Queried
@@ -177,6 +178,11 @@ class Host:
         """Have what was deleted go from the files."""
         reclaimed: Reclaimed = self._thread.do(self._host.reclaim)
         return reclaimed
+
+    def backup(self, into: str | os.PathLike[str], *, keys: str | os.PathLike[str] | None = None) -> Backup:
+        """A checked copy of the store as it is now."""
+        made: Backup = self._thread.do(self._host.backup, into, keys=keys)
+        return made
 
     def archive(
         self,

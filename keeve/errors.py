@@ -45,7 +45,9 @@ from dataspace.encryption.errors import (
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.archives import Archived, NotAnArchive
+from dataspace.log.backup import StillChanging
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
+from dataspace.log.layout import PlaceTaken
 from dataspace.log.ownership import NoLocks
 from dataspace.log.store import (
     BodyErased,
@@ -131,7 +133,7 @@ from vat.host.asking import NotRunning
 from vat.host.following import Outrun
 from vat.host.host import BadSessionId, ErasureUnfinished, IdInUse, NothingToArchive, NothingToErase
 from vat.host.resolving import BadOutcome, NoSuchEffect
-from vat.host.salvaging import NothingSound, PlaceTaken
+from vat.host.salvaging import NothingSound
 from vat.host.sessions import Busy, SnapshotMismatch
 from vat.host.settings import BadHostSetting
 from vat.objects.actor import NotDeclared
@@ -293,6 +295,7 @@ __all__ = [
     "SnapshotMismatch",
     "StaleOwner",
     "StatesNoTurns",
+    "StillChanging",
     "Stopped",
     "Stopping",
     "StoreClosed",

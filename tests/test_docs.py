@@ -18,7 +18,7 @@ from tests.test_architecture import BELOW, modules, texts
 from vat.objects.actor import RESERVED
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-PROGRAMS = ["actors.md", "checkpoints.md", "fibers.md", "hosts.md", "verification.md"]
+PROGRAMS = ["actors.md", "backup.md", "checkpoints.md", "fibers.md", "hosts.md", "verification.md"]
 """Pages whose Python blocks are one program, like those of the README."""
 
 

@@ -56,6 +56,11 @@ def packed(keys: Keys, host: HostKey) -> bytes:
     return b"".join((data, hash, digest(host.vouching, hash, "sha256")))
 
 
+def destroyed_in(data: bytes | None) -> int:
+    """Of how many sessions a key file says that their keys are destroyed, for who has not got the host's key."""
+    return 0 if data is None or len(data) < _HEAD.size else int(_HEAD.unpack_from(data)[-1])
+
+
 def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = None) -> tuple[Keys, HostKey]:
     """The table in a key file, and the host key as it is used for that log; which is the `expected` one, if given.
 

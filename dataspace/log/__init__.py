@@ -8,13 +8,15 @@ records that are written of a store itself; `rests` what is left of records whos
 keys of an encrypted store, `rekeying` another one for them; `archives` has what went elsewhere, `leaving` names it;
 `near` serves records that lie near each other from one read. For whoever looks at a log that may be damaged: `frames`
 says how it lies in a file, `survey` finds them, `patience` and `windows` read, `packed` knows segments without their
-zeros; `salvaging` finds what is sound, and `rewriting` writes it anew.
+zeros; `salvaging` finds what is sound, and `rewriting` writes it anew. `backup` copies a store's folder while its owner
+goes on.
 
 These modules are public, all others are private to the package.
 """
 
 __all__ = [
     "archives",
+    "backup",
     "contents",
     "files",
     "findings",

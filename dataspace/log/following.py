@@ -65,6 +65,11 @@ class StoreFolder:
         self._reader.met = self._meet
 
     @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._layout.folder
+
+    @property
     def head(self) -> Head:
         return self._mark.head
 

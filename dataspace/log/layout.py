@@ -18,6 +18,7 @@ import re
 from enum import Enum
 from pathlib import Path
 
+from dataspace.errors import KeeveError
 from dataspace.log.files import Files, small_file
 from dataspace.log.frames import FORMAT
 from dataspace.log.store import NotAStore
@@ -33,6 +34,16 @@ _OURS = frozenset(
         *("archived", "archived.new"),
     )
 )
+
+
+class PlaceTaken(KeeveError):
+    """A copy of a store, or what was salvaged of one, cannot be made there."""
+
+    usage = True
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
 
 
 class State(Enum):
@@ -107,3 +118,12 @@ class Layout:
         missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         for path in (*reversed(missing), self.log):
             files.make_folder(path)
+
+
+def check_new(source: Layout, new: Path) -> None:
+    """See that another store can be made of this one at `new`. Raises `PlaceTaken`."""
+    place = new.absolute()
+    if place == source.folder or source.folder in place.parents:
+        raise PlaceTaken(str(new), "it is inside of the old store")
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise PlaceTaken(str(new), "something is there")

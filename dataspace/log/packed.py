@@ -171,6 +171,11 @@ class SegmentFile:
         """The format of it once it is packed: `RESTED` only if it is so already."""
         return PACKED if self.packed is None else self.packed.form
 
+    @property
+    def inode(self) -> int:
+        """Which file it is."""
+        return os.fstat(self._fd).st_ino
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)

@@ -13,6 +13,7 @@ from cyclopts import App
 from keeve.cli.app import OPTIONS, Options, chat, doctor, effects, fork, log, ls, resolve, show, verify
 from keeve.cli.approving import approve, refuse
 from keeve.cli.archive import archive
+from keeve.cli.backup import backup
 from keeve.cli.completion import Shell, tell_completion
 from keeve.cli.mending import dump, salvage
 from keeve.cli.pages import chain, messages
@@ -53,6 +54,7 @@ COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "keys": keys,
     "new-key": new_key,
     "rekey": rekey,
+    "backup": backup,
     "dump": dump,
     "salvage": salvage,
     "gc": gc,

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from dataspace.drafts import read_deeds
 from dataspace.log import patience, salvaging
 from dataspace.log.frames import Type
+from dataspace.log.layout import PlaceTaken
 from dataspace.log.verdicts import LogTampered, LogTruncated
 from dataspace.records import STORE_UID, Kind
 from keeve.api import open_store
@@ -29,7 +30,7 @@ from tests.crash.damages import DAMAGES, KEY, Written, fill, frames, segments, s
 from tests.crash.harms import flip_body, opened
 from vat.host.aftermath import Salvaged
 from vat.host.reports import Report
-from vat.host.salvaging import NothingSound, PlaceTaken, salvage
+from vat.host.salvaging import NothingSound, salvage
 from vat.host.verifying import verify_at_once
 
 pytestmark = pytest.mark.crash

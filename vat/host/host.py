@@ -17,6 +17,7 @@ from attrs import evolve
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.facts import Fact
+from dataspace.log.backup import Backup
 from dataspace.observe.dataspace import Reader
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item, Observation
@@ -30,6 +31,7 @@ from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
 from vat.heap.restore import Restored
 from vat.host.archiving import ArchivedContent, Archiving, NothingToArchive, absolute
+from vat.host.backing_up import backed_up
 from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
@@ -193,6 +195,10 @@ class Host:
         self._sessions.must_write()
         gone = await self._engine.reclaiming.reclaim()
         return evolve(gone, archived=await self._archiving.weed())
+
+    async def backup(self, into: str | PathLike[str], *, keys: str | PathLike[str] | None = None) -> Backup:
+        """A checked copy of the store as it is now at `into`; see `dataspace.log.backup`. Others go on meanwhile."""
+        return await backed_up(self._engine.store, absolute(into), None if keys is None else absolute(keys))
 
     async def archive(
         self,

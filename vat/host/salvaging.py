@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -27,7 +27,7 @@ from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import Type, record_head, record_head_length
 from dataspace.log.keyring import open_keys
-from dataspace.log.layout import Layout, State
+from dataspace.log.layout import Layout, PlaceTaken, State, check_new
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
 from dataspace.log.opening import known_here
@@ -44,16 +44,6 @@ from dataspace.log.verdicts import NOTHING_KNOWN, SegmentBytes
 from dataspace.log.windows import Window
 from dataspace.records import STORE_UID, ZERO_HASH, Record, Salts
 from vat.host.aftermath import NAMED, LostCell, LostSession, Salvaged, TakenCell, buried, marked, name_of, notice
-
-
-class PlaceTaken(KeeveError):
-    """A salvaged store cannot be made there."""
-
-    usage: ClassVar[bool] = True
-
-    def __init__(self, path: str, what: str) -> None:
-        self.path = path
-        super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
 
 
 class NothingSound(KeeveError):
@@ -114,11 +104,7 @@ def _check(source: Layout, new: Path) -> None:
     owner = owner_of(source.lock)
     if owner is not None:
         raise StoreOwned(str(source.folder), owner)
-    place = new.absolute()
-    if place == source.folder or source.folder in place.parents:
-        raise PlaceTaken(str(new), "it is inside of the old store")
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-        raise PlaceTaken(str(new), "something is there")
+    check_new(source, new)
 
 
 class _Disk:

@@ -1,0 +1,56 @@
+"""Backups of stores with hosts: made while the host goes on, by itself and by a command, and gone on from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from actors.session import Session
+from keeve import blocking
+from keeve.host_keys import host_key
+from tests.cli_runner import keeve
+
+
+def test_what_was_acknowledged_is_in_a_backup_of_a_host_that_goes_on(tmp_path: Path) -> None:
+    with blocking.open_host(tmp_path / "data") as host:
+        s = host.spawn(Session, "s1")
+        s.turn("in the backup")
+        host.spawn(Session, "gone").turn("deleted")
+        host.delete("gone")
+        host.reclaim()
+        done = host.backup(tmp_path / "new")
+        s.turn("since then")
+        told = keeve("backup", tmp_path / "data", tmp_path / "by a command", "--json")
+        assert (told.code, told.json["sound"], told.json["position"] > done.position) == (0, True, True)
+    for folder, said in (("new", ["in the backup"]), ("by a command", ["in the backup", "since then"])):
+        with blocking.open_host(tmp_path / folder) as host:
+            report = host.verify()
+            assert report.sound, report.troubles
+            assert [turn for turn in ("in the backup", "since then") if turn in host.get("s1").history] == said
+            assert host.get("s1").turn("going on") == "going on"
+
+
+def test_a_command_says_what_is_not_in_it(tmp_path: Path) -> None:
+    key = host_key(tmp_path / "host.key", make=True)
+    with blocking.open_host(tmp_path / "data", key=key) as host:
+        host.spawn(Session, "s1").turn("sealed")
+    (tmp_path / "data" / "token").write_text("a secret")
+    said = keeve("backup", tmp_path / "data", tmp_path / "new")
+    assert said.code == 0
+    assert f"its key file is {tmp_path / 'new' / 'keys'}; the key of the host is not in it" in said.out
+    assert "the token of the server is not copied" in said.out
+    assert sorted(os.listdir(tmp_path / "new")) == ["format", "head", "keys", "log"]
+    with blocking.open_host(tmp_path / "new", key=key) as host:
+        assert host.verify().sound
+
+
+def test_what_is_damaged_is_copied_and_named(tmp_path: Path) -> None:
+    with blocking.open_host(tmp_path / "data") as host:
+        host.spawn(Session, "s1").turn("to be damaged")
+    segment = tmp_path / "data" / "log" / "00000001.seg"
+    segment.write_bytes(segment.read_bytes().replace(b"to be damaged", b"to be dAmaged"))
+    said = keeve("backup", tmp_path / "data", tmp_path / "new")
+    assert said.code == 1
+    assert "cell 0 is not what was written" in said.out
+    assert "NOT SOUND, as the store is" in said.out
+    assert keeve("backup", tmp_path / "data", tmp_path / "new").code == 2  # something is there
