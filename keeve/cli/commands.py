@@ -85,7 +85,7 @@ app.command(tokens)
 
 @app.command
 def completion(shell: Shell, /, *, common: Options = OPTIONS) -> int:
-    """Give the script with which a shell completes the words of a command; in bash and fish the ids of sessions, too.
+    """Give the script with which a shell completes the words of a command, the ids of sessions among them.
 
     ```
     keeve completion bash > ~/.local/share/bash-completion/completions/keeve

@@ -1,7 +1,7 @@
 """`keeve completion`: what a shell needs to complete the words of a command, ids of sessions, effects and calls too.
 
-The script comes of the commands themselves. In bash and fish it asks `keeve ls --ids` and `keeve effects` for ids: of
-the store or server that the environment names, and in bash that the words name.
+The script comes of the commands themselves. It asks `keeve ls --ids` and `keeve effects` for ids: of the store or the
+server that the words name, or else the environment.
 
 The one rule: it is written to the standard output, and nothing of anybody's shell is changed.
 """
@@ -68,24 +68,87 @@ _keeve_and_what_there_is() {
 complete -F _keeve_and_what_there_is keeve
 """
 
+_ZSH: Final = """
+_keeve_and_what_there_is() {
+  local command="" first="" word
+  local -i at count=0
+  local -a where asks ids
+  for ((at = 2; at < CURRENT; at++)); do
+    word=${words[at]}
+    case $word in
+      --store|--server|--token-file) where+=($word ${(Q)words[at+1]}); ((at++)) ;;
+      --actors|--tools|--config) ((at++)) ;;
+      -*) ;;
+      *)
+        if [[ -z $command ]]; then command=$word
+        else ((count++)); first=${first:-${(Q)word}}; fi ;;
+    esac
+  done
+  if [[ $PREFIX == -* ]]; then
+    :
+  elif [[ ${words[CURRENT-1]} == --session ]] || { ((count == 0)) && [[ " @SESSIONS@ " == *" $command "* ]] }; then
+    asks=(ls --ids --limit @MOST@ $where -- "${(Q)PREFIX}")
+  elif ((count == 0)) && [[ $command == resolve ]]; then
+    asks=(effects --ids $where)
+  elif ((count == 1)) && [[ " @CALLS@ " == *" $command "* ]]; then
+    asks=(effects --calls --session "$first" $where)
+  fi
+  if (( $#asks )); then
+    ids=("${(@f)$(command keeve $asks 2>/dev/null)}")
+    ids=(${ids:#})
+    compadd -a ids && return
+  fi
+  _cyclopts_keeve "$@"
+}
+if [[ $funcstack[1] == _keeve ]]; then
+  _keeve_and_what_there_is "$@"
+else
+  compdef _keeve_and_what_there_is keeve
+fi
+"""
+
 _FISH: Final = """
+function __keeve_reads
+    set -g __keeve_words
+    set -g __keeve_where
+    set -l option
+    for word in (commandline -opc)[2..]
+        if test -n "$option"
+            contains -- $option --store --server --token-file; and set -a __keeve_where $option $word
+            set option
+        else if contains -- $word --store --server --token-file --actors --tools --config
+            set option $word
+        else if not string match -q -- '-*' $word
+            set -a __keeve_words $word
+        end
+    end
+end
+function __keeve_at
+    __keeve_reads
+    test (count $__keeve_words) -eq $argv[1]; and contains -- $__keeve_words[1] $argv[2..]
+end
 function __keeve_sessions
-    command keeve ls --ids --limit @MOST@ 2>/dev/null
+    __keeve_reads
+    command keeve ls --ids --limit @MOST@ $__keeve_where 2>/dev/null
 end
-complete -c keeve -n '__fish_seen_subcommand_from @SESSIONS@' -f -a '(__keeve_sessions)'
-complete -c keeve -l session -x -a '(__keeve_sessions)'
+function __keeve_effects
+    __keeve_reads
+    command keeve effects --ids $__keeve_where 2>/dev/null
+end
 function __keeve_calls
-    set -l words (string match -v -- '-*' (commandline -opc))
-    test (count $words) -ge 3; and command keeve effects --calls --session $words[3] 2>/dev/null
+    __keeve_reads
+    command keeve effects --calls --session $__keeve_words[2] $__keeve_where 2>/dev/null
 end
-complete -c keeve -n '__fish_seen_subcommand_from @CALLS@' -f -a '(__keeve_calls)'
-complete -c keeve -n '__fish_seen_subcommand_from resolve' -f -a '(command keeve effects --ids 2>/dev/null)'
+complete -c keeve -n '__keeve_at 1 @SESSIONS@' -f -a '(__keeve_sessions)'
+complete -c keeve -l session -x -a '(__keeve_sessions)'
+complete -c keeve -n '__keeve_at 2 @CALLS@' -f -a '(__keeve_calls)'
+complete -c keeve -n '__keeve_at 1 resolve' -f -a '(__keeve_effects)'
 """
 
 
 def tell_completion(program: App, output: Output, shell: Shell) -> None:
     """Give the script for a shell."""
-    more = {"bash": _BASH, "fish": _FISH}.get(shell, "")
+    more = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell]
     lists = {"SESSIONS": SESSIONS, "CALLS": CALLS, "BEFORE": sorted(FLAGS | VALUED), "MOST": [str(MOST)]}
     for name, words in lists.items():
         more = more.replace(f"@{name}@", shlex.join(words))
