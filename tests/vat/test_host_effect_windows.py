@@ -28,12 +28,6 @@ from vat.host.residents import Job
 from vat.host.resolving import NoSuchEffect
 
 
-@pytest.fixture
-def patient_clock() -> trio.testing.MockClock:
-    """Time that jumps to the next deadline when nothing has happened for a while: threads have had theirs."""
-    return trio.testing.MockClock(autojump_threshold=0.01)
-
-
 async def ask(ref: Any, method: str, value: Any) -> None:
     """Have an effect wanted, and be content with any answer, or none."""
     with suppress(KeeveError):

@@ -20,12 +20,6 @@ from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 
 
-@pytest.fixture
-def patient_clock() -> trio.testing.MockClock:
-    """Time that jumps to the next deadline when nothing has happened for a while: threads have had theirs."""
-    return trio.testing.MockClock(autojump_threshold=0.01)
-
-
 @actor("test.twice", version=1)
 class Twice(Actor):
     """Has a device do one thing, and then another."""
