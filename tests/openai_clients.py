@@ -9,6 +9,7 @@ import httpx2
 import openai
 import trio
 import trio.testing
+from openai._base_client import get_platform
 
 from tests.server_worlds import TOKENS, World
 from vat.devices.devices import Effect, effect
@@ -18,9 +19,11 @@ def client_of(world: World, name: str = "owner", **options: Any) -> openai.Async
     """A client with the token of that principal."""
     transport = httpx2.ASGITransport(app=world.app, raise_app_exceptions=True)
     http = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420/v1")
-    return openai.AsyncOpenAI(
+    client = openai.AsyncOpenAI(
         api_key=TOKENS[name], base_url="http://127.0.0.1:8420/v1", http_client=http, max_retries=0, **options
     )
+    client._platform = get_platform()  # or it is asked for in a thread, which a test cannot wait for
+    return client
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from keeve.server.auth import OWNER, Tokens
 from keeve.server.logs import Secrets, make_log
 from keeve.settings import VERBS
 from keeve.testing import FakeClock, MemoryLog, memory_host
+from tests.vat.hosts import settled
 from vat.host.host import Host
 from vat.objects.types import type_of
 
@@ -57,6 +58,10 @@ class World:
     def nobody(self) -> httpx2.AsyncClient:
         """A client without a token."""
         return self.clients["nobody"]
+
+    async def settled(self) -> None:
+        """Wait until nothing more happens by itself: neither here nor in the thread that writes."""
+        await settled(self.host, cushion=0.05)  # models wait a moment, so that whoever listens does so
 
 
 @asynccontextmanager

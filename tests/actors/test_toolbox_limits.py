@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from actors.chat import BadAnswer
 from actors.toolbox import Toolbox
@@ -15,6 +14,7 @@ from actors.tools import Tools, tool
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import FakeClock, memory_host
 from tests.actors.scenes import calls
+from tests.vat.hosts import settled
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
 from vat.objects.waiting import within
@@ -53,10 +53,10 @@ async def test_calls_within_a_time_have_what_they_came_to_or_were_given_up() -> 
     async with memory_host(**options) as host, trio.open_nursery() as nursery:
         agent = await host.spawn(Limited, "a", tools=tools)
         nursery.start_soon(agent.go, [calls("a", "loops"), calls("b", "rare")], 60)
-        await wait_all_tasks_blocked(0.05)
+        await settled(host)
         assert len(await (await agent.tools).waiting()) == 1
         clock.move(61)
-        await wait_all_tasks_blocked(0.05)
+        await settled(host)
         looped, waited = await agent.said
         assert "asyncio has no loop here, since Keeve runs on trio" in looped
         assert waited.startswith("This call failed: TimeLimit: nothing came of it within 60 seconds")
@@ -98,7 +98,7 @@ async def test_a_call_is_withdrawn_with_the_method_that_waited_for_it_and_waits_
         fork = await agent.fork(into="f")
         assert len(await (await fork.tools).waiting()) == 1
         await (await fork.tools).approve("b")
-        await wait_all_tasks_blocked(0.05)
+        await settled(host)
         assert await fork.said == ["done"]
         nursery.cancel_scope.cancel()
     async with memory_host(log, actors=[Newer], devices={"tools": tools}) as host:

@@ -34,6 +34,7 @@ from tests.keeve.test_archives import (
     without_catalog,
     written,
 )
+from tests.vat.hosts import settled
 from vat.heap.restore import Lineage, restore
 from vat.host import basing
 from vat.host.host import Host
@@ -208,7 +209,7 @@ async def test_who_can_write_no_base_keeps_what_its_records_did(
         twin = await (await written(host)).fork(into="twin")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(twin.wait)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await settled(host)
             host._engine.turns.renew(twin._uid)
             done = await host.archive(tmp_path / "archive", records=True)
             assert (done.whole, done.records, done.bases) == (("twin",), 0, 1)  # its parent has one behind it

@@ -14,6 +14,7 @@ from dataspace.log.archives import Archived
 from keeve import ERASED, Actor, Session, Settings, Text, actor, open_host, signing_key
 from keeve.testing.hosts import FakeClock
 from tests.keeve.canaries import found
+from tests.vat.hosts import settled
 from vat.host.archiving import NothingToArchive
 from vat.host.host import Host
 
@@ -177,7 +178,7 @@ async def test_a_session_with_a_fiber_that_waits_keeps_all_and_is_named(tmp_path
         note = await written(host, times=3)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(note.wait)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await settled(host)
             await written(host, "other")
             for n in range(12):
                 await note.write(Text(f"{SAID} {n}{LONG}"))

@@ -11,9 +11,10 @@ import trio
 from dataspace.values import ERASED
 from keeve import Session
 from keeve.api import open_store
+from keeve.testing import FakeClock
 from snapshots.cache import PageCache
 from tests.keeve.canaries import LONG, Keeper, Model, answer, converse, found, host_of, keep
-from tests.vat.hosts import store_of
+from tests.vat.hosts import settled, store_of
 from vat.heap.checking import fingerprint
 from vat.heap.restore import Lineage, restore
 from vat.host.erasing import NothingToErase
@@ -221,17 +222,19 @@ async def test_an_erasure_changes_no_heap_and_no_header(tmp_path: Path) -> None:
 
 
 async def test_a_fiber_that_holds_what_was_erased_goes_on_with_the_marker(tmp_path: Path) -> None:
-    async with host_of(tmp_path) as host:
+    clock = FakeClock()
+    async with host_of(tmp_path, clock=clock) as host:
         keeper = await host.spawn(Keeper, "keeper")
         answers: list[Any] = []
 
         async def ask() -> None:
-            answers.append(await keeper.wait(FIRST + LONG, 0.3))
+            answers.append(await keeper.wait(FIRST + LONG, 60))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await settled(host)
             await host.erase("keeper", seq=2)
+            clock.move(61)
         assert answers == [ERASED]
     assert found(tmp_path, FIRST) == []
 

@@ -16,6 +16,7 @@ from dataspace.log.files import DiskFull, Files
 from dataspace.log.segments import SegmentStore
 from keeve import Session, blocking, host_key, open_host, rekey, signing_key
 from keeve.errors import Deleted, IdInUse
+from tests.vat.hosts import settled
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -250,11 +251,10 @@ async def test_a_session_that_waits_comes_back(folder: Path) -> None:
         keeper = await host.spawn(Keeper, "k")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(keeper.wait, "still here", 3600)
-            await trio.sleep(0.1)
+            await settled(host)
             nursery.cancel_scope.cancel()
     async with host_of(folder, key=KEY) as host:
-        described = await (await host.get("k")).describe()
-        assert described
+        assert (await (await host.get("k")).describe())["fibers"] == 1
 
 
 async def test_what_is_reclaimed_has_no_keys_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,10 +247,10 @@ class World:
             store.close()
 
 
-async def settled(host: Host) -> None:
-    """Wait until nothing more happens in a host by itself."""
+async def settled(host: Host, cushion: float = 0.0) -> None:
+    """Wait until nothing more happens in a host by itself; behind tasks that wait so with a smaller cushion."""
     for _ in range(1000):
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked(cushion)
         if not (host._engine.turns.busy or host._engine.commits.busy):
             return
         await host._engine.quiet()

@@ -13,7 +13,7 @@ from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
 from dataspace.records import Kind
 from keeve import Actor, List, Session, Settings, actor, open_host
-from tests.vat.hosts import store_of
+from tests.vat.hosts import settled, store_of
 from vat.heap import reaching
 from vat.heap.restore import Lineage, bases
 from vat.host import thinning
@@ -127,7 +127,7 @@ async def test_a_session_with_a_fiber_that_waits_keeps_all(tmp_path: Path) -> No
             await w.say(f"{n}{LONG}")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(w.begin)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await settled(host)
             for n in range(30):
                 await w.say(f"{n}{LONG}")
             assert (await host.reclaim()).pages == 0

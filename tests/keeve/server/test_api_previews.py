@@ -37,7 +37,7 @@ async def test_who_looks_in_the_middle_of_an_answer_is_told_what_has_come_and_th
     async with world(devices={"model": Streams(["on", "e ", middle, "two"], ["three"])}) as w:
         s = await w.host.asking("ann").spawn(Session, "s")
         w.serving.nursery.start_soon(s.turn, "hello")
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         told: list[Any] = []
 
         async def read(stream: Stream) -> None:
@@ -85,7 +85,7 @@ async def test_of_an_agent_of_ones_own_it_is_said_that_the_beginning_was_missed(
     async with world(devices=devices, actors=[Agent]) as w:
         agent = await w.host.asking("ann").spawn(Agent, "s")
         w.serving.nursery.start_soon(agent.turn, "hello")
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         told: list[Any] = []
 
         async def read(stream: Stream) -> None:
@@ -115,10 +115,10 @@ async def test_of_an_answer_of_which_not_all_was_kept_it_is_said_that_the_beginn
         s = await w.host.spawn(Session, "s")
         monkeypatch.setattr(heard, "PIECES", kept)
         w.serving.nursery.start_soon(s.turn, "hello")
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         previews = Previews(w.serving, "s")
         middle.set()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         told: list[Any] = [sent.data for sent in previews.upto(1 << 60)]
         assert [(each["text"], each["missed"]) for each in told] == said
         previews.close()

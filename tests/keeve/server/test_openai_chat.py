@@ -237,7 +237,7 @@ async def test_in_a_session_of_another_type_a_completion_is_named_by_its_turn() 
             while not model.asked:  # noqa: ASYNC110  # a stand-in for a model has no event for it
                 await trio.sleep(0.001)
             nursery.start_soon(ask, "b", True)  # it waits for its turn, and hears nothing of the one that runs
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await w.settled()
             first.set()
         before = dict(answers)
         await ask("c")

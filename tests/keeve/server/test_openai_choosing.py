@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import openai
 import pytest
-import trio.testing
 
 from actors.tools import Tools, tool
 from keeve.server import application
@@ -105,12 +104,12 @@ async def test_a_tool_that_needs_a_persons_word_is_under_way_until_it_is_said(wo
     async with world(devices={"model": model, "tools": Tools(pay)}) as w:
         client = client_of(w, "ann")
         made = await client.responses.create(model="model+tools", input="a", background=True)
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         waits = await client.responses.retrieve(made.id)
         assert (waits.status, [item.status for item in waits.output]) == ("in_progress", ["in_progress"])  # type: ignore[union-attr]  # it is a call
         [row] = w.host.sessions()
         said = await w.ann.post(f"/api/v1/sessions/{row.id}/approvals/c1", json={"approve": word, "reason": "too much"})
         assert said.status_code == 200, said.text
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         over = await client.responses.retrieve(made.id)
     assert (over.status, over.output_text, over.output[0].status) == ("completed", "well", status)  # type: ignore[union-attr]  # as above

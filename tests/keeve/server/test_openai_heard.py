@@ -21,7 +21,7 @@ async def from_the_middle_on(*rest: str) -> list[Any]:
     async with world(devices={"model": Streams(["one ", gate, *rest])}) as w:
         client = client_of(w)
         made = await client.responses.create(input="a", background=True)
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         events: list[Any] = []
 
         async def listen() -> None:
@@ -30,7 +30,7 @@ async def from_the_middle_on(*rest: str) -> list[Any]:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listen)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await w.settled()
             gate.set()
     return events
 
@@ -55,7 +55,7 @@ async def test_what_a_model_says_is_held_while_it_says_it_and_no_longer(end: str
     async with world(devices={"model": Streams(["precious ", gate, rest])}) as w:
         held, client = w.serving.heard, client_of(w)
         made = await client.responses.create(input="a", background=True)
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         [session] = w.host.sessions()
         assert held.size > 0
         if end == "cancelled":
@@ -66,7 +66,7 @@ async def test_what_a_model_says_is_held_while_it_says_it_and_no_longer(end: str
             await w.host.erase(session.id, turn=1, force=True)
             assert held.size == 0
         gate.set()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         assert held.size == 0
 
 
@@ -75,6 +75,6 @@ async def test_of_sessions_that_do_not_state_how_their_turns_end_nothing_is_held
     devices = {"model": Streams(["precious ", gate, "words"])}
     async with world(devices=devices, actors=[Agent]) as w, trio.open_nursery() as nursery:
         nursery.start_soon((await w.host.spawn(Agent, "elsewhere")).turn, "a")
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         assert w.serving.heard.size == 0
         gate.set()

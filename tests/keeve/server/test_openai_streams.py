@@ -193,7 +193,7 @@ async def test_a_turn_that_waits_is_not_told_what_another_one_says() -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listen)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await w.settled()
             gate.set()
     assert deltas(events) == ["second"]
 
@@ -207,7 +207,7 @@ async def test_of_a_response_that_is_cancelled_stays_what_was_whole() -> None:
         made = await client.responses.create(model="model+tools", input="a", background=True)
         while len(model.asked) < 2:
             await trio.testing.wait_all_tasks_blocked(0.01)  # the model waits so as well
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         cancelled = await client.responses.cancel(made.id)
         assert cancelled.to_dict() == (await client.responses.retrieve(made.id)).to_dict()
     assert cancelled.status == "cancelled"

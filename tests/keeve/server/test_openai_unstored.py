@@ -171,7 +171,7 @@ async def test_a_request_without_a_stream_is_given_up_when_its_client_is_gone(pa
         await model.began.wait()
         assert len(w.host.sessions(PREFIX)) == 1
         gone.set()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         assert w.host.sessions(PREFIX) == []
         assert model.stopped.is_set()
         nursery.cancel_scope.cancel()
@@ -203,7 +203,7 @@ async def test_a_repetition_waits_for_the_same_answer_and_neither_takes_it_from_
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked(0.2)
+            await w.settled()
             began.set()
         assert len({each.id for each in answers}) == len(model.asked) == 1
     assert [each.output_text for each in answers] == ["one"] * 3
@@ -216,7 +216,7 @@ async def test_what_a_server_that_was_killed_has_left_goes_at_the_next_start() -
             s: Any = await w.host.asking(by, via).spawn(Responding, id)
             await s.turn("hello")
     async with world(log=log) as w:
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         assert [row.id for row in w.host.sessions()] == ["kept", f"{PREFIX}2"]
 
 
