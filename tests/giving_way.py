@@ -10,8 +10,8 @@ import pytest
 import trio
 
 
-class Steps:
-    """Counts `step`s; `longest` is the most of them between two turns of another task."""
+class Steps(trio.abc.Instrument):
+    """Counts `step`s; `longest` is the most of them that a task did in one go."""
 
     def __init__(self) -> None:
         self.longest = 0
@@ -20,8 +20,7 @@ class Steps:
     def step(self) -> None:
         self._since += 1
 
-    def turn(self) -> None:
-        """Another task has a turn."""
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
         self.longest, self._since = max(self.longest, self._since), 0
 
     def count(self, monkeypatch: pytest.MonkeyPatch, of: Any, name: str) -> None:
@@ -37,15 +36,11 @@ class Steps:
 
 @asynccontextmanager
 async def beside_others() -> AsyncIterator[Steps]:
-    """The block runs beside a task that takes every turn that it is left."""
-    steps, over = Steps(), False
-
-    async def others() -> None:
-        while not over:
-            steps.turn()
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(others)
+    """What is done in the block is counted. Between two goes of a task each of the others has one."""
+    steps = Steps()
+    trio.lowlevel.add_instrument(steps)
+    try:
         yield steps
-        over = True
+        await trio.lowlevel.checkpoint()  # what is done is over, and counted
+    finally:
+        trio.lowlevel.remove_instrument(steps)

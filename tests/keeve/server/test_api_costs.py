@@ -123,7 +123,7 @@ async def test_effects_come_in_parts_and_a_session_says_that_not_all_of_them_are
 ) -> None:
     async with world(actors=[Keeps], devices={"model": Silent()}) as w:
         await (await w.host.asking("ann").spawn(Keeps, "k")).ask()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         [whole] = await in_pages(w.ann, "/sessions/k/effects", "effects")
         assert [each["state"] for each in whole] == ["running"] * 5
         monkeypatch.setattr(parts, "ROOM", 600)
@@ -252,7 +252,7 @@ async def test_others_have_their_turns_while_much_that_waits_is_put_on_a_page(mo
     monkeypatch.setattr(parts, "AT_ONCE", 2)
     async with world(actors=[Keeps], devices={"model": Silent()}) as w, browser(w, "ann") as ann:
         await (await w.host.asking("ann").spawn(Keeps, "k")).ask()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         async with beside_others() as faces:
             faces.count(monkeypatch, waiting, "effect_face")
             assert (await ann.get("/waiting")).status_code == 200
@@ -287,7 +287,7 @@ async def test_a_list_is_looked_through_a_little_at_a_time_wherever_it_is_asked_
             assert await looking.look(store, "sessions", how) == {"sessions": [], "next": None}
             monkeypatch.setattr(parts, "LOOKED_AT", 3)
             assert await looking.look(store, "sessions", how) == {"sessions": [], "next": "s2"}
-    assert 0 < looked.longest <= 4  # two rounds, at the most, between two turns of another task
+    assert looked.longest == 2
 
 
 async def test_the_picture_of_many_forks_is_made_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
