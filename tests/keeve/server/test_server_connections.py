@@ -159,6 +159,8 @@ async def test_a_handshake_that_is_not_finished_gives_the_place_back(tmp_path: P
                 await stream.send_all(said)
                 with trio.fail_after(20):
                     await rest(stream)
+            await until(lambda: listens.count == 0)
+    async with listening(tls_cert=cert, tls_key=key) as (_, listens):  # who finishes it is answered
         context = ssl.create_default_context(cafile=str(cert))
         context.set_alpn_protocols(["h2", "http/1.1"])
         stream = await opened(listens)
