@@ -40,8 +40,9 @@ class PromiseCycle(Broken):
 class FiberDiverged(Broken):
     """A fiber cannot go on: run again, it did something else than was recorded. It breaks alone, and for good.
 
-    part: which one, from 1. recorded, did: what the record says and what the code does now, in words. raised: whether
-    the code has a higher version, so that only the older class is missing.
+    part: which one, from 1. recorded, did: what the record says and what the code does now, in words. at: where the
+    code departs, `agent.py:12 in answer`, which may be in a method that this one has started; "" where no line does.
+    raised: whether the code has a higher version, so that only the older class is missing.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class FiberDiverged(Broken):
         *,
         recorded: str,
         did: str,
+        at: str = "",
         raised: bool = False,
     ) -> None:
+        where = f", at {at}" if at else ""
         older = "the old class in actors=[...] until no fiber of it waits (`keeve effects` lists them)"
         remedy = (
             f"The next time, keep {older}"
@@ -66,7 +69,7 @@ class FiberDiverged(Broken):
         )
         super().__init__(
             f"session {session!r}, fiber {fiber}: {type}.{method} cannot go on where it waited. In its part {part}, "
-            f"which is run again to bring it back, the record says that it {recorded}; the code now {did}. "
+            f"which is run again to bring it back, the record says that it {recorded}; the code now {did}{where}. "
             "This run of it is over; what its earlier parts did stands, and what it waited for is given up, unless "
             f"somebody else waits for it. Call the method again to start it anew. {remedy}"
         )
@@ -77,6 +80,7 @@ class FiberDiverged(Broken):
         self.part = part
         self.recorded = recorded
         self.did = did
+        self.at = at
 
 
 class OtherShape(KeeveError, TypeError):

@@ -5,7 +5,8 @@ A promise breaks, a request is answered and a delivery is recorded with a *failu
 (file, line and method of the user's code) and `"in"` (session and seq) where they are known.
 `failure_of` makes one from an exception, `exception_of` an exception from one: of the built-in class, or of the
 `KeeveError` that is defined there, or is the only one of that name; or else a `Failed` that carries it. Nothing is ever
-imported by a name that was read.
+imported by a name that was read. That of a fiber's part has `"undone"` as well, if there is anything: the fields of its
+actor whose changes went with it.
 
 The one rule: who sees an error live and who sees it after a restart see the same, so every error passes
 through its failure on its way.
@@ -18,6 +19,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from sysconfig import get_path
+from types import CodeType
 from typing import Any, Final
 
 from dataspace.errors import KeeveError
@@ -139,6 +141,8 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     place = " ".join(part for part in (failure.get("in", where), failure.get("at", "")) if part)
     if place:
         error.add_note(place)
+    if undone := failure.get("undone"):
+        error.add_note(f"changes of this part that were undone with it: {', '.join(map(str, undone))}")
     if (advice := advice_on(name, message)) is not None:
         error.add_note(advice)
     return error
@@ -155,6 +159,11 @@ _OURS: Final = tuple(f"{_PROJECT}{os.sep}{package}{os.sep}" for package in _PACK
 _LIBRARIES: Final = tuple({f"{get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
+def is_ours(code: CodeType) -> bool:
+    """Whether a piece of code is Keeve's own."""
+    return code.co_filename.startswith(_OURS)
+
+
 def place_of(error: BaseException) -> str:
     """`at file.py:12 in method`: where the user's code was, when it raised or called what did; "" if it was not there.
 
@@ -165,7 +174,7 @@ def place_of(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(_OURS):
+        if not is_ours(code):
             place = f"at {Path(code.co_filename).name}:{trace.tb_lineno} in {code.co_name}"
             if code.co_filename.startswith(_LIBRARIES):
                 foreign = place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from vatmaker import ROOT, operations
+from vatmaker import ROOT, assert_restores, operations
 from waits import Agent, Fiberworld, near, script, value_of
 
 from dataspace.values import NotAValue
@@ -328,3 +328,22 @@ def test_the_time_and_chance_of_a_part_are_those_of_its_crank(world):
     first, second = value_of(got)
     assert second[0] > first[0]
     assert len({*first, *second}) == 6
+
+
+def test_what_cleaning_up_has_changed_in_a_part_that_raises_is_undone_and_named(world):
+    @script
+    async def cleans_up(me: Agent) -> None:
+        me.count = 1
+        try:
+            await me.want()
+        finally:
+            me.log.append("over")
+            me.count = 0
+
+    got = world.go("cleans_up")
+    world.give(error="no")
+    with pytest.raises(ValueError, match="no") as caught:
+        value_of(got)
+    assert caught.value.__notes__[-1] == "changes of this part that were undone with it: log, count"
+    assert (world.ask(world.agent, "count"), world.seen()) == (1, [])
+    assert_restores(world, world.agent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -133,7 +134,8 @@ def test_what_it_did_and_does_is_named(world, other, part, recorded, did):
         value_of(got)
     said = str(caught.value)
     assert said.startswith(f"session 'a', fiber 1: waits.agent.go cannot go on where it waited. In its part {part}, ")
-    assert f"the record says that it {recorded}; the code now {did}. " in said
+    at = "" if did == "comes to its end" else rf", at \w+\.py:\d+ in ({other.__name__}|want)"
+    assert re.search(rf"the record says that it {re.escape(recorded)}; the code now {re.escape(did)}{at}\. ", said)
     assert "If its code was changed: the next time, give that a higher version, and keep the old class" in said
     assert "If not, it looks at something besides its arguments and fields, as the order of a set" in said
     failure = world.agent.steps[-1].failure
@@ -142,6 +144,36 @@ def test_what_it_did_and_does_is_named(world, other, part, recorded, did):
     assert world.waiting == 0
     assert (world.ask(world.agent, "count"), world.seen()) == (2, [])
     world.sound()
+
+
+def test_the_method_that_was_started_and_the_content_that_differs_are_named(world):
+    """What began in a part is run again with it."""
+    before = "as it was " * 40
+
+    @script
+    async def starting(me: Agent) -> None:
+        await near(me.ref).other("started")
+
+    @script
+    async def started(me: Agent) -> None:
+        me.log.append(before + "once")
+        await me.want()
+
+    world.go("starting")
+    world.restart()
+
+    @script
+    async def started(me: Agent) -> None:  # noqa: F811  # it takes the place of the other
+        me.log.append(before + "now")
+        await me.want()
+
+    world.give()
+    failures = [step.failure for step in world.agent.steps if step.failure is not None]
+    assert {failure.fiber for failure in failures} == {2}
+    assert failures[-1].method == "go"
+    assert failures[-1].recorded.endswith('as it was once")')
+    assert failures[-1].did.endswith('as it was now")')
+    assert failures[-1].at.endswith(" in started")
 
 
 def test_the_vat_and_its_other_fibers_are_fine(world):

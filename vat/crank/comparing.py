@@ -20,6 +20,9 @@ _LISTS: Final = frozenset({list, FrozenList, CelledList})
 _LONGEST: Final = 200
 """Characters of a value in words."""
 
+_BEFORE: Final = 60
+"""Characters at their beginning and before their first difference that are shown of two texts."""
+
 
 def same(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     """Whether two operations say the same. Loads the cells in them."""
@@ -87,20 +90,43 @@ def facts_told(statement: Statement) -> str:
     return f"retracts the fact {statement.handle.seq}.{statement.handle.operation}"
 
 
-def told(operation: Sequence[Any]) -> str:
-    """An operation in words: "sets count to 3"."""
+def told(operation: Sequence[Any], load: Callable[[CellRef], Any]) -> str:
+    """An operation in words: "sets count to 3". Loads the cells in it."""
     kind, *args = operation
     words = _WORDS.get(kind)
-    return f"does {Op(kind).name.lower()}" if words is None else words(args)
+    return f"does {Op(kind).name.lower()}" if words is None else words([_with_content(arg, load) for arg in args])
+
+
+def apart(one: str, other: str) -> tuple[str, str]:
+    """Two texts, of long ones what is around the first difference.
+
+    >>> apart("sends " + "a" * 1000, "sends " + "a" * 1000 + "b")[1][-4:]
+    'aaab'
+    """
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    first = same - _BEFORE
+    if first > _BEFORE and max(len(one), len(other)) > _LONGEST:
+        one, other = f"{one[:_BEFORE]}…{one[first:]}", f"{other[:_BEFORE]}…{other[first:]}"
+    return _cut(one), _cut(other)
+
+
+def _with_content(value: Any, load: Callable[[CellRef], Any]) -> Any:
+    """What is stored, as users read it: content in the place of cells."""
+    try:
+        return thaw(value, load)
+    except Exception:  # noqa: BLE001  # it is for people, and says what can be said
+        return value
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, Tree):
         return f"a collection of {value.count}"
     try:
-        return _cut(render(thaw(value, lambda cell: f"(content {cell.seq}.{cell.number})")))
-    except Exception:  # noqa: BLE001  # it is for people, and says what can be said
-        return _cut(repr(value))
+        return render(value)
+    except Exception:  # noqa: BLE001  # as above
+        return repr(value)
 
 
 def _cut(text: str) -> str:

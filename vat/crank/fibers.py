@@ -125,7 +125,7 @@ class Fibers:
                 return
             let_go = owned_by(heap, number)
         except BaseException as error:  # noqa: BLE001  # as in any delivery
-            outcome = crank.failed_at(savepoint, error)
+            outcome = crank.failed_at(savepoint, error, entry[ACTOR])
             let_go = owned_by(heap, number)
         self._missing.pop(number, None)
         crank.note(Op.RETURNED, number, FrozenList(let_go))

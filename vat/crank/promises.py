@@ -232,15 +232,17 @@ class Promises(Keeping):
         else:
             self.settle(result, outcome)
 
-    def failed(self, error: BaseException) -> Outcome:
-        """An exception as an outcome."""
+    def failed(self, error: BaseException, undone: Collection[str] = ()) -> Outcome:
+        """An exception as an outcome; `undone` are the fields whose changes went with it."""
         seq = self.record.seq - self.progress.silent
         failure = {**failure_of(error), "in": f"session {self.id!r} at seq {seq}"}
+        if undone:
+            failure["undone"] = list(undone)
         return Outcome(False, self.keep(failure, "the error"))
 
-    def fail(self, error: BaseException) -> Outcome:
+    def fail(self, error: BaseException, undone: Collection[str] = ()) -> Outcome:
         """Record that a delivery failed; gives what its promise breaks with."""
-        outcome = self.failed(error)
+        outcome = self.failed(error, undone)
         self.progress.failure = error
         self.note(Op.FAILED, outcome.payload)
         return outcome
@@ -249,17 +251,19 @@ class Promises(Keeping):
     # so that comes first. The error becomes a value after the undoing, which would undo that too, and is recorded last,
     # where what it stands for has gone from the record.
 
-    def failed_at(self, savepoint: Savepoint, error: BaseException) -> Outcome:
+    def failed_at(self, savepoint: Savepoint, error: BaseException, owner: int = 0) -> Outcome:
         """A delivery that began at the savepoint has raised: it is undone, and this is what it came to.
 
+        Of an `owner` it tells which of its fields were changed: of a fiber's, which may have thought to clean up.
         Raises what ends the crank: Ctrl-C, and what could not be read. If the undoing is cut off, so does that.
         """
         if is_interrupt(error):
             raise error
         self.sound()
+        undone = self.changed(savepoint, owner) if owner else ()
         self.rollback(savepoint)
         self.progress.torn = None
-        return self.fail(error)
+        return self.fail(error, undone)
 
     def call_failed_at(
         self, savepoint: Savepoint, torn: BaseException | None, error: BaseException, actor: int, method: str

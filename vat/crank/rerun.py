@@ -29,13 +29,14 @@ from dataspace.log.store import BodyErased
 from dataspace.records import Kind
 from dataspace.values.encoding import encode
 from vat.crank.acting import Acting
-from vat.crank.comparing import alike, facts_told, same, told
+from vat.crank.comparing import alike, apart, facts_told, same, told
 from vat.crank.deliveries import Parts
+from vat.crank.places import Traced, waits_at
 from vat.crank.powers import Powers
 from vat.crank.progress import CrankDraft, Progress
 from vat.crank.room import room
 from vat.errors import FiberDiverged
-from vat.failures import exception_of
+from vat.failures import exception_of, place_of
 from vat.heap.fibers import ACTOR, METHOD, OPERATION, PARTS, RESULT, SEQ, VERSION, WAITING, outcomes
 from vat.heap.heap import Heap
 from vat.heap.messages import Asker, Outcome, asker_of
@@ -160,7 +161,7 @@ class Rerun:
         crank = self._crank
         draft = CrankDraft(recorded.uid, recorded.seq, Kind.CRANK, recorded.time)
         draft.crank = crank
-        draft.operations = list(recorded.operations[:at])
+        draft.operations = Traced(recorded.operations[:at], _run_part)
         crank.heap, crank.uid, crank.id = heap, recorded.uid, recorded.id
         crank.powers = self._powers
         self._replayed.draft, self._replayed.recorded = draft, recorded
@@ -192,7 +193,8 @@ class Rerun:
             if is_interrupt(error):
                 raise
             self._crank.sound()
-            raise self._otherwise(recorded, at, f"raises {type(error).__name__}: {error}") from error
+            place = place_of(error).removeprefix("at ")
+            raise self._otherwise(recorded, at, f"raises {type(error).__name__}: {error}", place) from error
         self._crank.sound()
         if came is not None:
             raise self._otherwise(recorded, at, "comes to its end")
@@ -229,17 +231,18 @@ class Rerun:
         at_once = not draft.cells and encode(did[at + 1 :]) == encode(said[at + 1 : len(did)])
         for place in () if at_once else range(at + 1, len(did)):
             if place >= len(said):
-                raise self._diverged("did no more", told(did[place]))
+                raise self._diverged(*apart("did no more", told(did[place], load)), self._place(did, place))
             if not same(did[place], said[place], load):
-                raise self._diverged(told(said[place]), told(did[place]))
+                words = apart(told(said[place], load), told(did[place], load))
+                raise self._diverged(*words, self._place(did, place))
         if draft.statements:
             span = range(at + 1, len(did))
             before = [one for one in read_statements(recorded.facts, load, ref=Ref, promise=Promise) if one.at in span]
             for now, then in zip(draft.statements, before, strict=True):
                 if not alike(_plain(now), _plain(then), load):
-                    raise self._diverged(facts_told(then), facts_told(now))
+                    raise self._diverged(facts_told(then), facts_told(now), self._place(did, now.at))
 
-    def _otherwise(self, recorded: Recorded, at: int, how: str) -> FiberDiverged:
+    def _otherwise(self, recorded: Recorded, at: int, how: str, where: str = "") -> FiberDiverged:
         """What is wrong with a part that did not wait in the end: what it did otherwise first, or that it is over."""
         did = self._crank.record
         try:
@@ -248,13 +251,23 @@ class Rerun:
             return first
         place = len(did.operations)
         said = recorded.operations
-        return self._diverged(told(said[place]) if place < len(said) else "did no more", how)
+        load = self._crank.heap.memory.cell
+        return self._diverged(*apart(told(said[place], load) if place < len(said) else "did no more", how), where)
 
-    def _diverged(self, recorded: str, did: str) -> FiberDiverged:
-        entry = self._entry
-        return FiberDiverged(
-            self._session, self.number, self._type, entry[METHOD], max(self._part, 1), recorded=recorded, did=did
-        )
+    def _place(self, did: Sequence[Any], at: int) -> str:
+        """Where in the users' code an operation comes from that the part has done."""
+        assert isinstance(did, Traced)
+        operation = did[at]
+        fiber = self._scratch.live.get(operation[1]) if operation[0] == Op.SUSPENDED else None
+        return did.place(at) if fiber is None else waits_at(fiber.coroutine)
+
+    def _diverged(self, recorded: str, did: str, where: str = "") -> FiberDiverged:
+        method, part = self._entry[METHOD], max(self._part, 1)
+        return FiberDiverged(self._session, self.number, self._type, method, part, recorded=recorded, did=did, at=where)
+
+
+_run_part: Final = Rerun.run.__code__
+"""Beneath it, no code is of the part."""
 
 
 def bring_back(crank: Acting, past: Past, numbers: Sequence[int], make: Callable[[], Brings], goal: Brings) -> None:

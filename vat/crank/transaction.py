@@ -32,6 +32,7 @@ Savepoint: TypeAlias = tuple[int, DraftSavepoint, int, int, int, int, int, int, 
 """How far a crank had come. A plain tuple, since each delivery and each near call makes one."""
 
 NO_CRANK: Final = "an actor or a collection was used when its crank was over"
+_CHANGING: Final = (Op.SET, Op.CHANGE)
 _OTHER_THREAD: Final = "an actor was changed from another thread than the one that its crank runs in"
 
 
@@ -180,6 +181,11 @@ class Transaction:
             len(progress.advanced),
             progress.seed,
         )
+
+    def changed(self, savepoint: Savepoint, actor: int) -> list[str]:
+        """The fields of an actor that were changed after a savepoint."""
+        since = self.record.operations[savepoint[1][0] :]
+        return list(dict.fromkeys(each[2] for each in since if each[0] in _CHANGING and each[1] == actor))
 
     def rollback(self, savepoint: Savepoint) -> None:
         """Undo all that came after a savepoint, but for the numbers that were given: they are not given again."""
