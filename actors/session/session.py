@@ -142,14 +142,16 @@ class Session(Settings, Queueing, Calls, Steering, Usage, Forking):
 
     @read
     def status(self) -> dict[str, Any]:
-        """How far it is: how many turns are accepted and how many over, which one runs (None: none), and the limit that
-        the last one that was done has reached (`"steps"`, `"tokens"`, `"time"`, `"mode"`; None: none)."""
+        """How far it is: how many turns are accepted and how many over, which one runs (None: none), the limit that the
+        last one that was done has reached (`"steps"`, `"tokens"`, `"time"`, `"mode"`; None: none), and that it states
+        its turns."""
         accepted, running = len(self.history), self._unfinished()
         return {
             "accepted": accepted,
             "over": (running or accepted + 1) - 1,  # what was dropped or given up while it waited counts as well
             "running": running,
             "limit": self._limit or None,
+            "stated": True,
         }
 
     # A turn.

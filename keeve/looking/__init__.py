@@ -14,7 +14,7 @@ from keeve.looking.reading import Reading, reading_of
 from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.state import FieldPlace, fields_of, put_together
-from keeve.looking.stating import StatesNoTurns, must_state_turns
+from keeve.looking.stating import StatesNoTurns, must_state_turns, states_turns
 from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
 from keeve.looking.waitlist import BEHIND, KINDS, all_waits, in_order, order_in, page_in_order, written
 
@@ -62,6 +62,7 @@ __all__ = [
     "say_word",
     "since",
     "some_of",
+    "states_turns",
     "taken_face",
     "told_checkpoint",
     "waiting_calls",

@@ -128,7 +128,7 @@ class Input:
         if refused is not None:
             raise refused
         accepted = await self.stated(*labels)
-        if accepted is None:  # of a type that tells a status as conversations have it, and states nothing
+        if accepted is None:  # of a type that says that it states its turns, and does not
             raise StatesNoTurns(self.id)
         return accepted
 

@@ -24,11 +24,17 @@ class StatesNoTurns(KeeveError, TypeError):
         )
 
 
+def states_turns(status: Any) -> bool:
+    """Whether what a session's `status()` gives says that it states its turns. A type of one's own may tell how many
+    turns it has accepted, and cannot state them."""
+    return isinstance(status, dict) and type(status.get("accepted")) is int and status.get("stated") is True
+
+
 async def must_state_turns(ref: Any, session: str) -> None:
-    """Raise `StatesNoTurns` unless a session's `status()` tells how many turns it has accepted."""
+    """Raise `StatesNoTurns` unless a session states its turns."""
     try:
         status = await ref.status()
     except (NoSuchMethod, TypeError):
         status = None
-    if not (isinstance(status, dict) and type(status.get("accepted")) is int):
+    if not states_turns(status):
         raise StatesNoTurns(session)

@@ -251,7 +251,7 @@ def test_the_queue_survives_a_restart_at_every_point() -> None:
         driven.restart()
     assert [done.fields[0] for done in driven.stated("turn-done")] == [1, 2, 3]
     assert said(driven, "four") == "4"
-    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None, "stated": True}
 
 
 def test_a_repeated_request_gives_the_same_turn() -> None:

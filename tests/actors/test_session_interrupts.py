@@ -128,7 +128,7 @@ def test_turns_that_were_ended_while_they_waited_are_over_with_the_last_that_ran
     driven.call("interrupt", 3)
     driven.call("interrupt", 2)
     driven.run()
-    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None, "stated": True}
     answer = driven.call("turn", "four")
     driven.run()
     assert answer.value == "4"
@@ -179,7 +179,7 @@ def test_turns_that_never_began_are_over_when_nothing_runs(forked: bool) -> None
     else:
         driven.call("interrupt", 2)
         driven.call("stop", "three")
-    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None, "stated": True}
 
 
 def test_one_for_a_waiting_turn_holds_after_a_restart() -> None:

@@ -214,4 +214,4 @@ def test_it_begins_after_turns_that_were_ended_while_they_waited_and_none_of_the
         with pytest.raises(TurnInterrupted, match=f"turn {n} of 's1' was interrupted by local"):
             answer.value  # noqa: B018  # raises what went wrong
     assert [message["content"] for message in driven.read("messages")] == ["one", "1", "four", "4"]
-    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 4, "over": 4, "running": None, "limit": None, "stated": True}

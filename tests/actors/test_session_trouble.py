@@ -201,11 +201,11 @@ def test_the_caller_of_a_waiting_turn_learns_of_its_interrupt() -> None:
     driven.run()
     with pytest.raises(TurnInterrupted, match="turn 2"):
         two.value  # noqa: B018  # raises what went wrong
-    assert driven.read("status") == {"accepted": 2, "over": 2, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 2, "over": 2, "running": None, "limit": None, "stated": True}
     model = driven.given["model"]
     model.answers.append(says("3"))  # type: ignore[attr-defined]  # it is a Says
     assert said(driven, "three") == "3"
-    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None}
+    assert driven.read("status") == {"accepted": 3, "over": 3, "running": None, "limit": None, "stated": True}
 
 
 @pytest.mark.parametrize("turn", [None, 0, 1, 2, -1])

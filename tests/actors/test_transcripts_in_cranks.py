@@ -66,7 +66,7 @@ def check(driven: Driven, path: Path) -> None:
     """The conversation is the transcript, byte for byte."""
     transcript = read(path)
     assert json.dumps(driven.read("messages")) == json.dumps(transcript)
-    assert driven.read("status") == {"accepted": 1, "over": 1, "running": None, "limit": "steps"}
+    assert driven.read("status") == {"accepted": 1, "over": 1, "running": None, "limit": "steps", "stated": True}
 
 
 @each_transcript

@@ -14,6 +14,7 @@ from dataspace.errors import KeeveError
 from dataspace.observe.cursor import number_in
 from keeve.errors import SessionDamaged
 from keeve.faces import ENDS
+from keeve.looking import states_turns
 from keeve.server.api import in_path
 from keeve.server.finding import before_turn
 from keeve.server.page.agents import ask, show_agent
@@ -39,7 +40,7 @@ async def show_session(visit: Visit) -> Response:
     except SessionDamaged as damage:
         return await _show_damaged(visit, damage)
     status = shown["status"]
-    if not (isinstance(status, dict) and isinstance(status.get("accepted"), int)):
+    if not states_turns(status):
         return await show_agent(visit, shown)
     last = status["accepted"]
     before = visit.number("before")

@@ -33,7 +33,7 @@ async def test_a_session_is_made_and_shown() -> None:
         assert answer.headers["location"] == f"{API}/s%201%2Fx"
         shown = (await w.ann.get(answer.headers["location"])).json()
         assert (shown["id"], shown["type"], shown["seq"]) == ("s 1/x", "keeve.session", 1)
-        assert shown["status"] == {"accepted": 0, "over": 0, "running": None, "limit": None}
+        assert shown["status"] == {"accepted": 0, "over": 0, "running": None, "limit": None, "stated": True}
         assert w.host.made_by("s 1/x") == ("ann", "http")
 
 

@@ -66,12 +66,15 @@ class Agent(Actor):
 class Posing(Actor):
     """It tells how far it is, as conversations do, and states nothing."""
 
+    messages: List[dict]
+
     def turn(self, text: Text) -> Text:
+        self.messages.append(user(text))
         return text
 
     @read
     def status(self) -> dict[str, Any]:
-        return {"accepted": 0, "over": 0, "running": None}
+        return {"accepted": len(self.messages), "over": len(self.messages), "running": None, "limit": None}
 
 
 def agents() -> Any:
@@ -160,11 +163,17 @@ async def test_an_input_that_only_waits_is_refused_by_name_where_no_turns_are_st
         assert (await w.ann.post(f"{API}/own/turn", json={"input": "hello"})).json()["output"] == "done"
 
 
-async def test_a_type_that_only_looks_like_a_conversation_is_refused_by_name_as_well() -> None:
-    async with world(actors=[Posing]) as w:
-        await w.host.asking("ann").spawn(Posing, "own")
-        answer = await w.ann.post(f"{API}/own/queue", json={"input": "hello"})
-        assert code(answer) == (422, "states_no_turns")
+async def test_a_type_that_only_looks_like_a_conversation_is_refused_before_anything_is_said() -> None:
+    async with world(actors=[Posing]) as w, browser(w, "ann") as ann:
+        ref = await w.host.asking("ann").spawn(Posing, "own")
+        for how in ("queue", "steer"):
+            answer = await w.ann.post(f"{API}/own/{how}", json={"input": "hello"})
+            assert code(answer) == (422, "states_no_turns")
+        assert len(await ref.messages) == 0
+        await ref.turn("said by a turn")
+        shown = (await ann.get("/sessions/own")).text
+        assert "said by a turn" in shown
+        assert "Nothing was said yet" not in shown
 
 
 async def test_a_chat_completion_of_an_own_agent_is_streamed_as_it_is_unstreamed() -> None:
