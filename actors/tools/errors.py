@@ -70,7 +70,7 @@ class ApprovalWanted(KeeveError):
         self.name = name
 
     def __str__(self) -> str:
-        return f"a call of {self.name} is made when a person has approved of it; a session and a Toolbox ask one"
+        return f"{self.name} was not called yet: a person has to approve of it first, whom a session or a Toolbox asks"
 
 
 class CallRefused(KeeveError):

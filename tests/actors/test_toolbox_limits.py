@@ -46,7 +46,7 @@ async def loops() -> str:
     return "slept"
 
 
-async def test_calls_within_a_time_have_what_they_came_to_or_were_given_up() -> None:
+async def test_calls_within_a_time_have_what_they_came_to_or_were_given_up(caplog: pytest.LogCaptureFixture) -> None:
     tools = Tools(rare, loops)
     clock = FakeClock()
     options = {"actors": [Limited], "devices": {"tools": tools}, "clock": clock}
@@ -59,6 +59,7 @@ async def test_calls_within_a_time_have_what_they_came_to_or_were_given_up() -> 
         await settled(host)
         looped, waited = await agent.said
         assert "asyncio has no loop here, since Keeve runs on trio" in looped
+        assert "session a: tools.loops failed" in caplog.text
         assert waited.startswith("This call failed: TimeLimit: nothing came of it within 60 seconds")
         assert await (await agent.tools).waiting() == []
         assert host.effects() == []

@@ -49,6 +49,12 @@ class Wanted:
     args: Sequence[Any] = ()
     keywords: Mapping[str, Any] = attrs.field(factory=dict)
     state: Literal["wanted", "started"] = "wanted"
+    name: str = attrs.field(init=False)
+    """What it is called in errors: the device and the method, or what that says of the call, as the name of a tool."""
+
+    @name.default
+    def _name(self) -> str:
+        return f"{self.device}.{self.method}"
 
 
 class Attempts:

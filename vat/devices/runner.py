@@ -72,16 +72,13 @@ class _Job:
     def __init__(self, wanted: Wanted, lane: _Lane | None) -> None:
         self.wanted = wanted
         self.lane = lane
+        if lane is not None:
+            wanted.name = lane.name
         self.due: float | None = None  # when its time comes, while that lies ahead
         self.scope = trio.CancelScope()
         self.task: trio.lowlevel.Task | None = None
         self.admitted = False  # counted in its lane
         self.called = False  # the device has been called
-
-    @property
-    def name(self) -> str:
-        """What it is called in errors."""
-        return f"{self.wanted.device}.{self.wanted.method}" if self.lane is None else self.lane.name
 
     @property
     def risky(self) -> bool:
@@ -290,7 +287,7 @@ class EffectRunner:
                     if job.task is not None:
                         log.warning(
                             "the host cannot end: %s (effect %s of session %s) was cancelled and goes on:\n%s",
-                            job.name,
+                            job.wanted.name,
                             job.wanted.id,
                             job.wanted.session,
                             "".join(StackSummary.extract(job.task.iter_await_frames()).format()),
@@ -332,7 +329,7 @@ class EffectRunner:
             job.task = None
         if outcome is None and job.scope.cancel_called:
             started = job.called or job.wanted.state == "started"
-            outcome = EffectOutcome(error=EffectCancelled(job.name, started=started))
+            outcome = EffectOutcome(error=EffectCancelled(job.wanted.name, started=started))
         # Not in a finally: when the host stops, nothing is settled by that, and no other effect takes the place.
         del self._jobs[job.wanted.key]
         lane = job.lane
@@ -351,16 +348,16 @@ class EffectRunner:
         wanted, lane = job.wanted, job.lane
         surely = lane is None or lane.method.policy.on_crash == "unknown"
         if surely and wanted.state == "started":
-            return EffectOutcome(error=OutcomeUnknown(job.name, wanted.id))
+            return EffectOutcome(error=OutcomeUnknown(job.wanted.name, wanted.id))
         if lane is None:
             known = tuple(f"{device}.{method}" for device, method in self._lanes)
             log.warning(
                 "session %s wants %s, and this host has no such device: give it with devices={%r: ...}",
                 wanted.session,
-                job.name,
+                job.wanted.name,
                 wanted.device,
             )
-            return EffectOutcome(error=UnknownDevice(job.name, known))
+            return EffectOutcome(error=UnknownDevice(job.wanted.name, known))
         if surely and not lane.broken:
             try:
                 await self._mark_started(wanted)

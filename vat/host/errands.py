@@ -200,11 +200,11 @@ class Errands:
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
         if isinstance(outcome.error, KeeveError) and outcome.error.ordinary:
-            log.info("session %s: %s.%s: %s", wanted.session, wanted.device, wanted.method, outcome.error)
+            log.info("session %s: %s", wanted.session, outcome.error)
         elif outcome.trace:
             # A `KeeveError` says in its message what is wrong; of any other the message may say little.
             level = logging.INFO if isinstance(outcome.error, KeeveError) else logging.WARNING
-            log.log(level, "session %s: %s.%s failed\n%s", wanted.session, wanted.device, wanted.method, outcome.trace)
+            log.log(level, "session %s: %s failed\n%s", wanted.session, wanted.name, outcome.trace)
         if outcome.error is None:
             came = Outcome(True, outcome.value)
         else:
