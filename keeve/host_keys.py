@@ -20,8 +20,10 @@ from typing import Final, TypeAlias
 
 from dataspace.encryption.cipher import KEY
 from dataspace.encryption.errors import BadHostKey
+from dataspace.encryption.key_file import KeyFrom
 from dataspace.log.files import Files
 from dataspace.log.rekeying import rekeyed
+from dataspace.remedies import Remedy
 from keeve.guard import guard
 from keeve.private_files import make_private, read_private
 
@@ -32,6 +34,7 @@ KEY_VARIABLE: Final = "KEEVE_KEY"
 """Environment variable of the commands: the key itself, in hex or base64."""
 FILE_VARIABLE: Final = "KEEVE_KEY_FILE"
 """Environment variable of the commands: the path of the key's file."""
+MAKE_HOST_KEY: Final = Remedy("make-host-key", "keeve.host_key(path, make=True) makes one")
 _TITLE: Final = "keeve host key 1"
 
 
@@ -48,14 +51,14 @@ def host_key(path: str | os.PathLike[str], *, make: bool = False) -> bytes:
     if make:
         with suppress(FileExistsError):
             make_private(where, f"{_TITLE}\n{os.urandom(KEY).hex()}\n".encode(), bad)
-    data = read_private(where, "keeve.host_key(path, make=True) makes one", bad)
+    data = read_private(where, MAKE_HOST_KEY(), bad)
     try:
         title, text = data.decode().strip().split("\n")
     except (UnicodeDecodeError, ValueError):
         title = text = ""
     if title.strip() != _TITLE:
         raise bad(f"it does not have two lines, '{_TITLE}' and the key in hex")
-    return _decoded(text.strip(), str(where))
+    return KeyFrom(_decoded(text.strip(), str(where)), str(where))
 
 
 def as_host_key(given: HostKey | None) -> bytes | None:
@@ -69,7 +72,7 @@ def as_host_key(given: HostKey | None) -> bytes | None:
     if isinstance(given, bytes | bytearray | memoryview):
         if len(given) != KEY:
             raise BadHostKey(f"it has {len(given)} bytes, and {KEY} are wanted")
-        return bytes(given)
+        return given if isinstance(given, KeyFrom) else bytes(given)
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"a host's key is bytes, the path of a file or a function, not a {type(given).__name__}")
     return host_key(given)
@@ -82,7 +85,7 @@ def host_key_from(environ: Mapping[str, str]) -> bytes | None:
         raise BadHostKey(f"both {KEY_VARIABLE} and {FILE_VARIABLE} are set, and one is enough")
     if file:
         return host_key(file)
-    return _decoded(text.strip(), KEY_VARIABLE) if text else None
+    return KeyFrom(_decoded(text.strip(), KEY_VARIABLE), KEY_VARIABLE) if text else None
 
 
 def rekey(path: str | os.PathLike[str], key: HostKey | None, new: HostKey) -> None:

@@ -76,6 +76,11 @@ WORDS: Final[Mapping[str, Words]] = {
         "this host has no {effect}; its devices offer: {known}. Name it in the server's file of settings as "
         "[models.NAME], if it is a model",
     ),
+    "give-key": Words(
+        "whoever keeps the server has to start it with the key of its host",
+        "name the file with the key of its host in KEEVE_KEY_FILE",
+        "name the file with the key of its host in KEEVE_KEY_FILE",
+    ),
     "give-signer": Words(
         "the server has to be started with a signer",
         "keeve checkpoint --signer FILE signs one",
@@ -87,6 +92,7 @@ WORDS: Final[Mapping[str, Words]] = {
         "was touched",
         "this host runs {known}. Name the module that has it in the server's setting `actors`; nothing was touched",
     ),
+    "key-file": Words(None, "a file that keeve new-key makes", "a file that keeve new-key makes"),
     "look-at-effects": Words(
         None, "keeve effects lists those that are open", "keeve effects lists those that are open"
     ),
@@ -97,7 +103,15 @@ WORDS: Final[Mapping[str, Words]] = {
         "look at those of client.sessions()",
     ),
     "look-at-turns": Words("", None, None),
+    "make-host-key": Words(None, "keeve new-key makes one", "keeve new-key makes one"),
     "make-key": Words(None, "--make makes one", None),
+    "make-space": Words(
+        "whoever keeps the server has to make space; then try again",
+        "make space, then try again: with room for one segment, keeve gc takes out what was deleted, and keeve archive "
+        "--into a folder on another disk what no session needs",
+        "make space, then try again: with room for one segment, keeve gc takes out what was deleted, and keeve archive "
+        "--into a folder on another disk what no session needs",
+    ),
     "may-use": Words(
         None,
         "may the key in the variable that KEEVE_MODEL_KEY names use this model?",
@@ -117,7 +131,7 @@ WORDS: Final[Mapping[str, Words]] = {
     "name-session": Words(None, "name one with --session", None),
     "name-store": Words(
         None,
-        "has no store in it yet: keeve chat makes one, and --store names another folder",
+        "has no store in it yet: keeve create and keeve chat make one, and --store names another folder",
         None,
     ),
     "new-request": Words(
@@ -161,6 +175,11 @@ WORDS: Final[Mapping[str, Words]] = {
     "tools": Words("it is a list", "it is a list", None),
     "truth": Words("it is true, or false", "it is true, or false", None),
     "wait-or-force": Words("wait for it", "wait for it, or use --force", None),
+    "without-key": Words(
+        None,
+        "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it, or make a new store with a key",
+        "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it, or make a new store with a key",
+    ),
 }
 """By the code of each remedy."""
 

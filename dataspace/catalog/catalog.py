@@ -354,6 +354,19 @@ class Peek:
         self._db.close()
 
 
+def is_catalog(path: Path) -> bool:
+    """Whether a file is a catalog that can be read, maybe one that tells no place in the log: nothing was written to it
+    yet, or something in the log is damaged."""
+    try:
+        db = connect(path, READING, apsw.SQLITE_OPEN_READWRITE)
+        try:
+            return ours(db) and str(about(db)[0]).startswith(FORMAT)
+        finally:
+            db.close()
+    except (apsw.Error, OSError):
+        return False
+
+
 def peek(path: Path) -> Peek | None:
     """Open the catalog file at `path` for recovery; None when it is missing, damaged or has no mark."""
     db = None

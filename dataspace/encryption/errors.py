@@ -13,6 +13,13 @@ from typing import ClassVar, Final
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
 
+GIVE_KEY: Final = Remedy(
+    "give-key",
+    "open it with key=, the key of its host (on the command line KEEVE_KEY_FILE names a file with it)",
+)
+WITHOUT_KEY: Final = Remedy("without-key", "open it without a key, or make a new store with one")
+KEY_FILE: Final = Remedy("key-file", "a file that keeve.host_key makes")
+
 
 class HostKeyNeeded(KeeveError):
     """The store is encrypted, and no host key was given."""
@@ -21,22 +28,21 @@ class HostKeyNeeded(KeeveError):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        super().__init__(
-            f"{path} is encrypted: open it with key=, the key of its host (on the command line KEEVE_KEY_FILE names a "
-            "file with it)"
-        )
+        super().__init__(f"{path} is encrypted: {GIVE_KEY()}")
 
 
 class WrongHostKey(KeeveError):
-    """The host key that was given is not the one that the key file was written with."""
+    """The host key that was given is not the one that the key file was written with. `given`: where it is from, if that
+    is known."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, given: str = "") -> None:
         self.path = path
+        self.given = given
         super().__init__(
-            f"{path} was written with another host key than the one given: give that one, or put back the key file "
-            "that goes with this one"
+            f"{path} was written with another host key than the one {f'in {given}' if given else 'given'}: give that "
+            "one, or put back the key file that goes with this one"
         )
 
 
@@ -47,7 +53,7 @@ class BadHostKey(KeeveError, ValueError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"this is no host key: {what}; give 32 random bytes, or a file that keeve.host_key makes")
+        super().__init__(f"this is no host key: {what}; give 32 random bytes, or {KEY_FILE()}")
 
 
 class NotEncrypted(KeeveError):
@@ -57,10 +63,7 @@ class NotEncrypted(KeeveError):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        super().__init__(
-            f"{path} is not encrypted, and never will be, since records do not change: open it without a key, or make "
-            "a new store with one"
-        )
+        super().__init__(f"{path} is not encrypted, and never will be, since records do not change: {WITHOUT_KEY()}")
 
 
 class KeyFileError(KeeveError):

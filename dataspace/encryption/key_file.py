@@ -39,6 +39,17 @@ _UID: Final = 16
 _END: Final = 64
 
 
+class KeyFrom(bytes):
+    """A host's key that knows where it came from (`place`), for who is told that it is the wrong one."""
+
+    place: str
+
+    def __new__(cls, key: bytes, place: str) -> KeyFrom:
+        made = super().__new__(cls, key)
+        made.place = place
+        return made
+
+
 def packed(keys: Keys, host: HostKey) -> bytes:
     """The content of a key file. About 1 µs for each entry, and a tenth of that where only a few are new."""
     head = _HEAD.pack(
@@ -76,7 +87,7 @@ def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = N
         raise KeyFileOfAnotherLog(path, expected, log_id)
     host = HostKey(host_key, log_id)
     if not compare_digest(check, host.check):
-        raise WrongHostKey(path)
+        raise WrongHostKey(path, host_key.place if isinstance(host_key, KeyFrom) else "")
     if not compare_digest(digest(host.vouching, data[-_END:-32], "sha256"), data[-32:]):
         raise KeyFileDamaged(path, "it was not written with this key")
     at_links = _HEAD.size + wraps * WRAP.size

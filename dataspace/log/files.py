@@ -39,10 +39,13 @@ class WriteFailed(KeeveError):
         super().__init__(f"{path}: write failed ({reason}): {what}")
 
 
+MAKE_SPACE: Final = Remedy("make-space", "make space, then try again")
+
+
 class DiskFull(WriteFailed):
     """There was no space for a write. What was durable before is intact."""
 
-    advice = "this write is not in the log, and all before it is; make space, then try again"
+    advice = f"this write is not in the log, and all before it is; {MAKE_SPACE()}"
 
 
 OWN_FOLDER: Final = Remedy("own-folder", "use a folder of its own, or only read the store (readonly=True)")

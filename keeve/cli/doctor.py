@@ -19,7 +19,7 @@ import apsw.sqlite_extra
 import attrs
 
 from actors.models import model_from_environment
-from dataspace.catalog.catalog import peek
+from dataspace.catalog.catalog import is_catalog, peek
 from dataspace.catalog.remains import done, tombstones
 from dataspace.catalog.schema import CATALOG
 from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey
@@ -262,7 +262,8 @@ def catalog(folder: Path, read: FilesRead, owner: int | None) -> Iterator[Sign]:
     if seen is None:
         # A catalog that a host is writing into cannot always be looked at.
         if owner is None:
-            yield Sign("catalog", NOTE, "it cannot be read", remedy)
+            unwritten = "its last host ended before it was written, or something in the log is damaged"
+            yield Sign("catalog", NOTE, unwritten if is_catalog(path) else "it cannot be read", remedy)
         else:
             yield Sign("catalog", OK, "its owner is writing it just now")
         return

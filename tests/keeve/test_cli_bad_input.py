@@ -213,7 +213,12 @@ def test_a_file_in_the_place_of_a_store_is_refused(tmp_path: Path, words: tuple[
 
 @pytest.mark.parametrize("words", EVERY[1:])
 def test_a_store_that_is_not_there_is_not_made_by_looking_for_it(tmp_path: Path, words: tuple[str, ...]) -> None:
-    refused(keeve(*words, "--store", tmp_path / "absent"), 2, "has no store in it yet", "keeve chat makes one")
+    refused(
+        keeve(*words, "--store", tmp_path / "absent"),
+        2,
+        "has no store in it yet",
+        "keeve create and keeve chat make one",
+    )
     assert not (tmp_path / "absent").exists()
 
 
@@ -340,7 +345,12 @@ async def test_the_sessions_of_a_host_are_of_the_type_that_the_command_line_know
 def test_a_folder_without_a_store_is_told_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
     for command in (["ls"], ["delete", "s1"]):
         said = keeve(*command, "--store", tmp_path)
-        refused(said, 2, f"{tmp_path} has no store in it yet: keeve chat makes one, and --store names another folder")
+        refused(
+            said,
+            2,
+            f"{tmp_path} has no store in it yet: keeve create and keeve chat make one, and --store names another "
+            "folder",
+        )
 
 
 async def test_whoever_types_is_told_commands_and_not_calls(

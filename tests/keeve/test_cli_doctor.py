@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import attrs
 import pytest
 
@@ -133,7 +134,21 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"no catalog")
 
 
-@pytest.mark.parametrize(("spoil", "seen"), [(_gone, "there is none"), (_garbage, "it cannot be read")])
+def _unwritten(path: Path) -> None:
+    """As a host leaves it that died before it had written any."""
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE about SET segment = NULL, offset = NULL, committed = NULL")
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "seen"),
+    [
+        (_gone, "there is none"),
+        (_garbage, "it cannot be read"),
+        (_unwritten, "its last host ended before it was written, or something in the log is damaged"),
+    ],
+)
 def test_a_catalog_that_is_missing_or_garbage_is_a_note(store: Path, spoil: Callable[[Path], None], seen: str) -> None:
     spoil(store / CATALOG)
     sign = signs(store)["catalog"]

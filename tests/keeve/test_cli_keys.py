@@ -69,7 +69,17 @@ def test_with_another_key_too(world: World, tmp_path: Path) -> None:
     host_key(tmp_path / "other.key", make=True)
     said = world.keeve("ls", key=tmp_path / "other.key")
     assert said.code == 2
-    assert "another host key" in said.err
+    assert f"another host key than the one in {tmp_path / 'other.key'}:" in said.err
+
+
+def test_what_there_is_to_do_is_said_in_commands_and_variables(world: World, tmp_path: Path) -> None:
+    assert "name the file with the key of its host in KEEVE_KEY_FILE" in world.without("ls").err
+    assert "keeve new-key makes one" in world.keeve("ls", key=tmp_path / "none.key").err
+    (tmp_path / "plain").mkdir()
+    with blocking.open_host(tmp_path / "plain" / "data"):
+        pass
+    said = keeve("ls", "--store", tmp_path / "plain" / "data", env={"KEEVE_KEY_FILE": str(world.key)})
+    assert "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it" in said.err
 
 
 def test_a_key_file_of_the_store_that_is_gone_is_a_failure(world: World) -> None:
