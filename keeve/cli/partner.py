@@ -22,7 +22,7 @@ from keeve.cli.outside import missing
 from keeve.cli.stores import Acts
 from keeve.cli.talkable import must_talk
 from keeve.faces import ENDS, Turn, tell, turns_of
-from keeve.looking import CONVERSATION, Input, outcome
+from keeve.looking import CONVERSATION, Input, TurnSpans, outcome
 from vat.errors import Failed
 from vat.host.pieces import Piece
 
@@ -41,8 +41,8 @@ class Partner:
         self._store = store
         self._ref = ref
         self._head = head
-        self._ends: dict[int, int] = {}
-        """Where the turns were over that have ended since then."""
+        self._spans = TurnSpans(None)
+        """Where turns ran, by those that have ended since then."""
         self._read: Any = head
         """How far in the log that is known."""
 
@@ -100,10 +100,9 @@ class Partner:
         events = self._store.observe("(_ ?n _ . _)", after=self._read, until="head", session=self.id)
         async for event in events:
             if event.value.label in ENDS:
-                self._ends[event.captures["n"]] = event.position
+                self._spans.ended(event.captures["n"], event.position)
             self._read = event.cursor
-        over = inf if number is None else self._ends.get(number, inf)
-        return max((end for end in self._ends.values() if end < over), default=0), over
+        return (self._spans.newest, inf) if number is None else self._spans.of(number)
 
     async def interrupt(self, number: int) -> None:
         """End that turn, and no other."""

@@ -13,6 +13,7 @@ from keeve.looking.proofs import record_said, told_checkpoint, words_of
 from keeve.looking.reading import Reading, reading_of
 from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
+from keeve.looking.spans import TurnSpans
 from keeve.looking.state import FieldPlace, fields_of, put_together
 from keeve.looking.stating import StatesNoTurns, must_state_turns, states_turns
 from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
@@ -34,6 +35,7 @@ __all__ = [
     "Room",
     "SeveralWait",
     "StatesNoTurns",
+    "TurnSpans",
     "UnreadSession",
     "Waits",
     "actor_behind",

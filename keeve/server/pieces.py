@@ -1,8 +1,7 @@
 """The pieces of one turn: of all that a session's effects tell, what is told while that turn runs.
 
-A piece says behind which position of the log it was told, and one turn runs at a time, in the order of their numbers.
-So those of a turn are told behind the fact that the last turn before it was over; or, where all of them were over when
-somebody began to hear, from the first one on.
+A piece says behind which position of the log it was told, and `TurnSpans` where a turn runs. Where all turns before it
+were over when somebody began to hear, its pieces are told from the first one on.
 
 The one rule: what is not sure to be of the turn is not told.
 """
@@ -15,6 +14,7 @@ from typing import Any
 
 import trio
 
+from keeve.looking import TurnSpans
 from keeve.wire.verbs import READ, verb_of
 from vat.errors import NoSuchMethod
 from vat.host.host import Host
@@ -26,10 +26,9 @@ class TurnPieces:
     """What is heard of a turn. `over`: how many turns were over when it began to be heard, or shortly before that."""
 
     def __init__(self, over: int) -> None:
-        self._over = over
-        self._ended: set[int] = set()
-        self._before: set[int] | None = None
-        """The turns that are to be over before this one begins, once it is accepted."""
+        self._spans = TurnSpans(over)
+        self._accepted: tuple[int, int] | None = None
+        """Its number, and where it was accepted."""
         self._pieces = Pieces()
         self.began = inf
         """The position behind which its pieces are told; infinite until that is known."""
@@ -44,21 +43,19 @@ class TurnPieces:
 
     def accepted(self, number: int, position: int) -> None:
         """It was accepted, by the record at that position. A turn that was over already has no more pieces."""
-        if number > self._over:
-            self._before = set(range(self._over + 1, number)) - self._ended
-            self._look(position)
+        self._accepted = number, position
+        self._look()
 
     def ended(self, number: int, position: int) -> None:
         """A turn was over, by the record at that position."""
-        self._ended.add(number)
-        if self._before:
-            self._before.discard(number)
-            self._look(position)
+        self._spans.ended(number, position)
+        self._look()
 
-    def _look(self, position: int) -> None:
-        if not self._before:
-            self.began = position
-            self.came.set()
+    def _look(self) -> None:
+        if self._accepted is not None and self.began == inf:
+            self.began, _ = self._spans.of(*self._accepted)
+            if self.began < inf:
+                self.came.set()
 
     def before(self, position: float = inf) -> Iterator[Piece]:
         """Its pieces that were told before the record at that position, each taken when it is asked for."""

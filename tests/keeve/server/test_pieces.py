@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
+from keeve.looking import TurnSpans
 from keeve.server.openai.drafts import Draft
 from keeve.server.pieces import TurnPieces
 from vat.host import pieces
@@ -47,6 +50,17 @@ def test_what_ended_between_the_look_and_the_input_is_over() -> None:
     of.hear(piece("five", 20))
     of.accepted(5, 20)
     assert told(of) == "five"
+
+
+def test_a_turn_begins_where_the_last_one_before_it_was_over_whatever_ended_while_it_waited() -> None:
+    for over in (3, None):
+        spans = TurnSpans(over)
+        spans.ended(4, 20)
+        spans.ended(6, 23)  # it was interrupted while it waited
+        assert (spans.of(5), spans.newest) == ((20, inf), 23)
+        assert spans.of(7)[0] == (inf if over else 23)
+        spans.ended(5, 25)
+        assert (spans.of(5, accepted=21), spans.of(7)) == ((21, 25), (25, inf))
 
 
 def draft(*said: Piece, begins: bool = True) -> list[str | None]:
