@@ -30,6 +30,7 @@ from actors.messages import named
 from actors.tools.errors import ApprovalWanted, CallRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Text
+from vat.errors import FiberDiverged
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor, actor, state_own
 from vat.objects.collections import Map
@@ -57,19 +58,22 @@ class NothingWaits(KeeveError, LookupError):
 
 
 class CallWithdrawn(KeeveError):
-    """A call (`id`) was not approved of, and is not made: the method that asked for it cannot go on, since `error`."""
+    """A call (`id`) is not made, though it was approved of: the method that asked for it cannot go on, see `error`."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, id: str, error: Exception) -> None:
+    def __init__(self, id: str, error: FiberDiverged) -> None:
         super().__init__(id, error)
         self.id = id
         self.error = error
 
     def __str__(self) -> str:
+        error = self.error
+        where = f", at {error.at}" if error.at else ""
         return (
             f"the call {self.id!r} was withdrawn in the place of being approved of, and is not made, since nobody "
-            f"would hear of it: {self.error}"
+            f"would hear of it: {error.type}.{error.method}, which asked for it, cannot go on where it waited. "
+            f"The record says that it {error.recorded}; the code now {error.did}{where}. Have it asked for anew"
         )
 
 

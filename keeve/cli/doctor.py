@@ -31,6 +31,7 @@ from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, Verdict
 from keeve.api import now
 from keeve.cli.harm import damage_said
+from keeve.cli.lost import lost_lately
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
 from keeve.cli.own import option_for
@@ -328,6 +329,7 @@ def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:
     state_of = read.state_of()
     yield from unknown([effect for effect in effects if state_of(effect) == "unknown"], read)
     yield from waits(found, effects, owner, read)
+    yield from (Sign("fibers", WARN, seen, "keeve show has why; call it anew") for seen in lost_lately(read))
 
 
 def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None, read: FilesRead) -> Iterator[Sign]:

@@ -134,7 +134,7 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
     async with memory_host(log, actors=[Agent], devices={"model": Service(), "tools": shop.tools}) as host:
         tools = await (await host.get("a")).tools
         with pytest.raises(
-            CallWithdrawn, match=r"'c1' was withdrawn .* loops\.agent\._loop cannot go on .* in _loop\. "
+            CallWithdrawn, match=r"'c1' was withdrawn .* loops\.agent\._loop, which asked .* in _loop\. "
         ):
             await tools.approve("c1")
         assert (shop.paid, await tools.waiting()) == ([], [])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keeve import open_host
+from keeve import Actor, Approvals, actor, open_host
 from keeve.cli.waiting import called, state_in_words
 from keeve.looking import effect_face
 from tests.cli_runner import keeve
@@ -174,3 +174,16 @@ async def test_show_lists_a_fiber_that_failed_while_nobody_waited_for_it(store: 
     said = keeve("show", "w1", "--store", store).out
     assert "fiber-failed" in said
     assert "no day" in said
+
+
+@actor("test.waiter", version=2)
+class NewWaiter(Actor):
+    approvals: Approvals
+
+
+async def test_doctor_tells_of_a_method_that_could_not_go_on(store: Path) -> None:
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    async with open_host(store, actors=[NewWaiter]) as host:
+        await (await host.get("w1")).describe()
+    said = keeve("doctor", "--store", store).out
+    assert "warn  fibers: test.waiter.for_a_person of session w1 could not go on where it waited" in said
