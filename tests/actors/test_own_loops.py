@@ -131,8 +131,10 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
     log = MemoryLog()
     await waiting_for_a_person(log, shop)
     monkeypatch.setattr(Code, "said", staticmethod(str.upper))
-    async with memory_host(log, actors=[Agent], devices={"model": Service(), "tools": shop.tools}) as host:
-        tools = await (await host.get("a")).tools
+    devices = {"model": Service(says("well")), "tools": shop.tools}
+    async with memory_host(log, actors=[Agent], devices=devices) as host:
+        agent = await host.get("a")
+        tools = await agent.tools
         with pytest.raises(
             CallWithdrawn, match=r"'c1' was withdrawn .* loops\.agent\._loop, which asked .* in _loop\. "
         ):
@@ -146,6 +148,7 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
         assert {fact.keywords["error"]["error"] for fact in stated} == {"FiberDiverged"}
         assert list(host.query("(approval-given . _)")) == []
         assert len(list(host.query("(approval-withdrawn . _)"))) == 1
+        assert await agent.turn("go on") == "well"
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert sum("a method that waited is over: loops.agent." in line for line in said) == 2
 
@@ -173,20 +176,26 @@ async def out_of_time(agent: Any, clock: FakeClock) -> None:
     clock.move(601)
 
 
+PAY = calls("c1", "pay", amount=3)
+
+
 @pytest.mark.parametrize(
-    ("call", "breaks_off", "error"),
+    ("call", "breaks_off", "error", "sent"),
     [
-        (calls("c1", "pay", amount=3), interrupted, TurnInterrupted),
-        (calls("c1", "pay", amount=3), out_of_time, TimeLimit),
-        ({"id": "c1", "function": {"name": "nothing of the kind"}}, None, None),
+        (PAY, interrupted, TurnInterrupted, ["pay", None, NO_RESULT, "go on"]),
+        (PAY, out_of_time, TimeLimit, ["pay", None, NO_RESULT, "go on"]),
+        ({"id": "c1", "function": {}}, None, BadAnswer, ["pay", "go on"]),
     ],
 )
 async def test_a_turn_that_breaks_off_among_its_calls_is_in_the_way_of_none(
-    shop: Shop, call: Any, breaks_off: Callable[[Any, FakeClock], Awaitable[None]] | None, error: type[Exception]
+    shop: Shop,
+    call: Any,
+    breaks_off: Callable[[Any, FakeClock], Awaitable[None]] | None,
+    error: type[Exception],
+    sent: list[Any],
 ) -> None:
-    """Nor where a call was none at all."""
     clock, failures = FakeClock(), []
-    model = Service(says(None, call), says("well"), says("and so on"))
+    model = Service(says(None, call), says("well"))
     options = {"devices": {"model": model, "tools": shop.tools}, "clock": clock}
     async with memory_host(actors=[Agent], **options) as host, trio.open_nursery() as nursery:
         agent = await host.spawn(Agent, "a", tools=shop.tools)
@@ -195,20 +204,18 @@ async def test_a_turn_that_breaks_off_among_its_calls_is_in_the_way_of_none(
             try:
                 await agent.turn("pay")
             except (TurnInterrupted, TimeLimit, BadAnswer) as raised:
-                failures.append(type(raised))
+                failures.append(raised)
 
         nursery.start_soon(first)
         await wait_all_tasks_blocked(0.05)
         if breaks_off is not None:
             await breaks_off(agent, clock)
             await wait_all_tasks_blocked(0.05)
-            assert issubclass(failures[0], error)
-            assert await agent.interrupt() is False
-            assert await (await agent.tools).waiting() == []
-        last = "well" if breaks_off is not None else "and so on"
-        assert await agent.turn("go on") == last
-        if breaks_off is not None:
-            assert [message["content"] for message in model.asked[-1][0]] == ["pay", None, NO_RESULT, "go on"]
+        assert isinstance(failures[0], error)
+        assert await agent.interrupt() is False
+        assert await (await agent.tools).waiting() == []
+        assert await agent.turn("go on") == "well"
+        assert [message["content"] for message in model.asked[-1][0]] == sent
     assert shop.paid == []
 
 
