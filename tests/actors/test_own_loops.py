@@ -24,6 +24,7 @@ from dataspace.values import Text
 from keeve.testing.hosts import FakeClock, memory_host
 from tests.actors.scenes import Says, calls, says
 from vat.devices.devices import Effect, effect
+from vat.heap.past import NotYet, StoredPast
 from vat.heap.refs import Promise, cancel, near
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
@@ -153,8 +154,19 @@ async def test_nobody_approves_of_a_call_whose_method_cannot_go_on(
     assert sum("a method that waited is over: loops.agent." in line for line in said) == 2
 
 
-async def test_an_approval_goes_through_where_the_method_comes_back(shop: Shop) -> None:
-    log = MemoryLog()
+async def test_an_approval_goes_through_where_the_method_comes_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And waits until it can, where a record of the method is on its way."""
+    log, read, asked = MemoryLog(), StoredPast.record, []
+
+    def record(self: StoredPast, seq: int) -> Any:
+        asked.append(seq)
+        if len(asked) == 1:
+            raise NotYet
+        return read(self, seq)
+
+    monkeypatch.setattr(StoredPast, "record", record)
     await waiting_for_a_person(log, shop)
     model = Service(says("done"))
     async with memory_host(log, actors=[Agent], devices={"model": model, "tools": shop.tools}) as host:
@@ -164,6 +176,7 @@ async def test_an_approval_goes_through_where_the_method_comes_back(shop: Shop) 
             break
         await agent.last
         assert shop.paid == [3]
+        assert len(asked) > 1
         assert (await agent.messages)[-1]["content"] == "done"
         assert list(host.query("(fiber-failed . _)")) == []
 

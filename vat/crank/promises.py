@@ -26,6 +26,7 @@ from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, PENDING, REACTIONS, SETTLER, STATE, Then, comes_of
 from vat.heap.messages import Outcome
 from vat.heap.opcodes import Op, To
+from vat.heap.past import NotYet
 from vat.heap.refs import NearMethod, Promise
 from vat.heap.stored import listed, mapped
 from vat.objects.types import Field, Method
@@ -255,9 +256,10 @@ class Promises(Keeping):
         """A delivery that began at the savepoint has raised: it is undone, and this is what it came to.
 
         Of an `owner` it tells which of its fields were changed: of a fiber's, which may have thought to clean up.
-        Raises what ends the crank: Ctrl-C, and what could not be read. If the undoing is cut off, so does that.
+        Raises what ends the crank: Ctrl-C, and what could not be read, or not yet. If the undoing is cut off, so does
+        that.
         """
-        if is_interrupt(error):
+        if is_interrupt(error) or isinstance(error, NotYet):
             raise error
         self.sound()
         undone = self.changed(savepoint, owner) if owner else ()
