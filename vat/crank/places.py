@@ -22,15 +22,11 @@ class Traced(list[Any]):
     def __init__(self, operations: Iterable[Any], until: CodeType) -> None:
         super().__init__(operations)
         self._until = until
-        self._places: dict[int, tuple[CodeType, int]] = {}
+        self._places: dict[int, tuple[CodeType, int] | None] = {}
 
     def append(self, operation: Any) -> None:
         """Add an operation."""
-        place = _users_own(sys._getframe(1), self._until)
-        if place is None:
-            self._places.pop(len(self), None)
-        else:
-            self._places[len(self)] = place
+        self._places[len(self)] = _users_own(sys._getframe(1), self._until)
         super().append(operation)
 
     def place(self, at: int) -> str:
