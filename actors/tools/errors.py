@@ -70,7 +70,9 @@ class ApprovalWanted(KeeveError):
         self.name = name
 
     def __str__(self) -> str:
-        return f"{self.name} was not called yet: a person has to approve of it first, whom a session or a Toolbox asks"
+        return (
+            f"{self.name} was not called yet: wait until a person has approved of it, whom a session or a Toolbox asks"
+        )
 
 
 class CallRefused(KeeveError):

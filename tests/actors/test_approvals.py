@@ -120,7 +120,7 @@ async def test_a_call_that_waits_for_a_person_is_no_failure_in_the_log(caplog: p
         clerk = await host.spawn(Clerk, "clerk", tools=shop.tools)
         await clerk.go(DROP)
         await waiting(clerk)
-    assert "session clerk: drop was not called yet: a person has to approve of it first" in caplog.text
+    assert "session clerk: drop was not called yet: wait until a person has approved of it" in caplog.text
     assert "Traceback" not in caplog.text
 
 

@@ -325,7 +325,7 @@ async def test_a_tool_that_needs_approval_is_not_called_without() -> None:
         ran.append(table)
 
     tools = Tools(drop)
-    with pytest.raises(ApprovalWanted, match="drop was not called yet: a person has to approve of it first"):
+    with pytest.raises(ApprovalWanted, match="drop was not called yet: wait until a person has approved of it"):
         await run(tools, "drop", {"table": "users"})
     assert ran == []
     await run(tools, "drop", {"table": "users"}, approved=True)
