@@ -44,7 +44,7 @@ WORDS: Final[Mapping[str, Words]] = {
     ),
     "ask-there": Words(
         SAME_STORE,
-        "keeve chat, turn, queue, steer, fork, approve and the like ask that; for this command end it first",
+        "keeve chat, turn, queue, fork, approve, gc, archive and the like ask that; for this command end it first",
         f"end that first: {SAME_STORE}",
     ),
     "choose-id": Words(
@@ -177,8 +177,8 @@ WORDS: Final[Mapping[str, Words]] = {
     "wait-or-force": Words("wait for it", "wait for it, or use --force", None),
     "without-key": Words(
         None,
-        "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it, or make a new store with a key",
-        "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it, or make a new store with a key",
+        "open it with KEEVE_KEY_FILE and KEEVE_KEY unset, or make a new store with a key",
+        "open it with KEEVE_KEY_FILE and KEEVE_KEY unset, or make a new store with a key",
     ),
 }
 """By the code of each remedy."""

@@ -79,7 +79,7 @@ def test_what_there_is_to_do_is_said_in_commands_and_variables(world: World, tmp
     with blocking.open_host(tmp_path / "plain" / "data"):
         pass
     said = keeve("ls", "--store", tmp_path / "plain" / "data", env={"KEEVE_KEY_FILE": str(world.key)})
-    assert "leave KEEVE_KEY_FILE and KEEVE_KEY unset for it" in said.err
+    assert "open it with KEEVE_KEY_FILE and KEEVE_KEY unset" in said.err
 
 
 def test_a_key_file_of_the_store_that_is_gone_is_a_failure(world: World) -> None:

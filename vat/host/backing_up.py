@@ -14,6 +14,8 @@ from dataspace.log.backup import Backup, backup
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NotAStore, Store
 
+__all__ = ["Backup", "backed_up"]
+
 
 async def backed_up(store: Store, new: Path, keys: Path | None) -> Backup:
     """Make a backup at `new`, and put the key file at `keys`. Raises as `backup` does, and `NotAStore` for a store in

@@ -17,7 +17,6 @@ from attrs import evolve
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.facts import Fact
-from dataspace.log.backup import Backup
 from dataspace.observe.dataspace import Reader
 from dataspace.observe.events import Event, Held
 from dataspace.observe.observation import Item, Observation
@@ -31,7 +30,7 @@ from vat.heap.messages import Asker
 from vat.heap.refs import DIRECTORY
 from vat.heap.restore import Restored
 from vat.host.archiving import ArchivedContent, Archiving, NothingToArchive, absolute
-from vat.host.backing_up import backed_up
+from vat.host.backing_up import Backup, backed_up
 from vat.host.births import BadSessionId, IdInUse, may_be_called
 from vat.host.calling import Answers, Calling
 from vat.host.engine import Engine
