@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import attrs
 import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -18,9 +17,9 @@ from dataspace.errors import KeeveError
 from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
-from keeve.cli.owning import owning
 from keeve.cli.progress import telling, written
 from keeve.cli.text import counted, size
+from keeve.cli.where import Where
 
 
 class OneDirection(KeeveError, ValueError):
@@ -79,38 +78,37 @@ def archive(
     choice = before is not None or keep or idle or records
     if (into is None) != back or (back and choice) or (from_ is not None and not back):
         raise OneDirection
-    folder = common.where.files("archive")
     if into is not None:
         how: dict[str, Any] = {"before": before, "keep": keep, "idle": idle, "records": records}
-        trio.run(partial(_go, folder, common.output, into, how, own=common.own))
+        trio.run(partial(_go, common.where, common.output, into.absolute(), how, own=common.own))
     else:
-        trio.run(partial(_come_back, folder, common.output, from_, own=common.own))
+        place = None if from_ is None else str(from_.absolute())
+        trio.run(partial(_come_back, common.where, common.output, place, own=common.own))
     return 0
 
 
-async def _go(folder: Path, output: Output, into: Path, how: dict[str, Any], *, own: Own) -> None:
-    async with owning(folder, own.types()) as host, telling(output, written(into, "archived")):
-        done = await host.archive(into, **how)
+async def _go(where: Where, output: Output, into: Path, how: dict[str, Any], *, own: Own) -> None:
+    async with where.acting(own) as store, telling(output, written(into, "archived")):
+        done = await store.archive(str(into), how)
     if output.as_json:
-        output.document(attrs.asdict(done))
+        output.document(done)
         return
-    went = f"{counted(done.pieces, 'piece')} of content ({size(done.bytes)})"
-    output.say(f"{went} went from {counted(done.segments, 'segment')} to {done.folder}")
+    went = f"{counted(done['pieces'], 'piece')} of content ({size(done['bytes'])})"
+    output.say(f"{went} went from {counted(done['segments'], 'segment')} to {done['folder']}")
     if how["records"]:
-        deeds = f"{counted(done.records, 'record')} among them: what these did, but for what they state"
-        output.say(f"{deeds}; {counted(done.bases, 'session')} wrote the whole heap for that", "dim")
+        deeds = f"{counted(done['records'], 'record')} among them: what these did, but for what they state"
+        output.say(f"{deeds}; {counted(done['bases'], 'session')} wrote the whole heap for that", "dim")
     if how["idle"]:
-        output.say(
-            f"{counted(done.idle, 'session')} without anything new since: what was said there is not needed here", "dim"
-        )
-    for session in done.whole:
+        slept = counted(done["idle"], "session")
+        output.say(f"{slept} without anything new since: what was said there is not needed here", "dim")
+    for session in done["whole"]:
         output.say(f"session {session} keeps all it has: a method waits in it, or it cannot be read", "dim")
 
 
-async def _come_back(folder: Path, output: Output, where: Path | None, *, own: Own) -> None:
-    async with owning(folder, own.types()) as host, telling(output, written(folder / "log", "brought back")):
-        done = await host.bring_back(where)
+async def _come_back(where: Where, output: Output, place: str | None, *, own: Own) -> None:
+    async with where.acting(own) as store, telling(output, written(where.folder / "log", "brought back")):
+        done = await store.bring_back(place)
     if output.as_json:
-        output.document(attrs.asdict(done))
+        output.document(done)
     else:
-        output.say(f"{counted(done.pieces, 'piece')} of content came back to {counted(done.segments, 'segment')}")
+        output.say(f"{counted(done['pieces'], 'piece')} of content came back to {counted(done['segments'], 'segment')}")

@@ -48,7 +48,7 @@ def gc(*, common: OwnerOptions = OWNER_OPTIONS) -> int:
     keeve gc --store ./data
     ```
     """
-    trio.run(partial(collect, common.where.files("gc"), common.output, own=common.own))
+    trio.run(partial(collect, common.where, common.output, own=common.own))
     return 0
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from dataspace.errors import KeeveError
 from keeve.cli.output import Output
 from keeve.cli.own import Own
-from keeve.cli.owning import owning
 from keeve.cli.progress import telling
 from keeve.cli.text import size
 from keeve.cli.where import Where
@@ -27,36 +26,30 @@ class OnePlace(KeeveError, ValueError):
         )
 
 
-async def collect(folder: Path, output: Output, *, own: Own) -> None:
+async def collect(where: Where, output: Output, *, own: Own) -> None:
     """Have what was deleted go from the files. Raises `NotAStore`, `StoreOwned`, or what the disk refuses."""
+    folder = None if where.server is not None else where.folder
     before = _taken(folder)
 
     def freed_by_now() -> str:
-        return f"freed: {size(max(0, before - _taken(folder)))}"
+        return "" if folder is None else f"freed: {size(max(0, before - _taken(folder)))}"
 
-    async with owning(folder, own.types()) as host, telling(output, freed_by_now):
-        gone = await host.reclaim()
-    freed = max(0, before - _taken(folder))
+    async with where.acting(own) as store, telling(output, freed_by_now):
+        gone = await store.reclaim()
+    freed = None if folder is None else max(0, before - _taken(folder))
     if output.as_json:
-        output.document(
-            {
-                "sessions": gone.sessions,
-                "bodies": gone.bodies,
-                "pages": gone.pages,
-                "archived": gone.archived,
-                "freed": freed,
-            }
-        )
+        output.document({name: gone[name] for name in ("sessions", "bodies", "pages", "archived")} | {"freed": freed})
         return
-    if gone.sessions or gone.bodies:
-        sessions = "1 deleted session" if gone.sessions == 1 else f"{gone.sessions} deleted sessions"
-        output.say(f"{sessions}: {gone.bodies} bodies (of records, contents and pages) are gone; {_said(freed)}")
-    if gone.pages:
-        pages = "1 page" if gone.pages == 1 else f"{gone.pages} pages"
-        output.say(f"old snapshots: {pages} are gone that no session needs; {_said(freed)} in all")
-    if gone.archived:
-        output.say(f"archives: {gone.archived} bodies (of records, contents and pages) are gone that were erased since")
-    if not (gone.sessions or gone.bodies or gone.pages or gone.archived):
+    if gone["sessions"] or gone["bodies"]:
+        sessions = "1 deleted session" if gone["sessions"] == 1 else f"{gone['sessions']} deleted sessions"
+        output.say(f"{sessions}: {gone['bodies']} bodies (of records, contents and pages) are gone{_said(freed)}")
+    if gone["pages"]:
+        pages = "1 page" if gone["pages"] == 1 else f"{gone['pages']} pages"
+        output.say(f"old snapshots: {pages} are gone that no session needs{_said(freed, ' in all')}")
+    if gone["archived"]:
+        bodies = f"{gone['archived']} bodies (of records, contents and pages)"
+        output.say(f"archives: {bodies} are gone that were erased since")
+    if not any(gone.values()):
         output.say("nothing to do")
 
 
@@ -75,10 +68,14 @@ async def erase(
         output.say(f"erased {pieces} pieces of content" if pieces != 1 else "erased 1 piece of content")
 
 
-def _said(freed: int) -> str:
-    return f"{size(freed)} of disk are freed" if freed else "too little for a block of disk to be freed"
+def _said(freed: int | None, more: str = "") -> str:
+    if freed is None:
+        return ""
+    return (
+        f"; {size(freed)} of disk are freed{more}" if freed else f"; too little for a block of disk to be freed{more}"
+    )
 
 
-def _taken(folder: Path) -> int:
-    """Bytes of disk that a store's log takes."""
-    return sum(path.stat().st_blocks * 512 for path in (folder / "log").glob("*.seg"))
+def _taken(folder: Path | None) -> int:
+    """Bytes of disk that a store's log takes; 0 where nobody can look."""
+    return 0 if folder is None else sum(path.stat().st_blocks * 512 for path in (folder / "log").glob("*.seg"))

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import Any, Final, Protocol, TypeAlias
 
 import trio
+from attrs import asdict
 
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
@@ -58,6 +59,9 @@ class Acts(Looks, Protocol):
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any: ...
     async def delete(self, id: str, force: bool) -> None: ...
     async def erase(self, id: str, seq: int | None, turn: int | None, force: bool) -> int: ...
+    async def reclaim(self) -> dict[str, Any]: ...
+    async def archive(self, into: str, how: Mapping[str, Any]) -> dict[str, Any]: ...
+    async def bring_back(self, folder: str | None) -> dict[str, Any]: ...
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None: ...
     async def say(self, session: str, call: str, refused: str | None) -> None: ...
     async def let_go(self, session: str, effect: Mapping[str, Any]) -> None: ...
@@ -148,6 +152,18 @@ class Owned:
         """Take content out of a session; gives how many pieces went."""
         return await self._host.erase(id, seq=seq, turn=turn, force=force)
 
+    async def reclaim(self) -> dict[str, Any]:
+        """Have what was deleted go from the files; gives how much went."""
+        return asdict(await self._host.reclaim())
+
+    async def archive(self, into: str, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Have content go to a folder; gives what went."""
+        return asdict(await self._host.archive(into, **how))
+
+    async def bring_back(self, folder: str | None) -> dict[str, Any]:
+        """Have all that was archived come back; gives how much did."""
+        return asdict(await self._host.bring_back(folder))
+
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Settle an effect, with a `value` or an `error` in words."""
         if "error" in outcome:
@@ -219,6 +235,18 @@ class Served:
         """Take content out of a session; gives how many pieces went."""
         pieces: int = await self._client.desk("erase", id, seq, turn, force)
         return pieces
+
+    async def reclaim(self) -> dict[str, Any]:
+        """Have what was deleted go from the files; gives how much went."""
+        return dict(await self._client.desk("reclaim"))
+
+    async def archive(self, into: str, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Have content go to a folder of the server's machine; gives what went."""
+        return dict(await self._client.desk("archive", into, *how.values()))
+
+    async def bring_back(self, folder: str | None) -> dict[str, Any]:
+        """Have all that was archived come back; gives how much did."""
+        return dict(await self._client.desk("bring_back", folder))
 
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Settle an effect, with a `value` or an `error` in words."""

@@ -39,6 +39,8 @@ COOKIE: Final = "keeve_token"
 OWNER: Final = "owner"
 """The principal of PATH/token: whoever keeps the server."""
 
+OWNERS_TOKEN: Final = "the owner's token alone may, which stands in the file named token in the folder of the store"
+
 WORDS: Final[Mapping[str, str]] = {
     "read": "look",
     "turn": "say anything",
@@ -86,6 +88,16 @@ class Principal:
         """Raise a `Refusal` (403) unless it may do that."""
         if verb not in self.verbs:
             raise Refusal(403, "not_allowed", *self.may_not(verb))
+
+    @property
+    def owns(self) -> bool:
+        """Whether it asks with the owner's own token, and not with one that was made of it."""
+        return self.name == OWNER and self.allowance is None and "admin" in self.verbs
+
+    def must_own(self, what: str) -> None:
+        """Raise a `Refusal` (403) unless it `owns`."""
+        if not self.owns:
+            raise Refusal(403, "not_allowed", f"{self.name} may not {what}", OWNERS_TOKEN)
 
     def may_not(self, verb: str, what: str = "") -> tuple[str, str]:
         """That it may not do that (`what` says of what), and which token would, and how that is made."""

@@ -115,6 +115,13 @@ class TokenGuard:
             what = f": {method}" if session is None else f": {method} of session {session!r}"
             raise Refused("; ".join(principal.may_not(verb, what)))
 
+    def must_own(self, method: str) -> None:
+        """Raise unless it is the owner's own token."""
+        try:
+            self._asking().must_own(f"have the store's files changed ({method})")
+        except Refusal as error:
+            raise Refused(f"{error.message}; {error.remedy}") from None
+
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         """The row of a session that it names."""
         row = self._serving.auth.found(self._asking(), id)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from attrs import asdict
+
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.cursor import BadCursor
 from dataspace.observe.holding import Place
@@ -22,6 +24,7 @@ from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
 from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
+from vat.host.archiving import ArchivedContent
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
 from vat.host.resolving import BadOutcome, NoSuchEffect
@@ -45,12 +48,15 @@ class Desk:
     async def call(self, method: str, args: list[Any], keywords: Mapping[str, Any], request: str | None) -> Any:
         """Answer a call. Raises `NoSuchMethod`, `TypeError` for other arguments, and what the host refuses."""
         known: dict[str, Callable[..., Awaitable[Any]]] = {
+            "archive": self._archive,
+            "bring_back": self._bring_back,
             "delete": self._delete,
             "erase": self._erase,
             "facts": self._facts,
             "get": self._get,
             "live": self._live,
             "look": self._look,
+            "reclaim": self._reclaim,
             "resolve": self._resolve,
             "say": self._say,
             "sessions": self._sessions,
@@ -92,6 +98,25 @@ class Desk:
     async def _erase(self, id: str, seq: int | None = None, turn: int | None = None, force: bool = False) -> int:
         self._row(id, "erase")
         return await self._host.erase(id, seq=seq, turn=turn, force=force is True)
+
+    async def _reclaim(self) -> dict[str, int]:
+        self._guard.must_own("reclaim")
+        return asdict(await self._host.reclaim())
+
+    async def _archive(
+        self, into: str, before: int | None = None, keep: int = 0, idle: bool = False, records: bool = False
+    ) -> dict[str, Any]:
+        self._guard.must_own("archive")
+        if not (type(keep) is int and keep >= 0 and (before is None or (type(before) is int and before > 0))):
+            raise TypeError("before is a position, or None; keep a number of segments")
+        where = folder_in(into)
+        return _told(
+            await self._host.archive(where, before=before, keep=keep, idle=idle is True, records=records is True)
+        )
+
+    async def _bring_back(self, folder: str | None = None) -> dict[str, Any]:
+        self._guard.must_own("bring_back")
+        return _told(await self._host.bring_back(None if folder is None else folder_in(folder)))
 
     async def _look(self, what: str, how: Mapping[str, Any] | None = None) -> dict[str, Any]:
         if not isinstance(what, str) or not isinstance(how, Mapping | None):
@@ -164,6 +189,17 @@ def must_see(guard: Guard, method: str, session: object) -> None:
     if not isinstance(session, str):
         raise TypeError(f"session is an id, not a {type(session).__name__}")
     guard.row(session, AT_THE_DESK[method], method)
+
+
+def folder_in(path: object) -> str:
+    """A folder of the machine that has the store."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise TypeError("a folder is named from the root, on the machine that has the store")
+    return path
+
+
+def _told(done: ArchivedContent) -> dict[str, Any]:
+    return {**asdict(done), "whole": list(done.whole)}
 
 
 def pattern_in(pattern: object) -> Any:

@@ -84,6 +84,9 @@ class Guard(Protocol):
         Whose the session is does not count here: who was given a ref may use it. "" is one that is not there yet.
         """
 
+    def must_own(self, method: str) -> None:
+        """Raise unless it is the owner of the store, who may have its files changed."""
+
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         """The row of a session that it names, for this. Raises `NoSuchSession` for one that it may not reach."""
 

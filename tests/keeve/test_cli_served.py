@@ -77,6 +77,7 @@ ACTS = (
     ("approve", "a1", "call_2"),
     ("refuse", "a2", "call_1", "too much"),
     ("resolve", "ffff", "--value", "1"),
+    ("archive", "--back"),
     ("delete", "s2", "--json"),
     ("delete", "s2"),
 )

@@ -32,6 +32,7 @@ from keeve.server.api.sessions import (
     show_state,
     snapshot_session,
 )
+from keeve.server.api.space import archive_content, bring_back_content, reclaim_space
 from keeve.server.api.table import Asked, Document, Operation
 from keeve.server.api.turns import interrupt_turn, queue_turn, steer_turn, stream_turn, take_turn
 from keeve.server.api.waiting import list_approvals, list_effects, list_waiting, resolve_effect, say_word
@@ -205,5 +206,21 @@ TABLE: Final = (
     ),
     Operation("GET", "/keys", log_keys, "Get the keys that the log was signed with", "proofs", shapes.KeyList),
     Operation("POST", "/verify", verify_store, "Verify the store", "proofs", shapes.VerifyFace, verb="admin"),
+    Operation(
+        *("POST", "/reclaim", reclaim_space, "Have what was deleted go from the files", "space", shapes.ReclaimedFace),
+        verb="admin",
+    ),
+    Operation(
+        *("POST", "/archive", archive_content, "Have content that no session needs go to an archive", "space"),
+        shapes.ArchivedFace,
+        takes=taken.Archive,
+        verb="admin",
+    ),
+    Operation(
+        *("POST", "/bring-back", bring_back_content, "Have all that was archived come back", "space"),
+        shapes.ArchivedFace,
+        takes=taken.BringBack,
+        verb="admin",
+    ),
 )
 """Every operation."""

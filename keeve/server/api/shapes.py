@@ -311,6 +311,28 @@ class VerifyFace(Struct):
     troubles: list[Any]
 
 
+class ReclaimedFace(Struct):
+    """What went from the files: pieces of what was deleted, pages of old snapshots, and pieces that archives had."""
+
+    sessions: Annotated[int, Meta(description="Deleted sessions that were seen to.")]
+    bodies: int
+    pages: int
+    archived: int
+
+
+class ArchivedFace(Struct):
+    """What went to an archive, or came back."""
+
+    folder: Annotated[str | None, Meta(description="Where it went; null: it came back.")]
+    segments: int
+    pieces: int
+    bytes: int
+    whole: Annotated[list[str], Meta(description="Sessions that keep all they have.")]
+    idle: Annotated[int, Meta(description="Sessions that did not count, since they have done nothing since.")]
+    records: Annotated[int, Meta(description="How many of the pieces are what records did.")]
+    bases: Annotated[int, Meta(description="Sessions that wrote their whole heap for that.")]
+
+
 class About(Struct):
     """The server, and who asks it."""
 

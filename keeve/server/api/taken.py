@@ -167,3 +167,19 @@ class Outcome(Taken):
     value: Any = UNSET
     error: str | None = None
     again: bool = False
+
+
+class Archive(Taken):
+    """What is to go to an archive, and where that is."""
+
+    into: Annotated[str, Meta(max_length=4096, description="A folder of the server's machine, from the root.")]
+    before: Annotated[Seq | None, Meta(description="Only segments whose records all come before this position.")] = None
+    keep: Annotated[Number, Meta(description="So many of the newest segments stay as they are.")] = 0
+    idle: Annotated[bool, Meta(description="With all content of sessions that have done nothing since.")] = False
+    records: Annotated[bool, Meta(description="With what old records did, but for what they state.")] = False
+
+
+class BringBack(Taken):
+    """From where it is to come back."""
+
+    folder: Annotated[str | None, Meta(description="Where the archive is now; else where it went.")] = None

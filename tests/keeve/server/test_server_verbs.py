@@ -45,6 +45,9 @@ OPERATIONS = {
     "say_word": AT_THE_DESK["refuse"],
     "resolve_effect": AT_THE_DESK["resolve"],
     "verify_store": "admin",
+    "reclaim_space": "admin",
+    "archive_content": "admin",
+    "bring_back_content": "admin",
 }
 """What the operations of the API do, by the verb that it has elsewhere; all others are `read`."""
 

@@ -96,6 +96,10 @@ class Free:
         if verb not in self.verbs or (None not in (self.only, session) and session not in self.only):
             raise Refused(f"{verb} {method} {session}")
 
+    def must_own(self, method: str) -> None:
+        if not self.unlimited:
+            raise Refused(method)
+
     def row(self, id: str, verb: str, method: str) -> SessionRow:
         self._holds()
         if self.only is not None and id not in self.only:
