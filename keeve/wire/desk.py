@@ -24,8 +24,7 @@ from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
 from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
-from vat.host.archiving import ArchivedContent
-from vat.host.host import Host
+from vat.host.host import ArchivedContent, Host
 from vat.host.outside import HostRef, reaching
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.within import dataspace_of

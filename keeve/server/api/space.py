@@ -14,7 +14,7 @@ import attrs
 
 from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
-from vat.host.archiving import ArchivedContent
+from vat.host.host import ArchivedContent
 
 
 async def reclaim_space(asked: Asked) -> Document:
