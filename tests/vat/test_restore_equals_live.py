@@ -62,6 +62,21 @@ def test_a_run_with_restarts_ends_as_one_without(program, random):
         assert [record.hash for record in one.records] == [record.hash for record in other.records]
 
 
+def test_a_promise_that_was_awaited_where_the_heap_has_it_is_kept_for_no_local():
+    """Invariant 8: the object that a field gave is in memory as long as the heap has it, and another one after that."""
+    steps = [("wait", 0), ("both", 0), ("wait", 0)]
+    calls = [("call", 0, [("send", 0, [], True), ("begin", 0, steps)], None), ("call", 0, [("set", "text", "x")], None)]
+    plain, restarted = Run(), Run()
+    for call in calls:
+        for move in (call, ("settle", "value")):
+            plain.move(*move)
+            restarted.move(*move)
+            restarted.reload(restarted.session(0))
+    for uid in plain.uids:
+        one, other = plain.world.sessions[uid], restarted.world.sessions[uid]
+        assert [record.hash for record in one.records] == [record.hash for record in other.records]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_long_programs_are_rebuilt_as_well(seed):
     """Invariants 5, 8 and 21."""

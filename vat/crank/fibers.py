@@ -198,13 +198,17 @@ class Fibers:
         """What is to be kept for a fiber from now on: what a local has of `made` and of what was awaited, and several
         that are waited for.
 
+        What was awaited and is held by the heap may have been read there: then it is in memory for as long as the heap
+        has it so, whatever locals have, and after a restart it is not. It stays in any case, until a collection, which
+        looks into the locals itself.
+
         Empties `made`, since who is in no list but that has gone.
         """
         find, wait = self._crank.heap.find, fiber.wait
-        there = {promise.id: ref(promise) for promise in made}
+        awaited, fiber.awaited = fiber.awaited, {}
+        there = {one: its for one, its in awaited.items() if (entry := find("promises", one)) and not entry[HELD]}
+        there |= {promise.id: ref(promise) for promise in made}
         made.clear()
-        there |= fiber.awaited
-        fiber.awaited = {}
         keep = {
             promise: one
             for promise, one in there.items()
