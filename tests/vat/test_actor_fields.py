@@ -228,6 +228,7 @@ def test_nothing_of_an_actor_works_when_its_crank_is_over(world, box):
         lambda: tags.add(1),
         lambda: me.spawn(Box),
         lambda: me.new_id(),
+        lambda: me.random,
         lambda: me.assert_fact("my.fact"),
         lambda: me.device("x").call(),
         lambda: me.narrow("put"),
@@ -236,8 +237,10 @@ def test_nothing_of_an_actor_works_when_its_crank_is_over(world, box):
         lambda: len(items),
         lambda: me.ref.put(1),
     ):
+        chance = repr(world.chance)
         with pytest.raises(OutsideCrank):
             change()
+        assert repr(world.chance) == chance, "what takes no effect asks chance for nothing"
     assert list(view) == [], "a view is what it was"
     assert random.bytes(3)
     assert random.bytes(0) == b""

@@ -17,8 +17,9 @@ from dataspace.values import Value
 from vat.crank.progress import STATED
 from vat.crank.promises import method_of
 from vat.crank.sending import Sending
+from vat.crank.transaction import NO_CRANK
 from vat.crank.whole import whole
-from vat.errors import ChangedType, NoSuchFact, OtherShape, Refused
+from vat.errors import ChangedType, NoSuchFact, OtherShape, OutsideCrank, Refused
 from vat.heap.entries import Facet
 from vat.heap.opcodes import Op, Verb
 from vat.heap.operations import COLLECTIONS, fact_key
@@ -218,8 +219,13 @@ class Acting(Sending):
 
     @whole
     def random(self) -> Random:
-        """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded."""
+        """The randomness of the delivery that runs: it follows from the crank's seed, which is recorded.
+
+        Raises `OutsideCrank`, before chance is asked: a coroutine that is closed may come here.
+        """
         progress = self.progress
+        if progress.draft is None:
+            raise OutsideCrank(NO_CRANK)
         if progress.seed is None:  # nothing was drawn yet, or it was undone
             progress.seed = self.powers.entropy(16)
             self.note(Op.SEEDED, progress.seed)
