@@ -263,7 +263,7 @@ def catalog(folder: Path, read: FilesRead, owner: int | None) -> Iterator[Sign]:
     if seen is None:
         # A catalog that a host is writing into cannot always be looked at.
         if owner is None:
-            unwritten = "its last host ended before it was written, or something in the log is damaged"
+            unwritten = "it names no place in the log, as one whose host has died"
             yield Sign("catalog", NOTE, unwritten if is_catalog(path) else "it cannot be read", remedy)
         else:
             yield Sign("catalog", OK, "its owner is writing it just now")

@@ -191,6 +191,10 @@ class Written(NamedTuple):
         needed = self.pieces if self.uid == STORE_UID else self.pieces[:1]
         return all(_reads(folder, name, offset, len(data)) == data for name, offset, data in needed)
 
+    def holes(self, folder: Path) -> int:
+        """How many of its cells are not where they were."""
+        return sum(_reads(folder, name, offset, len(data)) != data for name, offset, data in self.pieces[1:])
+
 
 def _reads(folder: Path, name: str, offset: int, length: int) -> bytes:
     own = int(name[:8])

@@ -146,7 +146,7 @@ def _unwritten(path: Path) -> None:
     [
         (_gone, "there is none"),
         (_garbage, "it cannot be read"),
-        (_unwritten, "its last host ended before it was written, or something in the log is damaged"),
+        (_unwritten, "it names no place in the log, as one whose host has died"),
     ],
 )
 def test_a_catalog_that_is_missing_or_garbage_is_a_note(store: Path, spoil: Callable[[Path], None], seen: str) -> None:

@@ -18,7 +18,7 @@ from dataspace.log.segments import SegmentStore
 from dataspace.records import STORE_UID, Kind
 from keeve import Settings, open_host
 from keeve.api import now
-from tests.crash.damages import DAMAGES, frames
+from tests.crash.damages import DAMAGES, Lying, frames
 from tests.crash.harms import flip_body
 from vat.host.aftermath import Salvaged
 from vat.host.reclaiming import Reclaiming
@@ -45,6 +45,12 @@ async def encrypted(store: Path) -> None:
             await session.turn("again")
             await session.snapshot()
         await (await (await host.get("one")).fork(into="twin")).turn("in the twin")
+
+
+def cranks(store: Path) -> list[Lying]:
+    """Where the records of cranks lie."""
+    records = [each for each in frames(store) if each.frame.type == Type.RECORD]
+    return [each for each in records if record_head(each.frame.head)[0].kind == Kind.CRANK]
 
 
 def holds(store: Path, content: bytes) -> bool:
@@ -107,7 +113,8 @@ async def test_a_damaged_encrypted_store_keeps_what_is_sound_at_other_positions(
     after = await messages(new, key=KEY)
     for id, said in after.items():
         if id not in lost:
-            assert said == before[id]
+            assert len(said) == len(before[id])
+            assert said == before[id] or found.holes
     async with open_host(new, key=KEY) as host:
         assert (await host.verify()).troubles == ()
 
@@ -129,7 +136,7 @@ async def test_a_deleted_session_stays_deleted_though_something_before_its_tombs
         for id in ("kept", "gone"):
             await (await host.spawn(Session, id)).turn(SECRET)
         await host.delete("gone")
-    flip_body(*[each for each in frames(old) if each.frame.type == Type.CELL][-1])
+    flip_body(*cranks(old)[-1])
     (lost,) = salvaged(old, new).lost
     assert lost.session == "gone"
     async with open_host(new) as host:
@@ -232,7 +239,7 @@ async def test_what_was_erased_stays_erased_wherever_it_lies_then(tmp_path: Path
         await second.turn("what is erased, " + SECRET)
         await second.turn("what stays, " + SECRET)
         await host.erase("second", turn=1)
-    flip_body(*next(each for each in frames(old) if each.frame.type == Type.CELL))
+    flip_body(*cranks(old)[0])
     assert salvaged(old, new).lost
     assert not holds(new, b"what is erased")
     async with open_host(new) as host:
@@ -264,7 +271,7 @@ async def test_what_was_to_be_erased_and_was_not_yet_is_erased_and_nothing_else(
             with pytest.raises(OSError, match="power"):
                 await host.erase("second", turn=1)
     assert holds(old, b"what is erased")
-    flip_body(*next(each for each in frames(old) if each.frame.type == Type.CELL))
+    flip_body(*cranks(old)[0])
     assert salvaged(old, new).lost
     assert not holds(new, b"what is erased")
     async with open_host(new) as host:
