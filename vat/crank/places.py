@@ -2,7 +2,8 @@
 
 They are kept as code and line, and put into words for the one at which a part departs from its record.
 
-The one rule: it costs a part that does what was recorded a few frames of looking for each operation, and no words.
+The one rule: only a part that has departed from its record once is run so, since it costs a few frames of looking for
+each operation.
 """
 
 from __future__ import annotations
