@@ -79,6 +79,10 @@ class RemoteMember:
     def __await__(self) -> Generator[Any, Any, Any]:
         return self().__await__()
 
+    def __getattr__(self, name: str) -> Any:
+        what = f"await {self._name} first, and ask what comes: (await ref.{self._name}).{name}"
+        raise AttributeError(f"{self!r} is a method or a field, and has no {name!r} itself: {what}")
+
     def __repr__(self) -> str:
         return f"{self._target!r}.{self._name}"
 

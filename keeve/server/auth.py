@@ -102,7 +102,7 @@ class Principal:
     def may_not(self, verb: str, what: str = "") -> tuple[str, str]:
         """That it may not do that (`what` says of what), and which token would, and how that is made."""
         left = self.allowance
-        narrowed = left is not None and (left.read_only or left.methods is not None)
+        narrowed = left is not None and (left.read_only or left.methods is not None or left.sessions is not None)
         why = ", since this token was narrowed" if narrowed else ""
         if verb == "admin":
             remedy = (

@@ -112,8 +112,8 @@ class TokenGuard:
         else:
             may = allowance.allows(session, method, reads=verb == "read")
         if not may:
-            what = f": {method}" if session is None else f": {method} of session {session!r}"
-            raise Refused("; ".join(principal.may_not(verb, what)))
+            what = "" if session is None else f" of session {session!r}" if session else " into one without an id"
+            raise Refused("; ".join(principal.may_not(verb, f": {method}{what}")))
 
     def must_own(self, method: str) -> None:
         """Raise unless it is the owner's own token."""

@@ -34,6 +34,14 @@ async def test_a_promise_is_called_before_it_has_an_answer() -> None:
         assert await client.get("b").lines == ["one"]
 
 
+async def test_who_asks_a_field_as_if_it_had_come_is_told_to_await_it() -> None:
+    async with world() as there, there.client() as client:
+        s = await client.spawn(Session, "s1")
+        with pytest.raises(AttributeError, match=r"await approvals first, .*\(await ref\.approvals\)\.waiting"):
+            s.approvals.waiting()
+        assert await (await s.approvals).waiting() == []
+
+
 async def test_a_ref_is_an_argument_and_comes_back_as_itself() -> None:
     async with world() as there, there.client() as client:
         one, other = await client.spawn(Book, "one"), await client.spawn(Book, "other")
