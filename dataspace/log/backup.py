@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import attrs
 
@@ -53,6 +53,16 @@ class StillChanging(KeeveError):
         super().__init__(f"{path}: its segments were written anew all the time; make the backup when that is over")
 
 
+class NoEarlierBackup(KeeveError):
+    """What was named as an earlier backup is none of this store. Nothing was made."""
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is no earlier backup of this store: name one, or none")
+
+
 @attrs.frozen
 class Backup:
     """A backup that was made: the store of log `log` up to `position`, whose record has that `hash`.
@@ -73,6 +83,8 @@ class Backup:
     sealed: int
     troubles: tuple[str, ...]
     troubles_in_all: int
+    linked: int = 0
+    """How many of the segments the earlier backup has lent."""
 
 
 class Source(StoreFolder):
@@ -130,15 +142,21 @@ class _Stamp(NamedTuple):
 
 
 class _Copy:
-    """A copy in the making."""
+    """A copy in the making. Full segments that `since` has byte for byte, an earlier backup, get a second name."""
 
-    def __init__(self, source: Source, target: Layout, files: Files, progress: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, source: Source, target: Layout, since: Layout | None, files: Files, progress: Callable[[int, int], None]
+    ) -> None:
         self._source = source
         self._from = source.layout
         self._target = target
         self._files = files
         self._progress = progress
+        self._since = since
+        self._full = frozenset[int]() if since is None else frozenset(since.segments()[:-1])
+        """Those of the earlier backup to which nothing is written any more, whoever opens it."""
         self._sealed: dict[int, _Stamp] = {}
+        self.linked: set[int] = set()
         self.bytes = 0
 
     def make(self) -> tuple[Mark, bytes | None]:
@@ -181,12 +199,34 @@ class _Copy:
                 try:
                     stamp = _Stamp.of(os.fstat(fd))
                     if self._sealed.get(number) != stamp:
-                        self._write(number, partial(_pread, fd), stamp.size)
+                        self._clear(number)
+                        if not self._link(number, fd, stamp.size):
+                            self._write(number, partial(_pread, fd), stamp.size)
                         self._sealed[number] = stamp
                 finally:
                     os.close(fd)
             except OSError as error:
                 raise ReadFailed.of(str(path), error) from error
+
+    def _clear(self, number: int) -> None:
+        """What shares its bytes with an earlier backup is not written over."""
+        if number in self.linked:
+            self._files.remove(self._target.segment(number))
+            self.linked.discard(number)
+
+    def _link(self, number: int, fd: int, size: int) -> bool:
+        """Whether the earlier backup has the segment as it is now, and lends it."""
+        if self._since is None or number not in self._full or number in self._sealed:
+            return False
+        path = self._since.segment(number)
+        if not _same(path, fd, size):
+            return False
+        try:
+            self._files.link(path, self._target.segment(number))
+        except WriteFailed:
+            return False  # another disk, or one that has no second names
+        self.linked.add(number)
+        return True
 
     def _copy_tail(self, end: Mark) -> int:
         """Copy what is durable of the segment that is written to; gives the inode of its file."""
@@ -223,6 +263,7 @@ def backup(
     new: Path,
     *,
     keys: Path | None = None,
+    since: Path | None = None,
     end: Callable[[], Mark] | None = None,
     files: Files | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -230,19 +271,24 @@ def backup(
     """Make a backup of the store at `store` at `new`, where nothing may be yet; a process may own it, and go on.
 
     All is in it that was durable when this was called. The key file goes to `keys`, in the place of an older one there;
-    else into the backup. `end` is the owner's durable end, where this is called in its process. `progress` is told of
-    bytes. Raises `NotAStore`, `PlaceTaken`, `StillChanging`, what is wrong with a log of which nobody can say where it
-    ends, and what a disk refuses; then nothing was made. Costs a reading of all bytes, and another one to check them.
+    else into the backup. `since` is an earlier backup on the same disk: full segments that it has byte for byte are not
+    copied again, but get a second name. `end` is the owner's durable end, where this is called in its process.
+    `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `NoEarlierBackup`, `StillChanging`, what is wrong
+    with a log of which nobody can say where it ends, and what a disk refuses; then nothing was made. Costs a reading of
+    all bytes, and another one to check them.
     """
     files = files or Files()
     source = Source(store, end)
     try:
         check_new(source.layout, new)
+        earlier = None if since is None else Layout(since)
+        if earlier is not None and (earlier.log_id() != source.log_id or earlier.folder == source.layout.folder):
+            raise NoEarlierBackup(str(since))
         aside = Layout(new.absolute().with_name(f"{new.name}.copying"))
         if aside.folder.exists():
             raise PlaceTaken(str(aside.folder), "a backup is being made, or was interrupted: remove it then")
         try:
-            return _made(source, aside, new.absolute(), keys, files, progress)
+            return _made(source, _Copy(source, aside, earlier, files, progress), aside, new.absolute(), keys, files)
         except BaseException:
             _remove(aside, files)
             raise
@@ -250,11 +296,8 @@ def backup(
         source.close()
 
 
-def _made(
-    source: Source, aside: Layout, new: Path, keys: Path | None, files: Files, progress: Callable[[int, int], None]
-) -> Backup:
+def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | None, files: Files) -> Backup:
     aside.make_folders(files)
-    copy = _Copy(source, aside, files, progress)
     end, key_file = copy.make()
     place = ""
     if key_file is not None:
@@ -273,7 +316,36 @@ def _made(
     archives = tuple(map(str, Archives(source.layout).places))
     first, count = tuple(troubles[:NAMED]), len(troubles)
     log_id, hash, sealed = source.log_id.hex(), end.hash.hex(), check.counts.sealed
-    return Backup(str(new), log_id, end.position, hash, end.segment, copy.bytes, place, archives, sealed, first, count)
+    return Backup(
+        str(new),
+        log_id,
+        end.position,
+        hash,
+        end.segment,
+        copy.bytes,
+        place,
+        archives,
+        sealed,
+        first,
+        count,
+        len(copy.linked),
+    )
+
+
+def _same(path: Path, fd: int, size: int) -> bool:
+    """Whether the file at `path` has the bytes of another one, of that size."""
+    try:
+        other = open_plain(path)
+    except OSError:
+        return False
+    try:
+        if os.fstat(other).st_size != size:
+            return False
+        return all(os.pread(other, _CHUNK, at) == os.pread(fd, _CHUNK, at) for at in range(0, size, _CHUNK))
+    except OSError:
+        return False
+    finally:
+        os.close(other)
 
 
 def _pread(fd: int, at: int, size: int) -> bytes:

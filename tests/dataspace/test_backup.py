@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataspace.log import backup as backing_up
-from dataspace.log.backup import Backup, StillChanging, backup
+from dataspace.log.backup import Backup, NoEarlierBackup, StillChanging, backup
 from dataspace.log.files import DiskFull
 from dataspace.log.layout import PlaceTaken
 from dataspace.log.segments import SegmentStore
@@ -244,3 +244,30 @@ def test_a_key_file_that_is_gone_is_told(tmp_path: Path) -> None:
         store.append([Chain().record("sealed")])
     (tmp_path / "store" / "keys").unlink()
     assert "its key file is not there" in backup(tmp_path / "store", tmp_path / "new").troubles[-1]
+
+
+def test_what_an_earlier_backup_has_is_shared_with_it_and_nothing_that_may_change(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path)
+    first = backup(tmp_path / "store", tmp_path / "first")
+    earlier = content(tmp_path / "first")
+    more(store)()
+    second = backup(tmp_path / "store", tmp_path / "second", since=tmp_path / "first", progress=once(erases(store)))
+    store.close()
+    assert (second.linked, troubles(second)) == (first.segments - 2, [])  # but for the last one, and what was erased
+    assert content(tmp_path / "first") == earlier
+    assert said_in(tmp_path / "second")[1 : len(ALL)] == ALL[1:]
+    store = opened(tmp_path / "first")
+    more(store)()  # whoever opens the earlier one writes to it alone
+    store.close()
+    assert said_in(tmp_path / "second")[1 : len(ALL)] == ALL[1:]
+
+
+def test_another_store_is_no_earlier_backup(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path)
+    store.close()
+    other, _ = filled(tmp_path / "other")
+    other.close()
+    for since in (tmp_path / "other" / "store", tmp_path / "store", tmp_path / "nothing"):
+        with pytest.raises(NoEarlierBackup):
+            backup(tmp_path / "store", tmp_path / "new", since=since)
+    assert not (tmp_path / "new").exists()
