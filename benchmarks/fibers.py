@@ -103,9 +103,10 @@ class Bench:
         return Row("an await of a fiber against a plain crank (×)", ratio, 2, True, detail)
 
     async def restoring(self) -> Row:
-        """From opening the store to the answer of a fiber that has awaited many times, and is run again."""
+        """From opening the store to the answer of a fiber that has awaited many times, and is run again; and how much
+        that is of what as many plain cranks take here, which tells a slow machine from slow code."""
         text = said()[: PIECE // 4]
-        taken = []
+        taken, plain = [], []
         for round_ in range(self.rounds):
             name = f"restore-{round_}"
             with trio.CancelScope() as gone:
@@ -121,7 +122,14 @@ class Bench:
                 answers.bell.set()
                 await _stated(host, "bench.over", 1)
                 taken.append((time.perf_counter() - begin) * 1000)
-        detail = f"most {max(taken):.1f} ms"
+                keeper = await host.spawn(Keeper)
+                begin = time.perf_counter()
+                for _ in range(self.count):
+                    await keeper.keep(text)
+                plain.append((time.perf_counter() - begin) * 1000 / self.count * self.awaits)
+        share = statistics.median(one / other for one, other in zip(taken, plain, strict=True))
+        cranks = f"× {share:.2f} of {self.awaits:,} plain cranks, {statistics.median(plain):.0f} ms"
+        detail = f"most {max(taken):.1f} ms; {cranks}"
         name = f"from opening to the end of a fiber that has awaited {self.awaits:,} times (ms)"
         return Row(name, statistics.median(taken), 100, True, detail)
 
