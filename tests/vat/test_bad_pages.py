@@ -199,3 +199,20 @@ async def test_whoever_is_interrupted_leaves_no_snapshot_without_what_it_shares(
         assert await (await a.fork(at=last, into="twin")).total() == TOTAL
         report = await host.verify()
         assert report.sound, report.troubles
+
+
+async def test_what_is_gone_already_ends_no_thinning(tmp_path: Path) -> None:
+    """Invariant 26: Whoever was interrupted after the newest files, or comes a second time, has the older ones go."""
+    async with host_of(tmp_path) as host:
+        idle = await host.spawn(Numbers, "idle")
+        await idle.grow()
+        for _ in range(3):
+            await idle.change()
+            await idle.snapshot()
+        await roll(host)
+        await old_snapshots(host)
+        assert (await host.reclaim()).pages > 0
+        await idle.change()
+        await idle.snapshot()  # so that one is old that lies before all that has gone
+        assert (await host.reclaim()).pages > 0
+        assert (await host.verify()).sound

@@ -10,8 +10,7 @@ done a part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import trio
@@ -26,7 +25,7 @@ from dataspace.log.store import Erasure, Store, Stored
 from dataspace.records import split_digests
 from vat.heap.reaching import KEPT, Needed, Place, needs
 from vat.heap.restore import Lineage
-from vat.host.births import Births
+from vat.host.births import Births, Meanwhile
 
 ALL: Final = 1 << 30
 """As many snapshots as there are."""
@@ -58,10 +57,9 @@ class Thinning:
                 for family in families(self._catalog):
                     found += await trio.to_thread.run_sync(self._superseded, family, limiter=self._limiter)
                 for listed in reversed(steps([each.erasure for each in found])):
-                    exchange = partial(born.exchange, _firsts(found, listed))
-                    went = await trio.to_thread.run_sync(self._store.erase, listed, exchange, limiter=self._limiter)
-                    gone += went
-                    if not went:
+                    asked = _Asked(born, _firsts(found, listed))
+                    gone += await trio.to_thread.run_sync(self._store.erase, listed, asked, limiter=self._limiter)
+                    if asked.refused:
                         break
         return gone
 
@@ -101,6 +99,20 @@ class _Superseded(NamedTuple):
     uid: bytes
     seq: int
     erasure: Erasure
+
+
+class _Asked:
+    """Has pages go unless somebody who was born meanwhile may need them, and remembers if so."""
+
+    def __init__(self, born: Meanwhile, firsts: Mapping[bytes, int]) -> None:
+        self._born = born
+        self._firsts = firsts
+        self.refused = False
+
+    def __call__(self, act: Callable[[], None]) -> bool:
+        """Do it, or not."""
+        self.refused = not self._born.exchange(self._firsts, act)
+        return not self.refused
 
 
 def _firsts(found: Iterable[_Superseded], listed: Iterable[Erasure]) -> dict[bytes, int]:
