@@ -5,7 +5,7 @@ The one rule: every text is marked as content, so that it can be erased alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from actors.chat import marked, told
@@ -78,26 +78,55 @@ def outcome_message(call: Mapping[str, Any], outcome: Any) -> dict[str, Any]:
 
 
 def with_results(messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """A conversation as a model can be sent it: each tool call has its result, and be it that none is known.
+    """A conversation as a model can be sent it: each tool call has its result behind it, and be it that none is known.
 
     Services refuse one in which a call has none, as after a turn that broke off between an answer and the results of
-    its calls: each request from then on. Nothing that is stored is changed.
+    its calls: each request from then on. A result that came later takes its place; a call without an id is left as it
+    is. Nothing that is stored is changed.
 
     >>> call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
     >>> broken_off = [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "user", "content": "and?"}]
     >>> [message["role"] for message in with_results(broken_off)]
     ['assistant', 'tool', 'user']
     """
+    given = list(messages)
     whole: list[Mapping[str, Any]] = []
-    without: dict[str, None] = {}
-    for message in messages:
-        role = message.get("role")
-        if role == "tool":
-            without.pop(message.get("tool_call_id", ""), None)
-        elif without:
-            whole += [tool_message(id, NO_RESULT) for id in without]
-            without.clear()
-        whole.append(message)
+    without: list[str] = []
+    late: set[int] = set()
+
+    def complete(at: int) -> None:
+        for id in without:
+            found = _late(given, at, id)
+            late.update(found)
+            whole.extend([given[n] for n in found] or [tool_message(id, NO_RESULT)])
+        without.clear()
+
+    for at, message in enumerate(given):
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role != "tool":
+            complete(at)
+        elif (id := message.get("tool_call_id")) in without:
+            without.remove(id)
+        if at not in late:
+            whole.append(message)
         if role == "assistant":
-            without.update((call["id"], None) for call in message.get("tool_calls") or ())
-    return whole + [tool_message(id, NO_RESULT) for id in without]
+            without += _called(message)
+    complete(len(given))
+    return whole
+
+
+def _late(messages: Sequence[Any], after: int, id: str) -> list[int]:
+    """Where the result of a call is that came later than behind it, if there is one: before that id is used again."""
+    for at in range(after, len(messages)):
+        message = messages[at]
+        if isinstance(message, Mapping) and message.get("role") == "tool" and message.get("tool_call_id") == id:
+            return [at]
+        if id in _called(message):
+            break
+    return []
+
+
+def _called(message: Any) -> list[str]:
+    """The ids of the calls that an answer asks for."""
+    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    return [call["id"] for call in calls or () if isinstance(call, Mapping) and isinstance(call.get("id"), str)]

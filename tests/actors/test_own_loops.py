@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.approvals import CallWithdrawn, NothingWaits
 from actors.chat import BadAnswer
-from actors.messages import NO_RESULT, user
+from actors.messages import NO_RESULT, user, with_results
 from actors.models.answers import body_of
 from actors.session import TurnInterrupted
 from actors.talking import Model
@@ -248,3 +248,33 @@ async def test_what_is_steered_joins_at_the_next_step_and_tokens_and_steps_are_l
         assert (await (await agent.model).usage) == {"total_tokens": 1800}
         assert await agent.turn("and again") == "no more steps"
         assert len(await agent.messages) == 20
+
+
+def call(id: str | None) -> dict[str, Any]:
+    made = {"type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    return made if id is None else {"id": id, **made}
+
+
+def answer(*ids: str | None) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [call(id) for id in ids]}
+
+
+def result(id: str, said: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": said}
+
+
+def test_a_result_that_came_later_is_sent_in_its_place_and_once() -> None:
+    sent = with_results([answer("c1", "c2"), result("c2", "two"), user("and?"), result("c1", "one")])
+    assert [each.get("tool_call_id", each["role"]) for each in sent] == ["assistant", "c2", "c1", "user"]
+    assert [each["content"] for each in sent[1:3]] == ["two", "one"]
+
+
+def test_an_id_that_is_used_again_is_another_call() -> None:
+    sent = with_results([answer("c1"), user("and?"), answer("c1"), result("c1", "of the second")])
+    assert [each["role"] for each in sent] == ["assistant", "tool", "user", "assistant", "tool"]
+    assert [each["content"] for each in sent if each["role"] == "tool"] == [NO_RESULT, "of the second"]
+
+
+@pytest.mark.parametrize("odd", ["no message", {"role": "assistant", "tool_calls": ["no call"]}, answer(None)])
+def test_what_is_no_call_is_sent_as_it_is(odd: Any) -> None:
+    assert with_results([user("hello"), odd]) == [user("hello"), odd]
