@@ -80,6 +80,8 @@ class RemoteMember:
         return self().__await__()
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         what = f"await {self._name} first, and ask what comes: (await ref.{self._name}).{name}"
         raise AttributeError(f"{self!r} is a method or a field, and has no {name!r} itself: {what}")
 

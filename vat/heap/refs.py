@@ -158,7 +158,9 @@ class Near:
         self._ref = ref
 
     def __getattr__(self, name: str) -> NearMethod:
-        if name.startswith("_") and (name.startswith("__") or not self._is_who_asks()):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name.startswith("_") and not self._is_who_asks():
             raise AttributeError(
                 f"{name}: what begins with an underscore is an actor's own, which near(self.ref).{name}(...) calls in "
                 "its own methods; of another actor call a public one"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 import trio
 from wires import Book, world
@@ -40,6 +42,7 @@ async def test_who_asks_a_field_as_if_it_had_come_is_told_to_await_it() -> None:
         with pytest.raises(AttributeError, match=r"await approvals first, .*\(await ref\.approvals\)\.waiting"):
             s.approvals.waiting()
         assert await (await s.approvals).waiting() == []
+        assert copy(s.approvals) is not None  # which asks for names before there is anything
 
 
 async def test_a_ref_is_an_argument_and_comes_back_as_itself() -> None:
