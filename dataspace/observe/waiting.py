@@ -94,7 +94,8 @@ class Waiting:
         try:
             await event.wait()
         finally:
-            if not event.is_set() and not event.statistics().tasks_waiting:
+            # Of several that give up at once, each sees that nobody waits; and another event may be there by then.
+            if self._appended.get(session) is event and not event.statistics().tasks_waiting:
                 del self._appended[session]
 
     def note(self, records: Sequence[Notable], head: int) -> None:

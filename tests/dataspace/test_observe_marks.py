@@ -53,6 +53,34 @@ async def test_who_waits_for_a_session_hears_of_its_next_record_whatever_that_st
     assert not waiting
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_of_two_that_give_up_at_once_none_takes_from_others_what_they_wait_for(again: bool) -> None:
+    world = talkative_world()
+    waiting, heard = world.space.waiting, 0
+
+    async def wait(until: trio.CancelScope) -> None:
+        nonlocal heard
+        with until:
+            await waiting.appended(world.uids["ada"])
+        if again:
+            await waiting.appended(world.uids["ada"])
+            heard += 1
+
+    async with trio.open_nursery() as nursery:
+        scopes = [trio.CancelScope() for _ in range(2)]
+        for scope in scopes:
+            nursery.start_soon(wait, scope)
+        await trio.testing.wait_all_tasks_blocked()
+        for scope in scopes:
+            scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        world.say("ada")
+        await trio.testing.wait_all_tasks_blocked()
+        assert heard == (2 if again else 0)
+        nursery.cancel_scope.cancel()
+    assert not waiting
+
+
 @pytest.mark.parametrize("pattern", ["(said _ _)", "(said missing _)"])
 @pytest.mark.parametrize("room", [1000, 100_000])
 async def test_who_reads_much_gives_way_after_each_record_that_has_much(
