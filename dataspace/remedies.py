@@ -2,7 +2,7 @@
 
 A message is written for a program in Python, which has a host. Who reads it over HTTP, at a prompt or in the log of a
 server has none, and is told what they can do. Of an error that was recorded nothing is left but its text; so a remedy
-is found in a text by the very words that it is said with, or was in an earlier version, which records keep.
+is found in a text by the very words that it is said with.
 
     CHOOSE = Remedy("choose-id", "get it with host.get({id}), or choose another id")
     message = f"there is a session {id!r} already: {CHOOSE(id=repr(id))}"
@@ -26,8 +26,7 @@ REMEDIES: Final[dict[str, Remedy]] = {}
 class Remedy:
     """What to do, or another part of a message that depends on who reads it. `{name}` in its words stands for data.
 
-    It begins and ends with words. One that stands in the middle of a sentence brings what joins it. `former` are the
-    words that earlier versions have had for it: who rewords it keeps those, with the names that its data has now.
+    It begins and ends with words. One that stands in the middle of a sentence brings what joins it.
 
     >>> CALL = Remedy("call", "call {name}(force=...) for {name}")
     >>> CALL(name="delete")
@@ -37,12 +36,11 @@ class Remedy:
     >>> del REMEDIES["call"]
     """
 
-    def __init__(self, code: str, words: str, *former: str) -> None:
+    def __init__(self, code: str, words: str) -> None:
         if code in REMEDIES:
             raise ValueError(f"there is a remedy {code!r} already")
         self.code = code
         self.words = words
-        self.former = former
         REMEDIES[code] = self
 
     def __call__(self, **data: object) -> str:
@@ -51,17 +49,12 @@ class Remedy:
 
     def data(self, message: str) -> Mapping[str, str] | None:
         """What it says of its data in a message; None if it is not in there."""
-        for said in (self.words, *self.former):
-            found = _pattern(said)[1].search(message)
-            if found is not None:
-                return found.groupdict()
-        return None
+        found = _pattern(self.words)[1].search(message)
+        return None if found is None else found.groupdict()
 
     def put(self, message: str, words: str) -> str:
         """A message with other words in its place, wherever it is in there."""
-        for said in (self.words, *self.former):
-            message = put(message, said, words)
-        return message
+        return put(message, self.words, words)
 
 
 def put(message: str, said: str, words: str) -> str:
