@@ -31,6 +31,7 @@ from keeve.looking import Reading, reading_of
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
 from keeve.server.auth import COOKIE, Principal, token_of
 from keeve.server.errors import Refusal
+from keeve.server.middleware import ROUTED
 from keeve.server.page.drawing import HEADERS, drawn
 from keeve.server.page.wording import told
 from keeve.server.serving import Serving
@@ -191,7 +192,8 @@ def nothing_there(serving: Serving, request: Request, error: HTTPException) -> R
     if principal is None or not _browses(request):
         return for_strangers(serving, request)
     said = f"there is nothing at {path:.200}" + ("" if error.status_code == 404 else " to be read")
-    refusal = Refusal(error.status_code, "no_such_path", said, "go on from one of the places above")
+    code, _ = ROUTED[error.status_code]
+    refusal = Refusal(error.status_code, code, said, "go on from one of the places above")
     answer = Visit(serving, request, principal).shows("refused.html", error.status_code, refusal=refusal)
     answer.headers.update(error.headers or {})
     return answer

@@ -199,6 +199,7 @@ async def test_a_browser_at_a_path_of_nobodys_is_shown_a_page_and_a_program_is_n
         reloaded = await ann.get("/sessions/s1/say", headers=html)
         assert (reloaded.status_code, reloaded.headers["allow"]) == (405, "POST")
         assert "there is nothing at /sessions/s1/say to be read" in text_of(reloaded.text)
+        assert "405 no_such_method" in text_of(reloaded.text)
 
 
 async def test_a_browser_that_is_not_logged_in_is_shown_the_same_whether_there_is_something_or_not() -> None:
