@@ -174,12 +174,12 @@ async def page_in_order(
         if each is None:
             continue
         session, found = each
-        items = _items(store, found, state_of, effect)
+        items = (item for item in _items(store, found, state_of, effect) if KINDS[item[0][0]] in kinds)
         for number, (of, face) in enumerate(items, 1):
             if number % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
             kind, place = KINDS[of[0]], (*session, *of)
-            if place <= behind or kind not in kinds:
+            if place <= behind:
                 continue
             if not room:
                 more = {kind, *(KINDS[of[0]] for of, _ in items)}

@@ -118,3 +118,5 @@ async def test_a_look_gives_the_kinds_that_are_asked_for() -> None:
         told = await looking.look(looking.reading_of(w.host), "waiting", {"kinds": ["approvals"], "limit": 1})
         assert (len(told["approvals"]), told["effects"], told["fibers"]) == (1, [], [])
         assert told["truncated"] == ["approvals"]
+        told = await looking.look(looking.reading_of(w.host), "waits", {"id": "w2", "kinds": ["effects"], "limit": 1})
+        assert (len(told["effects"]), told["truncated"]) == (1, ["effects"])
