@@ -47,7 +47,7 @@ from dataspace.facts import BadName
 from dataspace.log.archives import Archived, NotAnArchive
 from dataspace.log.backup import NoEarlierBackup, StillChanging
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
-from dataspace.log.layout import PlaceTaken
+from dataspace.log.layout import NoPlaceForKeys, PlaceTaken
 from dataspace.log.ownership import NoLocks
 from dataspace.log.store import (
     BodyErased,
@@ -228,6 +228,7 @@ __all__ = [
     "NoHost",
     "NoLocks",
     "NoMessages",
+    "NoPlaceForKeys",
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchFact",

@@ -72,13 +72,28 @@ def destroyed_in(data: bytes | None) -> int:
     return 0 if data is None or len(data) < _HEAD.size else int(_HEAD.unpack_from(data)[-1])
 
 
+def named_in(data: bytes) -> tuple[bytes, int] | None:
+    """Of which log a key file is, and its serial, for who has not got the host's key; its first 64 bytes are enough.
+    None for what is no key file."""
+    if len(data) < _HEAD.size or not data.startswith(_MAGIC):
+        return None
+    _, _, serial, log_id, *_ = _HEAD.unpack_from(data)
+    return log_id, serial
+
+
+def intact(data: bytes) -> bool:
+    """Whether a key file is as somebody has written it, with whatever key."""
+    body = data[:-_END]
+    return len(body) >= _HEAD.size and data.startswith(_MAGIC) and sha256(body).digest() == data[-_END:-32]
+
+
 def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = None) -> tuple[Keys, HostKey]:
     """The table in a key file, and the host key as it is used for that log; which is the `expected` one, if given.
 
     `path` is its name in errors. Raises `KeyFileDamaged`, `KeyFileNewer`, `KeyFileOfAnotherLog` or `WrongHostKey`.
     """
     body = data[:-_END]
-    if len(body) < _HEAD.size or not data.startswith(_MAGIC) or sha256(body).digest() != data[-_END:-32]:
+    if not intact(data):
         raise KeyFileDamaged(path, "its hash is another" if data else "it is empty")
     _, form, serial, log_id, check, wraps, links, destroyed = _HEAD.unpack_from(body)
     if form > FORMAT:

@@ -25,6 +25,7 @@ import attrs
 
 from dataspace.encryption.key_file import destroyed_in
 from dataspace.errors import KeeveError
+from dataspace.log.apart import check_older, place_for_keys
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, WriteFailed, open_plain
 from dataspace.log.findings import Finding
@@ -270,17 +271,21 @@ def backup(
 ) -> Backup:
     """Make a backup of the store at `store` at `new`, where nothing may be yet; a process may own it, and go on.
 
-    All is in it that was durable when this was called. The key file goes to `keys`, in the place of an older one there;
-    else into the backup. `since` is an earlier backup on the same disk: full segments that it has byte for byte are not
+    All is in it that was durable when this was called. The key file goes to `keys`, in the place of an older one there,
+    just before the backup has its name: a newer one serves the earlier backups too, an older one not the next. Else it
+    goes into the backup. `since` is an earlier backup on the same disk: full segments that it has byte for byte are not
     copied again, but get a second name. `end` is the owner's durable end, where this is called in its process.
-    `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `NoEarlierBackup`, `StillChanging`, what is wrong
-    with a log of which nobody can say where it ends, and what a disk refuses; then nothing was made. Costs a reading of
+    `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `NoPlaceForKeys`, `NoEarlierBackup`, `StillChanging`,
+    what is wrong with a log of which nobody can say where it ends, and what a disk refuses; then nothing was made (but
+    the newer key file, if it was the name that was refused). Costs a reading of
     all bytes, and another one to check them.
     """
     files = files or Files()
     source = Source(store, end)
     try:
         check_new(source.layout, new)
+        if keys is not None:
+            keys = place_for_keys(keys, source.layout.folder, new, source.log_id)
         earlier = None if since is None else Layout(since)
         if earlier is not None and (earlier.log_id() != source.log_id or earlier.folder == source.layout.folder):
             raise NoEarlierBackup(str(since))
@@ -299,11 +304,8 @@ def backup(
 def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | None, files: Files) -> Backup:
     aside.make_folders(files)
     end, key_file = copy.make()
-    place = ""
-    if key_file is not None:
-        path = keys or aside.keys
-        files.replace(path, key_file)
-        place = str(keys or new / aside.keys.name)
+    if key_file is not None and keys is None:
+        files.replace(aside.keys, key_file)
     files.replace(aside.head, pack(source.log_id, source.epoch, end))
     with still(aside) as (segments, evidence):
         check = Verification(segments, evidence)
@@ -311,9 +313,13 @@ def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | No
     if check.counts.sealed and key_file is None:
         troubles.append("the store is encrypted, and its key file is not there: nothing in it can be read")
     aside.write_format(files, source.log_id)
+    if key_file is not None and keys is not None:
+        check_older(keys, source.log_id, key_file)
+        files.replace(keys, key_file)
     files.rename(aside.folder, new)
     files.sync_folder(new.parent)
     archives = tuple(map(str, Archives(source.layout).places))
+    place = "" if key_file is None else str(keys or new / aside.keys.name)
     first, count = tuple(troubles[:NAMED]), len(troubles)
     log_id, hash, sealed = source.log_id.hex(), end.hash.hex(), check.counts.sealed
     return Backup(

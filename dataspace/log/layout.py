@@ -14,6 +14,7 @@ The one rule: looking changes nothing. A folder that is not a store is refused b
 
 from __future__ import annotations
 
+import os
 import re
 from enum import Enum
 from pathlib import Path
@@ -44,6 +45,19 @@ class PlaceTaken(KeeveError):
     def __init__(self, path: str, what: str) -> None:
         self.path = path
         super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
+
+
+class NoPlaceForKeys(KeeveError):
+    """The key file cannot go where it was said. Nothing was made."""
+
+    usage = True
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: {what}; name a file that is not there yet, or an older key file of this store, in a folder that "
+            "is there, outside of the store and of the backup"
+        )
 
 
 class State(Enum):
@@ -120,10 +134,16 @@ class Layout:
             files.make_folder(path)
 
 
+def within(path: Path, folder: Path) -> bool:
+    """Whether a path is that of a folder, or leads into it, whatever links are on the way."""
+    real, into = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    return real == into or into in real.parents
+
+
 def check_new(source: Layout, new: Path) -> None:
     """See that another store can be made of this one at `new`. Raises `PlaceTaken`."""
     place = new.absolute()
-    if place == source.folder or source.folder in place.parents:
+    if within(place, source.folder):
         raise PlaceTaken(str(new), "it is inside of the old store")
     if place.exists() and not (place.is_dir() and not any(place.iterdir())):
         raise PlaceTaken(str(new), "something is there")

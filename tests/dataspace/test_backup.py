@@ -10,8 +10,8 @@ import pytest
 
 from dataspace.log import backup as backing_up
 from dataspace.log.backup import Backup, NoEarlierBackup, StillChanging, backup
-from dataspace.log.files import DiskFull
-from dataspace.log.layout import PlaceTaken
+from dataspace.log.files import DiskFull, ReadFailed
+from dataspace.log.layout import NoPlaceForKeys, PlaceTaken
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure
 from dataspace.log.verdicts import LogCorrupt
@@ -172,11 +172,12 @@ def test_the_last_batch_of_an_owner_that_died_is_in_it(tmp_path: Path, head: boo
     assert said_in(tmp_path / "new") == [*ALL, LATE * 2]
 
 
-@pytest.mark.parametrize("place", ["store", "store/inside", "taken", "new"])
+@pytest.mark.parametrize("place", ["store", "store/inside", "link/inside", "taken", "new"])
 def test_nothing_is_written_where_something_is(tmp_path: Path, place: str) -> None:
     store, _ = filled(tmp_path)
     store.close()
     (tmp_path / "taken").write_text("something")
+    (tmp_path / "link").symlink_to(tmp_path / "store")
     (tmp_path / "new.copying").mkdir()
     before = content(tmp_path)
     with pytest.raises(PlaceTaken):
@@ -237,6 +238,61 @@ def test_an_encrypted_store_is_backed_up_without_its_key_and_with_the_keys_that_
     (tmp_path / "kept").rename(tmp_path / "new" / "keys")
     with sealed_folders.opened(tmp_path / "new") as again:
         assert again.head.position == 4  # the tombstone too: its keys are destroyed in this key file
+
+
+@pytest.mark.parametrize("place", ["store/keys", "link/kept", "to the keys", "away/kept", "new/keys", "text", "folder"])
+def test_a_key_file_goes_nowhere_where_something_would_be_lost_by_it(tmp_path: Path, place: str) -> None:
+    with sealed_folders.opened(tmp_path / "store") as store:
+        store.append([Chain().record("sealed")])
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    (tmp_path / "to the keys").symlink_to(tmp_path / "store" / "keys")
+    (tmp_path / "text").write_text("something else")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "new").mkdir()
+    before = content(tmp_path)
+    with pytest.raises(ReadFailed if place == "folder" else NoPlaceForKeys):
+        backup(
+            tmp_path / "store", tmp_path / "new", keys=tmp_path / place, progress=lambda *told: pytest.fail("copied")
+        )
+    assert content(tmp_path) == before
+
+
+def test_an_older_key_file_stays_until_the_backup_is_whole(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with sealed_folders.opened(tmp_path / "store") as store:
+        store.append([Chain("first").record("sealed")])
+        backup(tmp_path / "store", tmp_path / "earlier", keys=kept)
+        older = kept.read_bytes()
+        store.append([Chain("second").record("sealed too")])
+    newer = (tmp_path / "store" / "keys").read_bytes()
+    assert newer != older
+    files = CrashFiles()
+    backup(tmp_path / "store", tmp_path / "whole", keys=kept, files=files)
+    for at in range(1, files.count + 1):
+        kept.write_bytes(older)
+        new = tmp_path / f"new{at}"
+        with suppress(SimulatedCrash):
+            backup(tmp_path / "store", new, keys=kept, files=CrashFiles(at))
+        if new.exists():
+            assert kept.read_bytes() == newer
+        elif kept.read_bytes() == newer:
+            assert content(tmp_path / f"new{at}.copying") == content(tmp_path / "whole")
+        else:
+            assert kept.read_bytes() == older
+
+
+@pytest.mark.parametrize("what", ["newer", "damaged"])
+def test_a_key_file_takes_the_place_of_an_older_one_alone(tmp_path: Path, what: str) -> None:
+    with sealed_folders.opened(tmp_path / "store") as store:
+        store.append([Chain("first").record("sealed")])
+        earlier = (tmp_path / "store" / "keys").read_bytes()
+        store.append([Chain("second").record("sealed too")])
+    (tmp_path / "kept").write_bytes(kept := (tmp_path / "store" / "keys").read_bytes())
+    (tmp_path / "store" / "keys").write_bytes(earlier if what == "newer" else kept[:-1])
+    with pytest.raises(NoPlaceForKeys, match=what):
+        backup(tmp_path / "store", tmp_path / "new", keys=tmp_path / "kept")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "store"]
+    assert (tmp_path / "kept").read_bytes() == kept
 
 
 def test_a_key_file_that_is_gone_is_told(tmp_path: Path) -> None:
