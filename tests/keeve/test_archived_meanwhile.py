@@ -17,6 +17,7 @@ from keeve import Text
 from tests.keeve.test_archived_records import world
 from tests.keeve.test_archives import LONG, OLD, take_away, talked, without_catalog, written
 from vat.host import basing
+from vat.host.residents import Job
 
 
 @pytest.fixture(autouse=True)
@@ -94,28 +95,30 @@ async def test_who_is_no_longer_idle_when_it_writes_its_base_keeps_what_it_said(
 async def test_a_session_that_is_busy_when_its_base_is_made_leaves_its_older_pages_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its vat is loaded again: one that stayed would refer to pages before the base in its next snapshots."""
-    async with world(tmp_path) as host, trio.open_nursery() as nursery:
+    """Its vat is loaded again for what comes right behind: one that stayed would refer to pages before the base in its
+    next snapshots; whatever is said of the base when it is read again."""
+    async with world(tmp_path) as host:
         note = await written(host)
-        engine = host._engine
-        real, vats = basing.Basing._made, list[Any]()
+        turns, real, vats = host._engine.turns, basing.Basing._record, list[Any]()
 
-        async def busy() -> None:
-            vats.append(engine.residents.get(note._uid).vat)
-            monkeypatch.setattr(engine.commits, "go", lambda *, lone: None)
-            nursery.start_soon(note.write, Text("and on"))
-            await trio.testing.wait_all_tasks_blocked(0.05)
+        def then(vat: Any) -> tuple[()]:
+            vats.append(vat)
+            return ()
 
-        def beside(self: Any, *arguments: Any) -> Any:
-            found = real(self, *arguments)
-            trio.from_thread.run(busy)
-            return found
+        def behind(self: Any, uid: bytes, draft: Any, last: bool, vat: Any) -> Any:
+            vats.append(vat)
+            turns.post(uid, Job(None, None, then))
+            return real(self, uid, draft, last, vat)
 
-        monkeypatch.setattr(basing.Basing, "_made", beside)
-        assert (await host.archive(tmp_path / "archive", records=True)).bases == 1
-        monkeypatch.undo()
-        assert await note.count == 14
-        assert engine.residents.get(note._uid).vat not in (None, *vats)
+        def made(*asked: Any) -> None:
+            raise OSError("it cannot be read")
+
+        monkeypatch.setattr(basing.Basing, "_record", behind)
+        monkeypatch.setattr(basing.Basing, "_made", made)
+        assert (await host.archive(tmp_path / "archive", records=True)).bases == 0
+        assert await note.count == 13
+    assert len(vats) == 2
+    assert vats[1] is not vats[0]
 
 
 async def test_what_a_session_does_while_its_base_is_made_is_replayed_beside_the_host(

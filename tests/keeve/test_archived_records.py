@@ -210,7 +210,7 @@ async def test_who_can_write_no_base_keeps_what_its_records_did(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(twin.wait)
             await settled(host)
-            host._engine.turns.renew(twin._uid)
+            assert host._engine.turns.unload(twin._uid)
             done = await host.archive(tmp_path / "archive", records=True)
             assert (done.whole, done.records, done.bases) == (("twin",), 0, 1)  # its parent has one behind it
             assert host._engine.residents.get(twin._uid).vat is None  # nobody has loaded it for that

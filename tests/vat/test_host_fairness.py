@@ -104,7 +104,7 @@ async def test_what_a_vat_does_first_keeps_its_order_when_it_has_to_wait(world: 
         assert done == ["first", "first", "second"]
 
 
-async def test_a_busy_vat_is_loaded_again_as_soon_as_what_it_recorded_is_durable(
+async def test_a_vat_that_is_spent_is_loaded_again_as_soon_as_what_it_recorded_is_durable(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world.host() as host:
@@ -113,13 +113,14 @@ async def test_a_busy_vat_is_loaded_again_as_soon_as_what_it_recorded_is_durable
         resident = engine.residents.get(s._uid)
         assert resident is not None
         before = resident.vat
+        assert before is not None
         async with trio.open_nursery() as nursery:
             with monkeypatch.context() as patch:
                 patch.setattr(engine.commits, "go", lambda *, lone: None)
+                before.spent = True
                 nursery.start_soon(s.add)
                 await trio.testing.wait_all_tasks_blocked(0.05)
                 assert not engine.turns.unload(s._uid)
-                engine.turns.renew(s._uid)
                 nursery.start_soon(s.add)
                 await trio.testing.wait_all_tasks_blocked(0.05)
                 assert (resident.vat, len(resident.mailbox)) == (before, 1)

@@ -72,6 +72,7 @@ class Chain:
         "records_since_snapshot",
         "seq",
         "snapshot_seq",
+        "spent",
         "uid",
         "waiters",
     )
@@ -91,6 +92,8 @@ class Chain:
         self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
         self.deleted = False
+        self.spent = False
+        """Whether its next snapshots would refer to pages before its base: it is to be loaded again."""
 
     @property
     def busy(self) -> bool:
@@ -113,10 +116,11 @@ class Chain:
     def base(self, heap: HeapPages) -> Step:
         """A snapshot of pages that lead to no other record's, so that nothing before it is needed to restore from it.
 
-        `heap` is the `whole` of what the records up to the newest one give, for the next seq. Load the session again
-        then, or its next snapshots refer to older pages on.
+        `heap` is the `whole` of what the records up to the newest one give, for the next seq. The chain is
+        `spent` then.
         """
         assert heap.seq == self.seq + 1, "its pages are named for another record"
+        self.spent = True
         return self._paged(Kind.BASE, "base", heap, None)
 
     def _paged(self, kind: Kind, label: str, heap: HeapPages, said: Mapping[str, Any] | None) -> Step:

@@ -146,10 +146,7 @@ class Basing:
             return before
         try:
             heap = await self._written(row.uid, await self._do(self._given, row, known))
-            made = None
-            if heap is not None:
-                made = await self._do(self._made, row.uid, heap)
-                self._engine.turns.renew(row.uid)  # or its next snapshots refer to pages before the base
+            made = None if heap is None else await self._do(self._made, row.uid, heap)
         except (WriteFailed, SyncFailed, StoreFailed, NotRunning):
             raise
         except Exception as error:  # noqa: BLE001  # damage, a type that is not here: the others need not wait for it

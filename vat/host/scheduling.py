@@ -116,12 +116,6 @@ class Turns:
             if resident is not None:
                 self.make_ready(resident)
 
-    def renew(self, uid: bytes) -> None:
-        """Have a vat loaded again before its next job; what it has recorded is waited for."""
-        resident = self._residents.get(uid)
-        if resident is not None and resident.vat is not None:
-            self._spoil(resident)
-
     def unload(self, uid: bytes) -> bool:
         """Have a vat loaded again before its next job, if all that it recorded is durable; whether that is so. If not,
         ask again."""
@@ -194,7 +188,7 @@ class Turns:
                 return
         if vat.deleted:
             resident.paused = True
-        elif not self._looked_after(resident, vat):
+        elif not self._looked_after(resident, vat) or vat.spent:
             self._spoil(resident)
 
     def _looked_after(self, resident: Resident, vat: Vat) -> bool:
