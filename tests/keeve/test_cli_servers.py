@@ -16,8 +16,6 @@ from tests.served_stores import asked, served_store
 FILES = (
     ("verify",),
     ("dump",),
-    ("gc",),
-    ("archive", "--back"),
     ("rekey", "--to", "new.key"),
     ("doctor",),
     ("check", "receipt"),
