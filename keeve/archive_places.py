@@ -1,4 +1,5 @@
-"""Where archives are now: folders that the environment names, for stores whose archives were moved.
+"""Where archives are: folders that the environment names, for stores whose archives were moved; and those that somebody
+names who asks a server from elsewhere.
 
 The one rule: a folder that is not there is no error; what is in it is away, and is asked for by name when it is needed.
 """
@@ -8,12 +9,32 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
+from dataspace.errors import KeeveError
 from dataspace.log.archives import NotAnArchive, archive_of
 from dataspace.log.segments import SegmentStore
 
 VARIABLE: Final = "KEEVE_ARCHIVES"
+
+
+class NotFromTheRoot(KeeveError, ValueError):
+    """A folder of a server's machine is not named from its root."""
+
+    usage: ClassVar[bool] = True
+    remedy: ClassVar[str] = "name it from the root, on the machine that has the store"
+
+    def __init__(self, path: object) -> None:
+        self.path = path
+        self.what = f"{path!r:.200} is no whole path: which folder is meant, nobody can say"
+        super().__init__(f"{self.what}; {self.remedy}")
+
+
+def from_root(path: object) -> Path:
+    """A folder that was named from another machine, or from another folder of this one. Raises `NotFromTheRoot`."""
+    if not isinstance(path, str) or not Path(path).is_absolute():
+        raise NotFromTheRoot(path)
+    return Path(path)
 
 
 def archives_from(environ: Mapping[str, str]) -> list[Path]:

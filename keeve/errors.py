@@ -72,6 +72,7 @@ from dataspace.proofs.signers import SignerFailed
 from dataspace.proofs.verifiers import BadKey
 from dataspace.values import FrozenValue, NotAValue
 from dataspace.values.encoding import BadEncoding
+from keeve.archive_places import NotFromTheRoot
 from keeve.guard import TestRunGuard
 from keeve.host_thread import OwnThread
 from keeve.key_files import BadKeyFile
@@ -255,6 +256,7 @@ __all__ = [
     "NotDeclared",
     "NotEncrypted",
     "NotFetched",
+    "NotFromTheRoot",
     "NotInstalled",
     "NotJSON",
     "NotNear",

@@ -242,7 +242,7 @@ class Served:
 
     async def archive(self, into: str, how: Mapping[str, Any]) -> dict[str, Any]:
         """Have content go to a folder of the server's machine; gives what went."""
-        return dict(await self._client.desk("archive", into, *how.values()))
+        return dict(await self._client.desk("archive", into, **how))
 
     async def bring_back(self, folder: str | None) -> dict[str, Any]:
         """Have all that was archived come back; gives how much did."""

@@ -148,9 +148,9 @@ class Client:
         """What the running effects of a session (a ref, or its id; None: of all) tell from now on."""
         return RemoteWatch(self, session)
 
-    def desk(self, method: str, *args: Any) -> RemotePromise:
+    def desk(self, method: str, *args: Any, **keywords: Any) -> RemotePromise:
         """A call of the server's desk by its name, for what has no method here: `docs/wire.md` has all of them."""
-        return RemotePromise(self, DESK, method, args, {}, None, False)
+        return RemotePromise(self, DESK, method, args, keywords, None, False)
 
     @property
     def by(self) -> str | None:

@@ -18,13 +18,14 @@ from dataspace.observe.places import place_of
 from dataspace.patterns import parse
 from dataspace.remedies import Remedy
 from dataspace.values import Value
+from keeve.archive_places import from_root
 from keeve.looking import let_go, look, part_of, reading_of, rows_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
 from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
-from vat.host.host import ArchivedContent, Host
+from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.within import dataspace_of
@@ -108,14 +109,14 @@ class Desk:
         self._guard.must_own("archive")
         if not (type(keep) is int and keep >= 0 and (before is None or (type(before) is int and before > 0))):
             raise TypeError("before is a position, or None; keep a number of segments")
-        where = folder_in(into)
-        return _told(
+        where = from_root(into)
+        return asdict(
             await self._host.archive(where, before=before, keep=keep, idle=idle is True, records=records is True)
         )
 
     async def _bring_back(self, folder: str | None = None) -> dict[str, Any]:
         self._guard.must_own("bring_back")
-        return _told(await self._host.bring_back(None if folder is None else folder_in(folder)))
+        return asdict(await self._host.bring_back(None if folder is None else from_root(folder)))
 
     async def _look(self, what: str, how: Mapping[str, Any] | None = None) -> dict[str, Any]:
         if not isinstance(what, str) or not isinstance(how, Mapping | None):
@@ -188,17 +189,6 @@ def must_see(guard: Guard, method: str, session: object) -> None:
     if not isinstance(session, str):
         raise TypeError(f"session is an id, not a {type(session).__name__}")
     guard.row(session, AT_THE_DESK[method], method)
-
-
-def folder_in(path: object) -> str:
-    """A folder of the machine that has the store."""
-    if not isinstance(path, str) or not path.startswith("/"):
-        raise TypeError("a folder is named from the root, on the machine that has the store")
-    return path
-
-
-def _told(done: ArchivedContent) -> dict[str, Any]:
-    return {**asdict(done), "whole": list(done.whole)}
 
 
 def pattern_in(pattern: object) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
+from keeve.archive_places import NotFromTheRoot, from_root
 from keeve.server.api.table import Asked, Document
 from keeve.server.errors import Refusal
-from vat.host.host import ArchivedContent
 
 
 async def reclaim_space(asked: Asked) -> Document:
@@ -28,14 +28,14 @@ async def archive_content(asked: Asked) -> Document:
     _must_own(asked)
     body = asked.body
     how: dict[str, Any] = {"before": body.before, "keep": body.keep, "idle": body.idle, "records": body.records}
-    return _face(await asked.host.archive(_folder(body.into, "into"), **how))
+    return attrs.asdict(await asked.host.archive(_folder(body.into, "into"), **how))
 
 
 async def bring_back_content(asked: Asked) -> Document:
     """All that was archived."""
     _must_own(asked)
     folder = asked.body.folder
-    return _face(await asked.host.bring_back(None if folder is None else _folder(folder, "folder")))
+    return attrs.asdict(await asked.host.bring_back(None if folder is None else _folder(folder, "folder")))
 
 
 def _must_own(asked: Asked) -> None:
@@ -43,11 +43,7 @@ def _must_own(asked: Asked) -> None:
 
 
 def _folder(path: str, param: str) -> Path:
-    if not Path(path).is_absolute():
-        said = f"{path!r:.200} is no whole path: which folder is meant, nobody can say"
-        raise Refusal(422, "bad_body", said, "name it from the root, on the machine that has the store", param)
-    return Path(path)
-
-
-def _face(done: ArchivedContent) -> Document:
-    return {**attrs.asdict(done), "whole": list(done.whole)}
+    try:
+        return from_root(path)
+    except NotFromTheRoot as error:
+        raise Refusal(422, "bad_body", error.what, error.remedy, param) from error

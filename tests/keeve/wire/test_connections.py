@@ -222,6 +222,9 @@ async def test_an_answer_that_is_too_large_is_an_error_and_gives_no_refs() -> No
         ("facts", ["(turn . _)", "nowhere"], "BadCursor"),
         ("facts", ["(turn . _)", None, b"uid"], "TypeError"),
         ("delete", ["nobody"], "NoSuchSession"),
+        ("archive", ["cold"], "NotFromTheRoot"),
+        ("archive", [7], "NotFromTheRoot"),
+        ("bring_back", ["~/cold"], "NotFromTheRoot"),
     ],
 )
 async def test_the_desk_refuses_what_cannot_be(method: str, args: list[Any], error: str) -> None:
