@@ -60,7 +60,7 @@ def archive(
     Parameters
     ----------
     into
-        The archive: a folder that is empty, new, or an archive of this store.
+        The archive: a folder that is empty, new, or an archive of this store; with --server, one of its machine.
     before
         Only segments whose records all come before this position.
     keep
@@ -78,17 +78,24 @@ def archive(
     choice = before is not None or keep or idle or records
     if (into is None) != back or (back and choice) or (from_ is not None and not back):
         raise OneDirection
+    where = common.where
     if into is not None:
         how: dict[str, Any] = {"before": before, "keep": keep, "idle": idle, "records": records}
-        trio.run(partial(_go, common.where, common.output, into.absolute(), how, own=common.own))
+        trio.run(partial(_go, where, common.output, _named(into, where), how, own=common.own))
     else:
-        place = None if from_ is None else str(from_.absolute())
-        trio.run(partial(_come_back, common.where, common.output, place, own=common.own))
+        place = None if from_ is None else str(_named(from_, where))
+        trio.run(partial(_come_back, where, common.output, place, own=common.own))
     return 0
 
 
+def _named(folder: Path, where: Where) -> Path:
+    """A folder as it is sent: one of a server's machine is what was given, since that has no working folder here."""
+    return folder.absolute() if where.server is None else folder
+
+
 async def _go(where: Where, output: Output, into: Path, how: dict[str, Any], *, own: Own) -> None:
-    async with where.acting(own) as store, telling(output, written(into, "archived")):
+    far = written(into if where.server is None else None, "archived")
+    async with where.acting(own) as store, telling(output, far):
         done = await store.archive(str(into), how)
     if output.as_json:
         output.document(done)
@@ -106,7 +113,8 @@ async def _go(where: Where, output: Output, into: Path, how: dict[str, Any], *, 
 
 
 async def _come_back(where: Where, output: Output, place: str | None, *, own: Own) -> None:
-    async with where.acting(own) as store, telling(output, written(where.folder / "log", "brought back")):
+    far = written(where.folder / "log" if where.server is None else None, "brought back")
+    async with where.acting(own) as store, telling(output, far):
         done = await store.bring_back(place)
     if output.as_json:
         output.document(done)

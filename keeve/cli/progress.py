@@ -37,8 +37,10 @@ async def _tell(output: Output, far: Callable[[], str]) -> None:
         await trio.sleep(OFTEN)
 
 
-def written(folder: Path, what: str) -> Callable[[], str]:
-    """How much has been written into a folder since now."""
+def written(folder: Path | None, what: str) -> Callable[[], str]:
+    """How much has been written into a folder since now; nothing is said where nobody can look (None)."""
+    if folder is None:
+        return lambda: ""
     before = _bytes_in(folder)
     return lambda: f"{what}: {size(max(0, _bytes_in(folder) - before))}"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import trio
 
 from actors.session import Session
+from keeve.cli import progress
 from keeve.server import Principal
 from keeve.server.auth import OWNER
 from keeve.settings import VERBS
@@ -68,6 +71,19 @@ async def test_over_http_others_are_served_meanwhile_and_a_place_is_named_from_t
             assert (refused.status_code, refused.json()["error"]["param"]) == (422, "into")
             back = await client.post(f"{API}/bring-back", json={})
             assert (back.status_code, back.json()["pieces"]) == (200, archived.json()["pieces"])
+
+
+@pytest.mark.parametrize("words", [("--into", "cold", "--idle"), ("--back", "--from", "cold")])
+async def test_a_folder_of_the_server_s_machine_is_none_of_the_one_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(progress, "_bytes_in", lambda folder: looked.append(folder) or 0)
+    monkeypatch.chdir(tmp_path)
+    async with served_store(tmp_path / "data") as there:
+        said = await asked("archive", *words, "--server", there.socket)
+    assert (said.code, said.out, "'cold' is no whole path" in said.err) == (2, "", True)
+    assert (looked, os.listdir(tmp_path)) == ([], ["data"])
 
 
 async def test_a_token_that_was_made_of_the_owner_s_is_refused(tmp_path: Path) -> None:
