@@ -125,7 +125,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
-    page = await page_in_order(store, [((0, row.id), waits)])
+    page = await page_in_order(store, [((row.id,), waits)])
     return {
         **session_face(row, store.name(row.parent)),
         "turns": [turn.face for turn in turns],
@@ -163,7 +163,7 @@ async def state(store: Reading, id: str, at: int | None, after: str = "", words:
 async def waits(store: Reading, id: str, after: str = "", limit: int = LOOKED_AT, kinds: Any = KINDS) -> dict[str, Any]:
     """What one session waits for, a page of it. Costs a restore."""
     row = store.session(id)
-    found = ((0, row.id), waits_of(store, row, PageCache(CACHE)))
+    found = ((row.id,), waits_of(store, row, PageCache(CACHE)))
     return {"owner": store.owner, **await page_in_order(store, [found], order_in(after), limit, kinds)}
 
 

@@ -1,15 +1,16 @@
-"""What sessions wait for, in an order that stays, and a page after another: by their ids, first those that are known to
-have asked for something, then those that only wait for these.
+"""What sessions wait for, in an order that stays, and a page after another: by their ids those that are known to have
+asked for something, and behind each of them those that only wait for it, with those that wait for these behind them.
 
-The one rule: a page begins behind the one before it, whatever was settled meanwhile.
+The one rule: a page begins behind the one before it, whatever was settled meanwhile, and restores nothing that is told
+before its place but what leads to that.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote
 
 import trio
 
@@ -27,34 +28,35 @@ KINDS: Final = ("unreadable", "effects", "approvals", "fibers")
 BEHIND: Final = len(KINDS)
 """Stands for a kind behind all that a session has."""
 LOOKED_INTO: Final = 1_000
-"""Sessions that are restored for one page."""
+"""Sessions that are restored for one page, besides those that lead to its place."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a session stands: by its id; one that only waits for another, behind the path of that."""
 
 Order: TypeAlias = tuple[Any, ...]
-"""Where something stands: whether its session only waits for others (0, 1), the session's id, the kind, and the numbers
-that the kind has. The first two are those of a session, `()` is the beginning."""
+"""Where something stands: the path of its session, the kind, the numbers that the kind has. `()` is the beginning."""
 
-Found: TypeAlias = tuple[Order, Waits | UnreadSession]
+Found: TypeAlias = tuple[Path, Waits | UnreadSession]
 
 
 def order_in(text: str) -> Order:
     """The place that is written so; "" is the beginning. Raises `BadCursor`.
 
-    >>> order_in("0.1.17:s1"), written(order_in("0.1.17:s1"))
-    ((0, 's1', 1, 17), '0.1.17:s1')
+    >>> order_in("1.17:s1/a%2Fb"), written(order_in("1.17:s1/a%2Fb"))
+    ((('s1', 'a/b'), 1, 17), '1.17:s1/a%2Fb')
     """
     if not text:
         return ()
-    numbers, colon, id = text.partition(":")
-    first, *rest = numbers_in(numbers) or (2,)
-    if not colon or first > 1 or not rest:
+    numbers, colon, path = text.partition(":")
+    if not colon or not numbers:
         raise BadCursor(text)
-    return (first, id, *rest)
+    return (tuple(map(unquote, path.split("/"))), *numbers_in(numbers))
 
 
 def written(order: Order) -> str:
     """A place as text."""
-    first, id, *rest = order
-    return f"{'.'.join(map(str, (first, *rest)))}:{id}"
+    path, *numbers = order
+    return f"{'.'.join(map(str, numbers))}:{'/'.join(quote(id, safe='') for id in path)}"
 
 
 def all_waits(store: Reading) -> Iterator[Waits | UnreadSession | None]:
@@ -66,13 +68,15 @@ def all_waits(store: Reading) -> Iterator[Waits | UnreadSession | None]:
 
 
 def in_order(store: Reading, after: Order = ()) -> Iterator[Found | None]:
-    """The same behind a place, each session with its own; of the session in which that lies, all.
+    """The same behind a place, each session with its path; of the session in which that lies, all.
 
-    None stands where something was read and nothing found, so that others can have their turns often.
+    Each stands for a restore: of a session with pending work, one that has ever asked for approval, or a fork of that,
+    or of one that waits for them. Those that only lead to the place are there as well, as if they waited for nothing.
+    None stands where something else was read, so that others can have their turns often.
 
-    A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here.
-    Costs a restore of each session with pending work, of each that has ever asked for approval, and of its forks; of
-    those before the place only once all behind it are told.
+    A fiber that waits for nothing but a promise that an actor of a user's own owes is not found here. Who waits for
+    several sessions is told once, behind the first of them, if each has a path of one id; else maybe on several pages.
+    Who waits for one that cannot be read is not found behind it, and behind others only on the page that tells of that.
     """
     cache = PageCache(CACHE)
     rows: dict[bytes, SessionRow] = {}
@@ -80,30 +84,36 @@ def in_order(store: Reading, after: Order = ()) -> Iterator[Found | None]:
         if (row := _there(store, uid)) is not None:
             rows[uid] = row
         yield None
-    passed: list[SessionRow] = []
-    askers: deque[bytes] = deque()
-    for row in sorted(rows.values(), key=_id):
-        if (0, row.id, BEHIND) <= after:
-            passed.append(row)
-        else:
+    told = set(rows)
+    place: Path = after[0] if after else ()
+    for first in sorted(rows.values(), key=_id):
+        ahead: list[tuple[Path, SessionRow]] = [((), first)]
+        while ahead:
+            behind, row = ahead.pop()
+            path = (*behind, row.id)
+            if path < place[: len(path)] or (behind and row.uid in told):
+                continue
             found = _found(store, row, cache)
-            askers += _askers(found)
-            yield (0, row.id), found
-    for row in passed:
-        askers += _askers(_found(store, row, cache))
-        yield None
-    others: dict[str, Waits | UnreadSession] = {}
-    while askers:
-        uid = askers.popleft()
-        other = None if uid in rows else _there(store, uid)
-        if other is not None:
-            rows[uid] = other
-            others[other.id] = found = _found(store, other, cache)
-            askers += _askers(found)
-        yield None
-    for id in sorted(others):
-        if (1, id, BEHIND) > after:
-            yield (1, id), others[id]
+            if isinstance(found, UnreadSession):
+                rows.pop(row.uid, None)  # who waits for it is not found behind it
+            elif behind and _first_of(found, rows, first.id) not in (None, behind):
+                yield path, Waits()
+                continue
+            told.add(row.uid)
+            yield path, Waits() if (path, BEHIND) <= after else found
+            there: list[SessionRow] = []
+            for uid in _askers(found) - told:
+                if (asker := _there(store, uid)) is not None:
+                    there.append(asker)
+                yield None
+            ahead += [(path, asker) for asker in sorted(there, key=_id, reverse=True)]
+
+
+def _first_of(waits: Waits, rows: dict[bytes, SessionRow], last: str) -> Path | None:
+    """The path of the first of these, up to the last, for which a fiber waits."""
+    awaited = (rows.get(source.uid) for fiber in waits.fibers for source in fiber.sources)
+    first = min((row.id for row in awaited if row is not None and row.id <= last), default=None)
+    return None if first is None else (first,)
 
 
 def _id(row: SessionRow) -> str:
@@ -122,8 +132,8 @@ def _found(store: Reading, row: SessionRow, cache: PageCache) -> Waits | UnreadS
         return UnreadSession(row.id, error)
 
 
-def _askers(found: Waits | UnreadSession) -> list[bytes]:
-    return [] if isinstance(found, UnreadSession) else sorted(found.askers)
+def _askers(found: Waits | UnreadSession) -> frozenset[bytes]:
+    return frozenset() if isinstance(found, UnreadSession) else found.askers
 
 
 def _asking_people(store: Reading) -> Generator[None, None, list[bytes]]:
@@ -173,12 +183,12 @@ async def page_in_order(
         await trio.lowlevel.checkpoint()
         if each is None:
             continue
-        session, found = each
+        path, found = each
         items = (item for item in _items(store, found, state_of, effect) if KINDS[item[0][0]] in kinds)
         for number, (of, face) in enumerate(items, 1):
             if number % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            kind, place = KINDS[of[0]], (*session, *of)
+            kind, place = KINDS[of[0]], (path, *of)
             if place <= behind:
                 continue
             if not room:
@@ -187,8 +197,8 @@ async def page_in_order(
             told[kind].append(said := face())
             room.take(weight(said))
             behind = place
-        behind, looked = max(behind, (*session, BEHIND)), looked + 1
-        if looked == LOOKED_INTO:
+        behind, looked = max(behind, (path, BEHIND)), looked + 1
+        if looked >= LOOKED_INTO and behind > after:
             return {**told, "truncated": [], "next": written(behind)}
     return {**told, "truncated": [], "next": None}
 

@@ -124,7 +124,7 @@ async def test_what_waits_is_told_a_page_after_another(store: Path) -> None:
     [[source]] = [fiber["waits_for"] for fiber in rest["fibers"]]
     assert source["what"] == f"effect {found['effects'][0]['id']}"  # which is on the page before
     said = keeve("effects", "--session", "w1", "--limit", "1", "--store", store)
-    assert said.err == "there may be more: --after 0.2.2.1:w1\n"
+    assert said.err == "there may be more: --after 2.2.1:w1\n"
     assert keeve("effects", "--after", "nowhere", "--store", store).code == 2
 
 

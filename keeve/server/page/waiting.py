@@ -45,21 +45,21 @@ async def show_waiting(visit: Visit) -> Response:
     after = behind = order_in(visit.asked("after"))
     looked, all_seen, room = 0, True, Room(SHOWN)
     for number, each in enumerate(in_order(store, after)):
-        if looked == LOOKED_AT or number == PASSED or not room:
+        if (looked >= LOOKED_AT and behind > after) or number == PASSED or not room:
             all_seen = False
             break
         await trio.lowlevel.checkpoint()
         if each is None:
             continue
-        session, waits = each
-        shown: dict[str, Any] = {"id": session[1], "effects": [], "approvals": [], "damage": "", "more": False}
+        path, waits = each
+        shown: dict[str, Any] = {"id": path[-1], "effects": [], "approvals": [], "damage": "", "more": False}
         if isinstance(waits, UnreadSession):
             found.append({**shown, "damage": said_of(waits.error)})
         elif waits.effects or waits.approvals:
             effects, more = await some_of((effect_face(one, state_of(one)) for one in waits.effects), room)
             approvals, more_calls = await some_of(map(approval_face, waits.approvals), room)
             found.append({**shown, "effects": effects, "approvals": approvals, "more": more or more_calls})
-        behind, looked = (*session, BEHIND), looked + 1
+        behind, looked = max(behind, (path, BEHIND)), looked + 1
     following = written(behind) if not all_seen and behind > after else None
     return visit.shows("waiting.html", found=found, to_do=TO_DO, all_seen=all_seen, following=following)
 

@@ -66,7 +66,7 @@ async def test_pages_of_what_waits_have_all_of_it_once_in_one_order(monkeypatch:
     async with waits() as w:
         [whole] = await in_pages(w, 1000)
         assert {each["session"] for kind in KINDS for each in whole[kind]} == {"w1", "a", "w2"}
-        assert [each["session"] for each in whole["fibers"]] == ["w1"] * 4 + ["w2"] + ["a"] * 2
+        assert [each["session"] for each in whole["fibers"]] == ["w1"] * 4 + ["a"] * 2 + ["w2"]
         for limit in (1, 2, 5):
             pages = await in_pages(w, limit)
             assert all(sum(len(page[kind]) for kind in KINDS) == limit for page in pages[:-1])
