@@ -9,15 +9,15 @@ The one rule: positions are those of this log; what was said of another one, bef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from dataspace.drafts import read_deeds
 from dataspace.records import Header, Kind
 
 MOST: Final = 1000
-"""Cells that are named; the others are counted."""
+"""Cells, or places, that are named; the others are counted."""
 
 
 class Taken(NamedTuple):
@@ -39,15 +39,31 @@ class Hole(NamedTuple):
     why: str
 
 
+_T = TypeVar("_T")
+
+
+class Named(Generic[_T]):
+    """What may be very many, met one after another: the `first` `MOST`, and the `count` of all."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self) -> None:
+        self.first: list[_T] = []
+        self.count = 0
+
+    def add(self, met: Sequence[_T]) -> None:
+        """Some more of them."""
+        self.count += len(met)
+        self.first += met[: MOST - len(self.first)]
+
+
 class Erasures:
     """What the records of a store's own chain say is erased, told one after another; and what is met that they do not
     say."""
 
     def __init__(self) -> None:
-        self.taken: list[Taken] = []
-        """The first `MOST` cells that nothing says are erased."""
-        self.count = 0
-        """How many there are."""
+        self.taken = Named[Taken]()
+        """The cells that nothing says are erased."""
         self.unread: list[int] = []
         """The positions of records that cannot be read, and may say of something that is there that it is erased."""
         self._cells: dict[int, set[int]] = {}
@@ -85,8 +101,7 @@ class Erasures:
             return
         said = self._cells.get(position, set()) | self._left_out.get(position, set())
         found = [Taken(header.uid, header.seq, position, number) for number in numbers if number not in said]
-        self.count += len(found)
-        self.taken += found[: MOST - len(self.taken)]
+        self.taken.add(found)
 
     def __bool__(self) -> bool:
         return bool(self._cells)

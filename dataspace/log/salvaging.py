@@ -29,7 +29,7 @@ from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
 from dataspace.log.called import Called
 from dataspace.log.contents import nowhere
-from dataspace.log.erasures import Erasures, Hole
+from dataspace.log.erasures import Erasures, Hole, Named
 from dataspace.log.frames import (
     ELSEWHERE,
     RESTS,
@@ -122,7 +122,7 @@ class Salvage:
         self.end = 0
         """The highest position that was met, or that a commit names."""
         self.log_id: bytes | None = None
-        self.pieces: list[tuple[int, Piece]] = []
+        self.pieces = Named[tuple[int, Piece]]()
         """What is no frame, or has a wrong body, by segment."""
         self.records = 0
         self.created = False
@@ -132,7 +132,7 @@ class Salvage:
         self._open = open
         self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
-        self.holes: list[Hole] = []
+        self.holes = Named[Hole]()
         """The cells that are not what was written, of records that are kept."""
         self.erasures = Erasures()
         """What the log says is erased, and what reads so without that."""
@@ -180,7 +180,7 @@ class Salvage:
         def other(survey: Survey, piece: Piece) -> None:
             frame = piece.frame
             if piece.wrong:
-                self.pieces.append((survey.number, piece))
+                self.pieces.add([(survey.number, piece)])
             if frame is None or piece.wrong:
                 return
             if frame.type == Type.COMMIT:
@@ -202,7 +202,7 @@ class Salvage:
         frame = found.piece.frame
         assert frame is not None
         if found.piece.wrong:
-            self.pieces.append((found.survey.number, found.piece))
+            self.pieces.add([(found.survey.number, found.piece)])
         header, starts = record_head(frame.head)
         hash = header.hash
         self.positions.add(header.position)
@@ -312,7 +312,7 @@ class Salvage:
         if base and all(part.body is not None for part in parts):
             chain.hollow = 0
         self.erasures.met(header, gone)
-        self.holes += holes
+        self.holes.add(holes)
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:

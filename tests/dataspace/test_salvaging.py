@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logmaker import LOG_ID, A, B, LogMaker, closed_log, frames_of, with_byte
 
+from dataspace.log import erasures
 from dataspace.log.frames import Type, parse, place
 from dataspace.log.marks import Certificate
 from dataspace.log.rewriting import Kept, Rewriter
@@ -52,6 +53,19 @@ def without(log: LogMaker, nth: int) -> list[SegmentBytes]:
     """A log in which one bit of the header of record `nth` is another."""
     record = log.records[nth]
     return [SegmentBytes(1, with_byte(log.data, place(record.address)[1] + 5))]
+
+
+def test_of_many_holes_the_first_ones_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(erasures, "MOST", 1)
+    log = LogMaker()
+    log.batch(log.record(A, cells=["one", "two", "three"]))
+    data = log.data
+    for said in (b"one", b"two", b"three"):
+        data = data.replace(said, said.upper())
+    told, _ = gone_through([SegmentBytes(1, data)])
+    for met in (told.holes, told.pieces):
+        assert (len(met.first), met.count) == (1, 3)
+    assert told.holes.first[0].number == 0
 
 
 def test_what_is_written_anew_is_a_log_with_the_same_hashes():

@@ -286,7 +286,9 @@ class _Written:
         living = len(self._open()) - len(self._deleted())
         missing = self._missing()
         pageless = [chain.id or chain.uid.hex() for chain in chains.values() if chain.pageless and chain.seq]
-        places = [f"segment {n}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}" for n, piece in log.pieces]
+        places = [
+            f"segment {n}, offset {piece.offset}, {piece.size} bytes: {piece.wrong}" for n, piece in log.pieces.first
+        ]
         if self._deletions.wrong:
             places.append(f"{CATALOG}: {self._deletions.wrong}: it tells nothing of deletions")
         return Salvaged(
@@ -307,10 +309,10 @@ class _Written:
             living=living,
             deleted=len(kept) - living,
             gone=sum(not each.seq for each in lost if each.uid != STORE_UID),
-            taken=tuple(TakenCell(name_of(chains[uid]), *place) for uid, *place in log.erasures.taken),
-            taken_in_all=log.erasures.count,
-            holes=tuple(LostCell(name_of(chains[hole.uid]), *hole[1:]) for hole in log.holes[:NAMED]),
-            holes_in_all=len(log.holes),
+            taken=tuple(TakenCell(name_of(chains[uid]), *place) for uid, *place in log.erasures.taken.first),
+            taken_in_all=log.erasures.taken.count,
+            holes=tuple(LostCell(name_of(chains[hole.uid]), *hole[1:]) for hole in log.holes.first),
+            holes_in_all=log.holes.count,
         )
 
     def _end(self) -> int:
