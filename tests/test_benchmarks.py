@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,12 @@ ROWS: list[tuple[str, Callable[[Path], Awaitable[Any]]]] = [
         for name in server.NAMES
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _garbage_of_other_tests_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look through all that this process has, before each measurement, would be most of the work."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)
 
 
 @pytest.mark.parametrize("measure", [row for _, row in ROWS], ids=[name for name, _ in ROWS])
