@@ -277,8 +277,8 @@ def backup(
     copied again, but get a second name. `end` is the owner's durable end, where this is called in its process.
     `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `NoPlaceForKeys`, `NoEarlierBackup`, `StillChanging`,
     what is wrong with a log of which nobody can say where it ends, and what a disk refuses; then nothing was made (but
-    the newer key file, if it was the name that was refused). Costs a reading of
-    all bytes, and another one to check them.
+    the newer key file, if it was the name that was refused). Costs a reading of all bytes, and another one to check
+    them.
     """
     files = files or Files()
     source = Source(store, end)

@@ -42,7 +42,7 @@ class Hole(NamedTuple):
 _T = TypeVar("_T")
 
 
-class Named(Generic[_T]):
+class Capped(Generic[_T]):
     """What may be very many, met one after another: the `first` `MOST`, and the `count` of all."""
 
     __slots__ = ("count", "first")
@@ -62,7 +62,7 @@ class Erasures:
     say."""
 
     def __init__(self) -> None:
-        self.taken = Named[Taken]()
+        self.taken = Capped[Taken]()
         """The cells that nothing says are erased."""
         self.unread: list[int] = []
         """The positions of records that cannot be read, and may say of something that is there that it is erased."""

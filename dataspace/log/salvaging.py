@@ -29,7 +29,7 @@ from dataspace.encryption.cipher import ENCRYPTED, Unopened
 from dataspace.errors import KeeveError
 from dataspace.log.called import Called
 from dataspace.log.contents import nowhere
-from dataspace.log.erasures import Erasures, Hole, Named
+from dataspace.log.erasures import Capped, Erasures, Hole
 from dataspace.log.frames import (
     ELSEWHERE,
     RESTS,
@@ -122,7 +122,7 @@ class Salvage:
         self.end = 0
         """The highest position that was met, or that a commit names."""
         self.log_id: bytes | None = None
-        self.pieces = Named[tuple[int, Piece]]()
+        self.pieces = Capped[tuple[int, Piece]]()
         """What is no frame, or has a wrong body, by segment."""
         self.records = 0
         self.created = False
@@ -132,7 +132,7 @@ class Salvage:
         self._open = open
         self._archives = archives
         self._surveys = [Survey(data, number) for number, data in segments]
-        self.holes = Named[Hole]()
+        self.holes = Capped[Hole]()
         """The cells that are not what was written, of records that are kept."""
         self.erasures = Erasures()
         """What the log says is erased, and what reads so without that."""
