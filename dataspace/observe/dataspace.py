@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
-from typing import ClassVar, Final, Literal, overload
+from typing import ClassVar, Final, Literal, TypeVar, overload
 
 import trio
 
@@ -39,6 +39,8 @@ from dataspace.remedies import Remedy
 
 log = logging.getLogger("keeve")
 
+K = TypeVar("K")
+T = TypeVar("T")
 
 LOOK_AT_SESSIONS: Final = Remedy("look-at-sessions", "look at those of host.sessions()")
 
@@ -282,30 +284,14 @@ class Dataspace(Reader):
         For who counts. Nothing is read for it, and it is called in line: it must be quick. What it raises is logged.
         Gives the function that ends it.
         """
-        wanted = tuple(dict.fromkeys(labels))
-        for label in wanted:
-            self._told[label] = (*self._told.get(label, ()), hear)
-
-        def end() -> None:
-            for label in wanted:
-                self._told[label] = tuple([each for each in self._told[label] if each is not hear])
-
-        return end
+        return _told(self._told, labels, hear)
 
     def on_record(self, kinds: Iterable[int], hear: Callable[[Notable], None]) -> Callable[[], None]:
         """Have `hear` called with each record of these kinds from now on, when it has been noted.
 
         As `on_fact`; but what is in a record's kind no actor can state.
         """
-        wanted = tuple(dict.fromkeys(kinds))
-        for kind in wanted:
-            self._told_of[kind] = (*self._told_of.get(kind, ()), hear)
-
-        def end() -> None:
-            for kind in wanted:
-                self._told_of[kind] = tuple([each for each in self._told_of[kind] if each is not hear])
-
-        return end
+        return _told(self._told_of, kinds, hear)
 
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable, and wake who waits for something in it.
@@ -374,6 +360,20 @@ class Dataspace(Reader):
                 self.catalog.finish(flush)
         finally:
             self._due = None
+
+
+def _told(
+    told: dict[K, tuple[Callable[[T], None], ...]], keys: Iterable[K], hear: Callable[[T], None]
+) -> Callable[[], None]:
+    wanted = tuple(dict.fromkeys(keys))
+    for key in wanted:
+        told[key] = (*told.get(key, ()), hear)
+
+    def end() -> None:
+        for key in wanted:
+            told[key] = tuple([each for each in told[key] if each is not hear])
+
+    return end
 
 
 def _query(search: Search, cursor: Cursor, upto: int) -> Iterator[Event]:
