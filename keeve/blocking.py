@@ -179,9 +179,9 @@ class Host:
         reclaimed: Reclaimed = self._thread.do(self._host.reclaim)
         return reclaimed
 
-    def backup(self, into: str | os.PathLike[str], *, keys: str | os.PathLike[str] | None = None) -> Backup:
+    def backup(self, into: str | os.PathLike[str]) -> Backup:
         """A checked copy of the store as it is now."""
-        made: Backup = self._thread.do(self._host.backup, into, keys=keys)
+        made: Backup = self._thread.do(self._host.backup, into)
         return made
 
     def archive(

@@ -45,9 +45,9 @@ from dataspace.encryption.errors import (
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.archives import Archived, NotAnArchive
-from dataspace.log.backup import NoEarlierBackup, StillChanging
+from dataspace.log.backup import StillChanging
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
-from dataspace.log.layout import NoPlaceForKeys, PlaceTaken
+from dataspace.log.layout import PlaceTaken
 from dataspace.log.ownership import NoLocks
 from dataspace.log.store import (
     BodyErased,
@@ -224,12 +224,10 @@ __all__ = [
     "NewerFormat",
     "NewerVersion",
     "NoCredential",
-    "NoEarlierBackup",
     "NoFolder",
     "NoHost",
     "NoLocks",
     "NoMessages",
-    "NoPlaceForKeys",
     "NoSuchActor",
     "NoSuchEffect",
     "NoSuchFact",

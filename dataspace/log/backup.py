@@ -19,13 +19,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 
 from dataspace.encryption.key_file import destroyed_in
 from dataspace.errors import KeeveError
-from dataspace.log.apart import check_older, place_for_keys
 from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, WriteFailed, open_plain
 from dataspace.log.findings import Finding
@@ -54,16 +53,6 @@ class StillChanging(KeeveError):
         super().__init__(f"{path}: its segments were written anew all the time; make the backup when that is over")
 
 
-class NoEarlierBackup(KeeveError):
-    """What was named as an earlier backup is none of this store. Nothing was made."""
-
-    usage: ClassVar[bool] = True
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(f"{path} is no earlier backup of this store: name one, or none")
-
-
 @attrs.frozen
 class Backup:
     """A backup that was made: the store of log `log` up to `position`, whose record has that `hash`.
@@ -84,8 +73,6 @@ class Backup:
     sealed: int
     troubles: tuple[str, ...]
     troubles_in_all: int
-    linked: int = 0
-    """How many of the segments the earlier backup has lent."""
 
 
 class Source(StoreFolder):
@@ -143,21 +130,15 @@ class _Stamp(NamedTuple):
 
 
 class _Copy:
-    """A copy in the making. Full segments that `since` has byte for byte, an earlier backup, get a second name."""
+    """A copy in the making."""
 
-    def __init__(
-        self, source: Source, target: Layout, since: Layout | None, files: Files, progress: Callable[[int, int], None]
-    ) -> None:
+    def __init__(self, source: Source, target: Layout, files: Files, progress: Callable[[int, int], None]) -> None:
         self._source = source
         self._from = source.layout
         self._target = target
         self._files = files
         self._progress = progress
-        self._since = since
-        self._full = frozenset[int]() if since is None else frozenset(since.segments()[:-1])
-        """Those of the earlier backup to which nothing is written any more, whoever opens it."""
         self._sealed: dict[int, _Stamp] = {}
-        self.linked: set[int] = set()
         self.bytes = 0
 
     def make(self) -> tuple[Mark, bytes | None]:
@@ -200,34 +181,12 @@ class _Copy:
                 try:
                     stamp = _Stamp.of(os.fstat(fd))
                     if self._sealed.get(number) != stamp:
-                        self._clear(number)
-                        if not self._link(number, fd, stamp.size):
-                            self._write(number, partial(_pread, fd), stamp.size)
+                        self._write(number, partial(_pread, fd), stamp.size)
                         self._sealed[number] = stamp
                 finally:
                     os.close(fd)
             except OSError as error:
                 raise ReadFailed.of(str(path), error) from error
-
-    def _clear(self, number: int) -> None:
-        """What shares its bytes with an earlier backup is not written over."""
-        if number in self.linked:
-            self._files.remove(self._target.segment(number))
-            self.linked.discard(number)
-
-    def _link(self, number: int, fd: int, size: int) -> bool:
-        """Whether the earlier backup has the segment as it is now, and lends it."""
-        if self._since is None or number not in self._full or number in self._sealed:
-            return False
-        path = self._since.segment(number)
-        if not _same(path, fd, size):
-            return False
-        try:
-            self._files.link(path, self._target.segment(number))
-        except WriteFailed:
-            return False  # another disk, or one that has no second names
-        self.linked.add(number)
-        return True
 
     def _copy_tail(self, end: Mark) -> int:
         """Copy what is durable of the segment that is written to; gives the inode of its file."""
@@ -263,37 +222,26 @@ def backup(
     store: Path,
     new: Path,
     *,
-    keys: Path | None = None,
-    since: Path | None = None,
     end: Callable[[], Mark] | None = None,
     files: Files | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Backup:
     """Make a backup of the store at `store` at `new`, where nothing may be yet; a process may own it, and go on.
 
-    All is in it that was durable when this was called. The key file goes to `keys`, in the place of an older one there,
-    just before the backup has its name: a newer one serves the earlier backups too, an older one not the next. Else it
-    goes into the backup. `since` is an earlier backup on the same disk: full segments that it has byte for byte are not
-    copied again, but get a second name. `end` is the owner's durable end, where this is called in its process.
-    `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `NoPlaceForKeys`, `NoEarlierBackup`, `StillChanging`,
-    what is wrong with a log of which nobody can say where it ends, and what a disk refuses; then nothing was made (but
-    the newer key file, if it was the name that was refused). Costs a reading of all bytes, and another one to check
-    them.
+    All is in it that was durable when this was called. `end` is the owner's durable end, where this is called in its
+    process. `progress` is told of bytes. Raises `NotAStore`, `PlaceTaken`, `StillChanging`, what is wrong with a log of
+    which nobody can say where it ends, and what a disk refuses; then nothing was made. Costs a reading of all bytes,
+    and another one to check them.
     """
     files = files or Files()
     source = Source(store, end)
     try:
         check_new(source.layout, new)
-        if keys is not None:
-            keys = place_for_keys(keys, source.layout.folder, new, source.log_id)
-        earlier = None if since is None else Layout(since)
-        if earlier is not None and (earlier.log_id() != source.log_id or earlier.folder == source.layout.folder):
-            raise NoEarlierBackup(str(since))
         aside = Layout(new.absolute().with_name(f"{new.name}.copying"))
         if aside.folder.exists():
             raise PlaceTaken(str(aside.folder), "a backup is being made, or was interrupted: remove it then")
         try:
-            return _made(source, _Copy(source, aside, earlier, files, progress), aside, new.absolute(), keys, files)
+            return _made(source, _Copy(source, aside, files, progress), aside, new.absolute(), files)
         except BaseException:
             _remove(aside, files)
             raise
@@ -301,10 +249,10 @@ def backup(
         source.close()
 
 
-def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | None, files: Files) -> Backup:
+def _made(source: Source, copy: _Copy, aside: Layout, new: Path, files: Files) -> Backup:
     aside.make_folders(files)
     end, key_file = copy.make()
-    if key_file is not None and keys is None:
+    if key_file is not None:
         files.replace(aside.keys, key_file)
     files.replace(aside.head, pack(source.log_id, source.epoch, end))
     with still(aside) as (segments, evidence):
@@ -313,13 +261,10 @@ def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | No
     if check.counts.sealed and key_file is None:
         troubles.append("the store is encrypted, and its key file is not there: nothing in it can be read")
     aside.write_format(files, source.log_id)
-    if key_file is not None and keys is not None:
-        check_older(keys, source.log_id, key_file)
-        files.replace(keys, key_file)
     files.rename(aside.folder, new)
     files.sync_folder(new.parent)
     archives = tuple(map(str, Archives(source.layout).places))
-    place = "" if key_file is None else str(keys or new / aside.keys.name)
+    place = "" if key_file is None else str(new / aside.keys.name)
     first, count = tuple(troubles[:NAMED]), len(troubles)
     log_id, hash, sealed = source.log_id.hex(), end.hash.hex(), check.counts.sealed
     return Backup(
@@ -334,24 +279,7 @@ def _made(source: Source, copy: _Copy, aside: Layout, new: Path, keys: Path | No
         sealed,
         first,
         count,
-        len(copy.linked),
     )
-
-
-def _same(path: Path, fd: int, size: int) -> bool:
-    """Whether the file at `path` has the bytes of another one, of that size."""
-    try:
-        other = open_plain(path)
-    except OSError:
-        return False
-    try:
-        if os.fstat(other).st_size != size:
-            return False
-        return all(os.pread(other, _CHUNK, at) == os.pread(fd, _CHUNK, at) for at in range(0, size, _CHUNK))
-    except OSError:
-        return False
-    finally:
-        os.close(other)
 
 
 def _pread(fd: int, at: int, size: int) -> bytes:

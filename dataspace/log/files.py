@@ -164,7 +164,6 @@ class SystemCalls(Protocol):
     def ftruncate(self, fd: int, length: int, /) -> None: ...
     def rename(self, source: str, target: str, /) -> None: ...
     def unlink(self, path: str, /) -> None: ...
-    def link(self, source: str, target: str, /) -> None: ...
     def mkdir(self, path: str, mode: int = ..., /) -> None: ...
 
 
@@ -265,13 +264,6 @@ class Files:
         """Give a file another name, taking the place of what had it. Durable after `sync_folder` of both."""
         try:
             self._calls.rename(str(path), str(to))
-        except OSError as error:
-            raise _refused(str(to), error) from error
-
-    def link(self, path: Path, to: Path) -> None:
-        """Give a file a second name, where nothing is yet. Durable after `sync_folder`."""
-        try:
-            self._calls.link(str(path), str(to))
         except OSError as error:
             raise _refused(str(to), error) from error
 

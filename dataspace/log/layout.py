@@ -47,19 +47,6 @@ class PlaceTaken(KeeveError):
         super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
 
 
-class NoPlaceForKeys(KeeveError):
-    """The key file cannot go where it was said. Nothing was made."""
-
-    usage = True
-
-    def __init__(self, path: str, what: str) -> None:
-        self.path = path
-        super().__init__(
-            f"{path}: {what}; name a file that is not there yet, or an older key file of this store, in a folder that "
-            "is there, outside of the store and of the backup"
-        )
-
-
 class State(Enum):
     """What is in a folder."""
 

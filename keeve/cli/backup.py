@@ -18,9 +18,7 @@ from keeve.guard import guard
 from keeve.served import TOKEN
 
 
-def backup(
-    store: Path, new: Path, /, *, keys: Path | None = None, since: Path | None = None, common: Options = OPTIONS
-) -> int:
+def backup(store: Path, new: Path, /, *, common: Options = OPTIONS) -> int:
     """Copy a store as it is now, also while a server has it: a store like any other, checked frame by frame.
 
     Ends with 1 when something in the store is damaged; it is copied as it is then. The key of the host, the token of a
@@ -28,8 +26,6 @@ def backup(
 
     ```
     keeve backup data /mnt/backup/data-2026-11-30
-    keeve backup data /mnt/backup/data-2026-12-01 --since /mnt/backup/data-2026-11-30
-    keeve backup data /mnt/backup/data-2026-12-01 --keys /mnt/keys/data.keys
     ```
 
     Parameters
@@ -38,17 +34,11 @@ def backup(
         The folder of the store. It is only read, and whoever has it goes on.
     new
         The folder of the backup: nothing may be there yet.
-    keys
-        Where the key file of an encrypted store goes, in the place of an older one; else into the backup.
-    since
-        An earlier backup on the same disk: what it has byte for byte is not copied again, and shared (hard links).
     """
     guard(store)
     guard(new)
     output = common.output
-    done = copy_of(
-        store, new, keys=keys, since=since, progress=lambda far, total: output.passing(f"copied: {size(far)}")
-    )
+    done = copy_of(store, new, progress=lambda far, total: output.passing(f"copied: {size(far)}"))
     output.passing("")
     if output.as_json:
         output.document({"format": 1, "sound": not done.troubles_in_all, **attrs.asdict(done)})
@@ -65,7 +55,7 @@ def _tell(done: Backup, store: Path, output: Output) -> None:
     checked = "checked" if not done.troubles_in_all else "NOT SOUND, as the store is: `keeve verify` tells more"
     output.say(
         f"{done.folder}: {counted(done.position, 'record')} in {counted(done.segments, 'segment')} "
-        f"({size(done.bytes)} were written{f', {done.linked} shared' if done.linked else ''}), {checked}"
+        f"({size(done.bytes)} were written), {checked}"
     )
     if done.keys:
         output.say(f"its key file is {done.keys}; the key of the host is not in it: keep that elsewhere", "dim")

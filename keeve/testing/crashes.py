@@ -145,12 +145,6 @@ class CrashingCalls:
         os.unlink(path)
         self.disk.removed(path)
 
-    def link(self, source: str, target: str, /) -> None:
-        self._pass(f"link {source} to {target}")
-        self.disk.seen(source)
-        os.link(source, target)
-        self.disk.linked(source, target)
-
     def mkdir(self, path: str, mode: int = 0o777, /) -> None:
         if os.path.exists(path):
             raise FileExistsError(path)

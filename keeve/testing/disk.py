@@ -179,10 +179,6 @@ class Disk:
         del self._names[path]
         self._changes.append({path: None})
 
-    def linked(self, source: str, target: str) -> None:
-        """A file has a second name."""
-        self._name(os.path.abspath(target), self._names[os.path.abspath(source)])
-
     def made_folder(self, path: str) -> None:
         """A folder was made."""
         self._name(os.path.abspath(path), None)

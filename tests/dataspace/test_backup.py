@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dataspace.log import backup as backing_up
-from dataspace.log.backup import Backup, NoEarlierBackup, StillChanging, backup
-from dataspace.log.files import DiskFull, ReadFailed
-from dataspace.log.layout import NoPlaceForKeys, PlaceTaken
+from dataspace.log.backup import Backup, StillChanging, backup
+from dataspace.log.files import DiskFull
+from dataspace.log.layout import PlaceTaken
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Erasure
 from dataspace.log.verdicts import LogCorrupt
@@ -232,67 +232,10 @@ def test_an_encrypted_store_is_backed_up_without_its_key_and_with_the_keys_that_
             store.append([sealed_folders.tombstone(first)])
             store.destroy([first.uid])
 
-        done = backup(tmp_path / "store", tmp_path / "new", keys=tmp_path / "kept", progress=once(deletes))
-    assert (done.keys, done.sealed > 0, done.troubles) == (str(tmp_path / "kept"), True, ())
-    assert not (tmp_path / "new" / "keys").exists()
-    (tmp_path / "kept").rename(tmp_path / "new" / "keys")
+        done = backup(tmp_path / "store", tmp_path / "new", progress=once(deletes))
+    assert (done.keys, done.sealed > 0, done.troubles) == (str(tmp_path / "new" / "keys"), True, ())
     with sealed_folders.opened(tmp_path / "new") as again:
         assert again.head.position == 4  # the tombstone too: its keys are destroyed in this key file
-
-
-@pytest.mark.parametrize("place", ["store/keys", "link/kept", "to the keys", "away/kept", "new/keys", "text", "folder"])
-def test_a_key_file_goes_nowhere_where_something_would_be_lost_by_it(tmp_path: Path, place: str) -> None:
-    with sealed_folders.opened(tmp_path / "store") as store:
-        store.append([Chain().record("sealed")])
-    (tmp_path / "link").symlink_to(tmp_path / "store")
-    (tmp_path / "to the keys").symlink_to(tmp_path / "store" / "keys")
-    (tmp_path / "text").write_text("something else")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "new").mkdir()
-    before = content(tmp_path)
-    with pytest.raises(ReadFailed if place == "folder" else NoPlaceForKeys):
-        backup(
-            tmp_path / "store", tmp_path / "new", keys=tmp_path / place, progress=lambda *told: pytest.fail("copied")
-        )
-    assert content(tmp_path) == before
-
-
-def test_an_older_key_file_stays_until_the_backup_is_whole(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    with sealed_folders.opened(tmp_path / "store") as store:
-        store.append([Chain("first").record("sealed")])
-        backup(tmp_path / "store", tmp_path / "earlier", keys=kept)
-        older = kept.read_bytes()
-        store.append([Chain("second").record("sealed too")])
-    newer = (tmp_path / "store" / "keys").read_bytes()
-    assert newer != older
-    files = CrashFiles()
-    backup(tmp_path / "store", tmp_path / "whole", keys=kept, files=files)
-    for at in range(1, files.count + 1):
-        kept.write_bytes(older)
-        new = tmp_path / f"new{at}"
-        with suppress(SimulatedCrash):
-            backup(tmp_path / "store", new, keys=kept, files=CrashFiles(at))
-        if new.exists():
-            assert kept.read_bytes() == newer
-        elif kept.read_bytes() == newer:
-            assert content(tmp_path / f"new{at}.copying") == content(tmp_path / "whole")
-        else:
-            assert kept.read_bytes() == older
-
-
-@pytest.mark.parametrize("what", ["newer", "damaged"])
-def test_a_key_file_takes_the_place_of_an_older_one_alone(tmp_path: Path, what: str) -> None:
-    with sealed_folders.opened(tmp_path / "store") as store:
-        store.append([Chain("first").record("sealed")])
-        earlier = (tmp_path / "store" / "keys").read_bytes()
-        store.append([Chain("second").record("sealed too")])
-    (tmp_path / "kept").write_bytes(kept := (tmp_path / "store" / "keys").read_bytes())
-    (tmp_path / "store" / "keys").write_bytes(earlier if what == "newer" else kept[:-1])
-    with pytest.raises(NoPlaceForKeys, match=what):
-        backup(tmp_path / "store", tmp_path / "new", keys=tmp_path / "kept")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "store"]
-    assert (tmp_path / "kept").read_bytes() == kept
 
 
 def test_a_key_file_that_is_gone_is_told(tmp_path: Path) -> None:
@@ -300,30 +243,3 @@ def test_a_key_file_that_is_gone_is_told(tmp_path: Path) -> None:
         store.append([Chain().record("sealed")])
     (tmp_path / "store" / "keys").unlink()
     assert "its key file is not there" in backup(tmp_path / "store", tmp_path / "new").troubles[-1]
-
-
-def test_what_an_earlier_backup_has_is_shared_with_it_and_nothing_that_may_change(tmp_path: Path) -> None:
-    store, _ = filled(tmp_path)
-    first = backup(tmp_path / "store", tmp_path / "first")
-    earlier = content(tmp_path / "first")
-    more(store)()
-    second = backup(tmp_path / "store", tmp_path / "second", since=tmp_path / "first", progress=once(erases(store)))
-    store.close()
-    assert (second.linked, troubles(second)) == (first.segments - 2, [])  # but for the last one, and what was erased
-    assert content(tmp_path / "first") == earlier
-    assert said_in(tmp_path / "second")[1 : len(ALL)] == ALL[1:]
-    store = opened(tmp_path / "first")
-    more(store)()  # whoever opens the earlier one writes to it alone
-    store.close()
-    assert said_in(tmp_path / "second")[1 : len(ALL)] == ALL[1:]
-
-
-def test_another_store_is_no_earlier_backup(tmp_path: Path) -> None:
-    store, _ = filled(tmp_path)
-    store.close()
-    other, _ = filled(tmp_path / "other")
-    other.close()
-    for since in (tmp_path / "other" / "store", tmp_path / "store", tmp_path / "nothing"):
-        with pytest.raises(NoEarlierBackup):
-            backup(tmp_path / "store", tmp_path / "new", since=since)
-    assert not (tmp_path / "new").exists()

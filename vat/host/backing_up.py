@@ -17,10 +17,10 @@ from dataspace.log.store import NotAStore, Store
 __all__ = ["Backup", "backed_up"]
 
 
-async def backed_up(store: Store, new: Path, keys: Path | None) -> Backup:
-    """Make a backup at `new`, and put the key file at `keys`. Raises as `backup` does, and `NotAStore` for a store in
-    memory. It cannot be interrupted, since it leaves nothing half done."""
+async def backed_up(store: Store, new: Path) -> Backup:
+    """Make a backup at `new`. Raises as `backup` does, and `NotAStore` for a store in memory. It cannot be interrupted,
+    since it leaves nothing half done."""
     if not isinstance(store, SegmentStore):
         raise NotAStore("this host", "its store is in memory, and has no folder")
     end = None if store.readonly else (lambda: store.mark)
-    return await trio.to_thread.run_sync(partial(backup, store.folder, new, keys=keys, end=end))
+    return await trio.to_thread.run_sync(partial(backup, store.folder, new, end=end))

@@ -195,9 +195,9 @@ class Host:
         gone = await self._engine.reclaiming.reclaim()
         return evolve(gone, archived=await self._archiving.weed())
 
-    async def backup(self, into: str | PathLike[str], *, keys: str | PathLike[str] | None = None) -> Backup:
+    async def backup(self, into: str | PathLike[str]) -> Backup:
         """A checked copy of the store as it is now at `into`; see `dataspace.log.backup`. Others go on meanwhile."""
-        return await backed_up(self._engine.store, absolute(into), None if keys is None else absolute(keys))
+        return await backed_up(self._engine.store, absolute(into))
 
     async def archive(
         self,
