@@ -9,6 +9,7 @@ by encoding again what it read; `key_of` is the same encoding with dict keys sor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
@@ -127,12 +128,34 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise BadEncoding("a number of more than 64 bits")
 
 
+_REFUSALS: Final = ValueError, TypeError, IndexError, RecursionError
+"""What is raised of bytes that are no encoding."""
 _SHORT: Final = 512
 """Items of a list that are believed without a look at the outline."""
 _ANY_EXT: Final = range(256)
 _DEEPEST: Final = 1024
 _SUSPECT: Final = CELLED | {msgpack.Timestamp}
 _KEYS: Final = frozenset({str})
+_NOT_A_KEY: Final = "a dict key that is not a string"
+
+
+_TIMESTAMP: Final = re.compile(rb"\xff(?<=[\xd6\xd7\x04\x08\x0c]\xff)")
+"""What each ext of type -1 begins with of which msgpack makes a `Timestamp` itself, without asking the hook for ext
+types."""
+
+
+class _Celled(Exception):
+    """There is a cell."""
+
+
+def _no_cell(seq: int, number: int) -> CellRef:
+    raise _Celled
+
+
+def _freeze_dict(items: dict[Any, Any]) -> FrozenDict:
+    if _KEYS.issuperset(map(type, items)):
+        return FrozenDict(items)
+    raise BadEncoding(_NOT_A_KEY)
 
 
 def _seal_list(items: list[Any]) -> FrozenList:
@@ -144,7 +167,7 @@ def _seal_list(items: list[Any]) -> FrozenList:
 
 def _seal_dict(items: dict[Any, Any]) -> FrozenDict:
     if not _KEYS.issuperset(map(type, items)):
-        raise BadEncoding("a dict key that is not a string")
+        raise BadEncoding(_NOT_A_KEY)
     if _SUSPECT.isdisjoint(map(type, items.values())):
         return FrozenDict(items)
     _refuse_timestamps(items.values())
@@ -152,12 +175,12 @@ def _seal_dict(items: dict[Any, Any]) -> FrozenDict:
 
 
 def _refuse_timestamps(items: Any) -> None:
-    # msgpack makes these itself, without asking the hook for ext types.
     if msgpack.Timestamp in map(type, items):
         raise BadEncoding("an unknown ext type, -1")
 
 
 def _restore(
+    cell: Callable[[int, int], CellRef],
     ref: Callable[[bytes | None, int], Any],
     promise: Callable[[int], Any],
     tree: Callable[[bytes], Any] | None,
@@ -168,7 +191,7 @@ def _restore(
         seq, at = read_varint(data, 0)
         number, at = read_varint(data, at)
         if at == len(data):
-            return CellRef(seq, number)
+            return cell(seq, number)
     elif code == _SYMBOL:
         return Symbol(data.decode())
     elif code == _REF:
@@ -183,7 +206,7 @@ def _restore(
     elif code == _BIG_INT:
         return int.from_bytes(data, "big", signed=True)
     elif code == _BLOB:
-        return _restore_blob(data)
+        return _restore_blob(cell, data)
     elif code == _ERASED:
         if not data:
             return ERASED
@@ -194,7 +217,7 @@ def _restore(
     raise BadEncoding(f"ext type {code} with bytes left over")
 
 
-def _restore_blob(data: bytes) -> Blob | CelledBlob:
+def _restore_blob(cell: Callable[[int, int], CellRef], data: bytes) -> Blob | CelledBlob:
     length, at = read_varint(data, 0)
     media_type = data[at : at + length].decode()
     at += length
@@ -204,7 +227,7 @@ def _restore_blob(data: bytes) -> Blob | CelledBlob:
     number, end = read_varint(data, end)
     if data[at] != 1 or end != len(data):
         raise BadEncoding("a blob that is neither content nor a cell")
-    return CelledBlob(media_type, CellRef(seq, number))
+    return CelledBlob(media_type, cell(seq, number))
 
 
 def decode(
@@ -219,7 +242,16 @@ def decode(
     `ref`, `promise` and `tree` make what refers to actors, promises and trees. Raises `BadEncoding`. Takes memory and
     time in proportion to the length of `data`.
     """
-    hook = partial(_restore, ref, promise, tree)
+    if not _TIMESTAMP.search(data):
+        # Most have no cell. Then nothing is to be asked of each list, which is most of what decoding costs.
+        hook = partial(_restore, _no_cell, ref, promise, tree)
+        try:
+            return msgpack.unpackb(
+                data, list_hook=FrozenList, object_hook=_freeze_dict, ext_hook=hook, max_array_len=_SHORT
+            )
+        except (_Celled, *_REFUSALS):
+            pass  # it has a cell, or something is wrong, which is said below
+    hook = partial(_restore, CellRef, ref, promise, tree)
     try:
         value = _unpacked(data, hook, _SHORT)
     except BadEncoding:
@@ -238,7 +270,7 @@ def _unpacked(data: bytes, hook: Callable[[int, bytes], Any], longest: int) -> V
         return msgpack.unpackb(data, list_hook=_seal_list, object_hook=_seal_dict, ext_hook=hook, max_array_len=longest)
     except BadEncoding:
         raise
-    except (ValueError, TypeError, IndexError, RecursionError) as error:
+    except _REFUSALS as error:
         raise BadEncoding(str(error) or type(error).__name__) from error
 
 

@@ -27,6 +27,7 @@ from dataspace.values import (
     Promise,
     Ref,
     Symbol,
+    encoding,
     freeze,
 )
 from dataspace.values.encoding import BadEncoding, decode, decode_strict, digest_of, encode, key_of
@@ -58,6 +59,17 @@ def check_types(value: Any) -> bool:
         inside = [check_types(item) for item in value.values()]
         assert type(value) is (CelledDict if any(inside) else FrozenDict)
     return type(value) in CELLED
+
+
+def test_a_list_is_asked_for_cells_only_where_its_encoding_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    seal = encoding._seal_list
+    monkeypatch.setattr(encoding, "_seal_list", lambda items: asked.append(len(items)) or seal(items))
+    many = [[n, [n, b"\xff\xff"]] for n in range(100)]
+    decode(encode(many))
+    assert asked == []
+    decode(encode([*many, CellRef(1, 1)]))
+    assert len(asked) == 201
 
 
 @pytest.mark.parametrize("bits", ["7ff8000000000000", "fff8000000000001", "7ff0000000000001", "8000000000000000"])

@@ -174,6 +174,17 @@ def test_our_own_decoder_fails_in_its_own_way_too(data: bytes) -> None:
         decode(data)
 
 
+@pytest.mark.parametrize("size", [4, 8, 12])
+@pytest.mark.parametrize("around", [b"%b", b"\x91%b", b"\x91\x81\xa1a%b", b"\x93\x01%b\x02"])
+def test_a_timestamp_is_refused_wherever_it_stands_and_however_its_length_is_written(size: int, around: bytes) -> None:
+    """Invariant 42: msgpack makes one by itself, and asks nobody."""
+    heads = [bytes([0xC7, size]), bytes([0xC8, 0, size]), bytes([0xC9, 0, 0, 0, size])]
+    heads += [{4: b"\xd6", 8: b"\xd7"}[size]] if size < 12 else []
+    for head in heads:
+        with pytest.raises(BadEncoding, match="an unknown ext type, -1"):
+            decode(around % (head + b"\xff" + bytes(size)))
+
+
 def test_a_length_bomb_takes_no_memory() -> None:
     """Invariant 42: bounded memory. Each of many nested arrays announces as many items as there are bytes."""
     bomb = b"\xdd\x00\x0f\x00\x00" * 60 + b"\xc0" * 0x100000
