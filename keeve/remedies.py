@@ -32,6 +32,7 @@ class Words(NamedTuple):
 SAME_STORE: Final = "one process owns a store at a time"
 
 WORDS: Final[Mapping[str, Words]] = {
+    "ask-for-these": Words("", ". A program asks for these: docs/client.md", None),
     "answer-so": Words(
         "Whoever keeps the model has to look at it",
         "Look at what the model's service answers",
@@ -46,6 +47,11 @@ WORDS: Final[Mapping[str, Words]] = {
         SAME_STORE,
         "keeve chat, turn, queue, fork, approve, gc, archive and the like ask that; for this command end it first",
         f"end that first: {SAME_STORE}",
+    ),
+    "call-so": Words(
+        "send what it takes, or have a program call it with that",
+        "give it what it takes, or have a program do so: docs/client.md",
+        None,
     ),
     "choose-id": Words(
         "choose another id",
@@ -166,6 +172,12 @@ WORDS: Final[Mapping[str, Words]] = {
     "raise-version": Words("", None, None),
     "read-with-these": Words("", "; keeve ls, show and log read what its keys open", ""),
     "return-less": Words("Ask it for less", "Ask it for less", None),
+    "say-as-turn": Words(
+        "say it as a turn, and wait for what comes of it",
+        "say it with keeve turn, which waits for what comes of it; a program calls its own methods, as steer, with "
+        "keeve.client: docs/client.md",
+        None,
+    ),
     "schema": Words("a schema is an object", "a schema is an object", None),
     "set-field": Words(
         "; give it another {field}",

@@ -184,9 +184,14 @@ class NoSuchMethod(KeeveError, AttributeError):
         super().__init__(message)
 
 
+ASK_FOR_THESE: Final = Remedy("ask-for-these", ". Ask for one of these")
+
+
 def no_such_method(type: str, name: str, known: Iterable[str]) -> NoSuchMethod:
     """The error for a name that an actor of that type does not have."""
-    return NoSuchMethod(f"{type} has no method or public field {name!r}; it has {', '.join(sorted(known))}")
+    has = ", ".join(sorted(known))
+    others = f"it has {has}{ASK_FOR_THESE()}" if has else "it has none: give its class one"
+    return NoSuchMethod(f"{type} has no method or public field {name!r}; {others}")
 
 
 class NotAssignable(KeeveError, AttributeError):
@@ -243,6 +248,17 @@ class BadCall(KeeveError, TypeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+CALL_SO: Final = Remedy("call-so", "call it with what it takes")
+
+
+class OtherParameters(BadCall):
+    """A method was to be called with other arguments than it takes; nothing was recorded."""
+
+    def __init__(self, type: str, method: str, takes: str, problem: str) -> None:
+        super().__init__(f"{type} has {method}{takes}, which cannot be called so: {problem}; {CALL_SO()}")
+        self.method = method
 
 
 class CrankOverrun(KeeveError, RuntimeError):

@@ -188,7 +188,7 @@ def in_words(content: Any) -> str:
         return f"{content['error']}: {content.get('message', '')}"
     if isinstance(content, list):
         return " ".join(map(_part_in_words, content))
-    return f"[{str(content).lower()}]"
+    return f"[{json.dumps(content, ensure_ascii=False)}]"
 
 
 def _part_in_words(part: Any) -> str:

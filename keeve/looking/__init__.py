@@ -5,7 +5,8 @@ both say the same. Saying it in words is `keeve.cli`'s. What became of an input 
 """
 
 from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
-from keeve.looking.inputs import Input, outcome, taken_face
+from keeve.looking.ending import end_turn
+from keeve.looking.inputs import Input, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.pages import NoMessages, chain_of, messages_of
 from keeve.looking.parts import AT_ONCE, PAGE, ROOM, Room, page_of, part_of, rows_of, some_of, weight
@@ -15,7 +16,7 @@ from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.spans import TurnSpans
 from keeve.looking.state import FieldPlace, fields_of, put_together
-from keeve.looking.stating import StatesNoTurns, must_state_turns, states_turns
+from keeve.looking.stating import StatesNoTurns, must_state_turns, outcome, states_turns, status_of
 from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
 from keeve.looking.waitlist import BEHIND, KINDS, all_waits, in_order, order_in, page_in_order, written
 
@@ -44,6 +45,7 @@ __all__ = [
     "chain_of",
     "due",
     "effect_face",
+    "end_turn",
     "fields_of",
     "held_face",
     "in_order",
@@ -65,6 +67,7 @@ __all__ = [
     "since",
     "some_of",
     "states_turns",
+    "status_of",
     "taken_face",
     "told_checkpoint",
     "waiting_calls",

@@ -12,7 +12,7 @@ waiting changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -22,9 +22,8 @@ from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve.faces import face
-from keeve.looking.stating import StatesNoTurns, must_state_turns
+from keeve.looking.stating import StatesNoTurns, must_state_turns, outcome
 from vat.crank.vat import RequestConflict
-from vat.errors import Failed
 
 EARLIER: Final = 0.5
 """Seconds after which it is looked whether an input was accepted at an earlier time."""
@@ -152,13 +151,3 @@ def taken_face(session: str, event: Event) -> dict[str, Any]:
     joins = event.value.label == "steer"
     place = {"seq": event.seq, "cursor": str(event.cursor)}
     return {"session": session, "turn": event.captures["n"], "joins": joins, **place}
-
-
-async def outcome(awaited: Awaitable[Any]) -> Any:
-    """What comes of a call; an error of the session's own, of whatever class, as `Failed`."""
-    try:
-        return await awaited
-    except KeeveError:
-        raise
-    except Exception as error:
-        raise Failed(type(error).__name__, str(error)) from error

@@ -5,10 +5,16 @@ The one rule: it is asked before anything is said, so that nothing is accepted o
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Awaitable
+from typing import Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
-from vat.errors import NoSuchMethod
+from dataspace.remedies import Remedy
+from vat.errors import BadCall, Failed, NoSuchMethod, ReadOnly
+
+SAY_AS_TURN: Final = Remedy(
+    "say-as-turn", "say it as a turn, and wait for what comes of it; or call its own methods, such as ref.steer(...)"
+)
 
 
 class StatesNoTurns(KeeveError, TypeError):
@@ -20,7 +26,7 @@ class StatesNoTurns(KeeveError, TypeError):
         self.session = session
         super().__init__(
             f"session {session!r} is of a type that states no turns, so that an input to it has no number to be known "
-            "by: say it as a turn, and wait for what comes of it"
+            f"by: {SAY_AS_TURN()}"
         )
 
 
@@ -30,11 +36,25 @@ def states_turns(status: Any) -> bool:
     return isinstance(status, dict) and type(status.get("accepted")) is int and status.get("stated") is True
 
 
+async def outcome(awaited: Awaitable[Any]) -> Any:
+    """What comes of a call; an error of the session's own, of whatever class, as `Failed`."""
+    try:
+        return await awaited
+    except KeeveError:
+        raise
+    except Exception as error:
+        raise Failed(type(error).__name__, str(error)) from error
+
+
+async def status_of(ref: Any) -> Any:
+    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so, or fails."""
+    try:
+        return await outcome(ref.status())
+    except (NoSuchMethod, BadCall, ReadOnly, Failed):
+        return None
+
+
 async def must_state_turns(ref: Any, session: str) -> None:
     """Raise `StatesNoTurns` unless a session states its turns."""
-    try:
-        status = await ref.status()
-    except (NoSuchMethod, TypeError):
-        status = None
-    if not states_turns(status):
+    if not states_turns(await status_of(ref)):
         raise StatesNoTurns(session)

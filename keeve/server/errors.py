@@ -85,6 +85,7 @@ ANEW: Final = "ask again later, with another Idempotency-Key: that turn has fail
 AGAIN: Final = "correct it and ask again"
 KEEPER: Final = "whoever keeps the server has to see to it"
 TURNS: Final = "GET the session: its turns have their seqs"
+OF_ITS_TYPE: Final = "a program calls what this type has, as that takes it, with keeve.client"
 TOKEN: Final = "use a ref, or a token, that may"
 
 ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
@@ -116,8 +117,9 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.SnapshotMismatch: ErrorAnswer(409, "give it as it was given out, to the server that made it"),
     known.NotSigning: ErrorAnswer(409, "start the server with a signer"),
     known.NotCovered: ErrorAnswer(409, "ask for a receipt without naming a checkpoint"),
-    known.StatesNoTurns: ErrorAnswer(422, "POST it as a turn, which waits for its answer"),
-    known.NoSuchMethod: ErrorAnswer(422, "this session is of a type that does not do that"),
+    known.StatesNoTurns: ErrorAnswer(422, f"POST it as a turn, which waits for its answer; {OF_ITS_TYPE}"),
+    known.NoSuchMethod: ErrorAnswer(422, OF_ITS_TYPE),
+    known.OtherParameters: ErrorAnswer(422, OF_ITS_TYPE),
     known.NothingToErase: ErrorAnswer(404, TURNS),
     known.Forked: ErrorAnswer(409, "ask again: what was under way stayed with the session that it was forked from"),
     known.TurnInterrupted: ErrorAnswer(409, "ask again, with another Idempotency-Key, if it is still wanted"),

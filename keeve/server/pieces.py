@@ -15,8 +15,7 @@ from typing import Any
 import trio
 
 from keeve.looking import TurnSpans
-from keeve.wire.verbs import READ, verb_of
-from vat.errors import NoSuchMethod
+from keeve.server.status import status_there
 from vat.host.host import Host
 from vat.host.outside import HostRef
 from vat.host.pieces import Piece, Pieces
@@ -67,11 +66,6 @@ class TurnPieces:
 
 async def turns_over(host: Host, ref: HostRef[Any]) -> int:
     """How many turns of a session are over; 0 for one of a type that has nothing to read that tells it."""
-    if verb_of(host, ref, "status") != READ:
-        return 0
-    try:
-        status = await ref.status
-    except NoSuchMethod:
-        return 0
+    status = await status_there(host, ref)
     over = status.get("over") if isinstance(status, dict) else None
     return over if type(over) is int else 0

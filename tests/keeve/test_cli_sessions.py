@@ -149,6 +149,7 @@ def test_turns_need_not_be_those_of_a_session_of_ours() -> None:
         (None, "(nothing)"),
         ([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {}}], "look [image_url]"),
         ({"error": "ValueError", "message": "no"}, "ValueError: no"),
+        ({"City": "Genève", "rain": True}, '[{"City": "Genève", "rain": true}]'),
     ],
 )
 def test_content_is_shown_in_words(content: Any, shown: str) -> None:

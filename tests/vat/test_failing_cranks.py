@@ -11,7 +11,7 @@ from vatmaker import ROOT, World, assert_restores, dump, everything, operations,
 from dataspace.interrupts import is_interrupt
 from dataspace.values import NotAValue
 from vat.crank import crank as cranks
-from vat.errors import CrankOverrun, Failed, NoSuchActor, NoSuchMethod
+from vat.errors import BadCall, CrankOverrun, Failed, NoSuchActor, NoSuchMethod, OtherParameters
 from vat.heap.messages import Call
 from vat.heap.opcodes import Op
 from vat.heap.refs import near
@@ -261,9 +261,22 @@ def test_a_message_that_is_no_value_leaves_no_trace(world, clerk):
     assert clerk.records[-1].cells == []
 
 
-def test_wrong_arguments_fail_the_delivery(world, clerk):
-    with pytest.raises(TypeError, match="positional"):
+def test_wrong_arguments_are_refused_with_what_is_taken_and_leave_no_trace(world, clerk):
+    head = clerk.vat.seq
+    with pytest.raises(OtherParameters, match=r"cranks.clerk has add\(n=1\), .*too many positional arguments"):
         world.ask(clerk, "add", 1, 2, 3)
+    with pytest.raises(BadCall, match=r"cranks.clerk.count is a field, which takes no arguments"):
+        world.ask(clerk, "count", 1)
+    assert clerk.vat.seq == head
+
+
+def test_wrong_arguments_among_actors_fail_the_delivery(world, clerk):
+    """What an actor has sent is done with, and its promise has the error."""
+    world.ask(clerk, "add")
+    before = len(clerk.records)
+    with pytest.raises(TypeError, match="positional"):
+        run(world, clerk, go=lambda me: near(me.ref).add(1, 2, 3))
+    assert len(clerk.records) == before + 1
     assert operations(clerk.records[-1])[-1][0] == Op.FAILED
 
 

@@ -5,16 +5,18 @@ The one rule: a narrowed ref reaches no further than its narrowing says, whoever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Signature
 from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
 from vat.crank.acting import Acting
-from vat.errors import NoSuchMethod, Refused, Revoked, no_such_method
+from vat.errors import BadCall, NoSuchMethod, OtherParameters, Refused, Revoked, no_such_method
 from vat.heap.entries import REACTIONS, Then
 from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import To
 from vat.heap.refs import Ref
+from vat.objects.describing import taken_by
 from vat.objects.types import Field, Method
 
 
@@ -24,6 +26,7 @@ class BuiltIn(NamedTuple):
     name: str
     function: Callable[..., Any]
     read: bool
+    takes: Signature
 
 
 class Finding(Acting):
@@ -58,6 +61,20 @@ class Finding(Acting):
                 f"this ref to {self.id!r} is read only, and {name!r} is not marked @read: ask for a wider one"
             )
         return found, target
+
+    def must_take(
+        self, found: Method | Field | BuiltIn, actor: int, args: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> None:
+        """Raise `OtherParameters` or `BadCall` unless what `find` gave can be called so, whatever comes of the call."""
+        type = self.heap.state(actor).type
+        if isinstance(found, Field):
+            if args or keywords:
+                raise BadCall(f"{type}.{found.name} is a field, which takes no arguments: read it as it is")
+            return
+        try:
+            found.takes.bind(*args, **keywords)
+        except TypeError as error:
+            raise OtherParameters(type, found.name, str(found.takes), str(error)) from None
 
     def reach(self, actor: int, name: str) -> tuple[int, bool]:
         """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""
@@ -136,9 +153,12 @@ def _revoke(crank: Finding, addressed: int, ref: Ref) -> None:
 
 
 BUILT_IN: Final = {
-    "describe": BuiltIn("describe", _describe, True),
-    "narrow": BuiltIn("narrow", _narrow, False),
-    "revoke": BuiltIn("revoke", _revoke, False),
+    name: BuiltIn(name, function, read, taken_by(function, 2))
+    for name, function, read in (
+        ("describe", _describe, True),
+        ("narrow", _narrow, False),
+        ("revoke", _revoke, False),
+    )
 }
 """What can be asked through every ref that is not revoked: it only tells who is there, or gives less away."""
 

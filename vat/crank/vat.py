@@ -66,7 +66,8 @@ class Vat(Upkeep):
     __slots__ = ()
 
     def take(self, message: Message) -> Step:
-        """Run one message. Raises `RequestConflict`, `NoSuchMethod` and the like to a caller outside, without a trace.
+        """Run one message. Raises `RequestConflict`, `NoSuchMethod`, `OtherParameters` and the like to a caller
+        outside, without a trace.
 
         Everything else that goes wrong is in the step, as a failure. What cannot be read, and Ctrl-C, end the crank as
         if it had never been, and are raised.
@@ -92,6 +93,7 @@ class Vat(Upkeep):
             return self._asked(call, found)
         draft = self._begin(asker)
         args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
+        crank.must_take(found[0], found[1], args, keywords)
         draft.message = _said(call, args, keywords)
         crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
@@ -117,6 +119,7 @@ class Vat(Upkeep):
         crank = self.crank
         self._begin(call.asker, silent=True)
         args, keywords = crank.arguments(found[0], call.args, call.keywords, INWARD)
+        crank.must_take(found[0], found[1], args, keywords)
         crank.run(Delivery(call.to, call.method, args, keywords, _OUTSIDE, None, False, found))
         answer = self._answer()
         step = Step(None, failure=crank.progress.failure)

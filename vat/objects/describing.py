@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any, ClassVar, Final, get_args, get_origin
 
@@ -169,7 +169,19 @@ def _method(cls: type, name: str, function: FunctionType) -> Method:
         marks,
         result,
         f"the result of {cls.__name__}.{name}",
+        taken_by(function, 1),
     )
+
+
+def taken_by(function: Callable[..., Any], given: int) -> inspect.Signature:
+    """What a function can be called with behind what it is always `given`, as Python calls it: what a decorator has put
+    in its place counts, and no annotation."""
+    signature = inspect.signature(function, follow_wrapped=False)
+    parameters = list(signature.parameters.values())
+    if parameters[:1] and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        parameters = parameters[given:]
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
 
 
 def _mark(annotation: Any, names: Mapping[str, Any]) -> Mark | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from inspect import Signature
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import attrs
@@ -123,6 +124,8 @@ class Method:
     mark_result: Mark | None
     answer: str
     """What its result is called in errors."""
+    takes: Signature = attrs.field(eq=False, repr=False)
+    """What it can be called with, behind `self`."""
 
 
 @attrs.frozen(eq=False)

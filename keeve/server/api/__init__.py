@@ -13,11 +13,10 @@ from keeve.server.api.faces import row_face
 from keeve.server.api.openapi import document
 from keeve.server.api.operations import TABLE
 from keeve.server.api.paths import in_path
-from keeve.server.api.sessions import maybe
 from keeve.server.api.table import PREFIX, Asked, EncodedRoute, routes_of
 from keeve.server.serving import Serving
 
-__all__ = ["OPEN", "OPERATIONS", "Asked", "EncodedRoute", "in_path", "maybe", "routes", "row_face"]
+__all__ = ["OPEN", "OPERATIONS", "Asked", "EncodedRoute", "in_path", "routes", "row_face"]
 
 DOCUMENT = f"{PREFIX}/openapi.json"
 

@@ -35,8 +35,8 @@ from keeve.server.api.table import Asked, Document
 from keeve.server.beginning import beginning, kinds_of
 from keeve.server.errors import Refusal, there_are
 from keeve.server.finding import before_turn
-from keeve.wire.verbs import READ, TURN, verb_of
-from vat.errors import NoSuchMethod
+from keeve.server.status import status_there
+from keeve.wire.verbs import TURN, verb_of
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import effects_in
 from vat.host.host import Host
@@ -93,7 +93,7 @@ async def show_session(asked: Asked) -> Document:
         forks.append({"session": event.captures["into"], "at": event.captures["at"]})
     status = None
     with suppress(UnknownActorType, NewerVersion):  # what is stored is there for all that
-        status = face(await maybe(host, ref, "status"))
+        status = face(await status_there(host, ref))
     effects, more_effects = await effects_of(host, row)
     approvals, more_approvals = await approvals_of(host, row)
     truncated += [what for what, more in (("effects", more_effects), ("approvals", more_approvals)) if more is not None]
@@ -252,16 +252,6 @@ async def asked_for(asked: Asked, method: str) -> tuple[Host, HostRef[Any], Sess
     host, ref, row = await reached(asked, TURN)
     asked.serving.principal(asked.request).must(verb_of(host, ref, method))
     return host, ref, row
-
-
-async def maybe(host: Host, ref: HostRef[Any], name: str) -> Any:
-    """What a method or a field gives that is there to be read; None where the type of the session has none."""
-    if verb_of(host, ref, name) != READ:
-        return None
-    try:
-        return await getattr(ref, name)
-    except NoSuchMethod:
-        return None
 
 
 def values(given: Any, param: str) -> Any:

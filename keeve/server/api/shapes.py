@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from keeve.server.api.waiting_shapes import ApprovalFace, EffectFace, Time
 
@@ -136,10 +136,12 @@ class Accepted(Struct):
 
 
 class Interrupted(Struct):
-    """The turn that was ended; null if there was none to end."""
+    """The turn that was ended; null if there was none to end. `answer`, in the place of that: what the `interrupt` of a
+    type of one's own gave, where it is another thing."""
 
     session: str
     turn: int | None
+    answer: Any = UNSET
 
 
 class SnapshotFace(Struct):

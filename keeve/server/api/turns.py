@@ -17,7 +17,7 @@ from starlette.responses import Response
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
 from dataspace.values import freeze
-from keeve.looking import Input, StatesNoTurns, outcome, taken_face
+from keeve.looking import Input, StatesNoTurns, end_turn, outcome, taken_face
 from keeve.server.api.following import Following
 from keeve.server.api.places import cursor_of, head_of
 from keeve.server.api.sessions import asked_for, values
@@ -109,4 +109,4 @@ async def _accepted(asked: Asked, method: str) -> Document:
 async def interrupt_turn(asked: Asked) -> Document:
     """It ends, and no other."""
     _, ref, row = await asked_for(asked, "interrupt")
-    return {"session": row.id, "turn": await ref.interrupt(turn=asked.body.turn)}
+    return await end_turn(ref, row.id, asked.body.turn)

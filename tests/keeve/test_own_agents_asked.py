@@ -1,0 +1,130 @@
+"""An agent of one's own that is asked by commands, over HTTP and by programs: what is said of what it has not, and how
+it is driven where a server has it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from doctest import DocTestParser
+from functools import wraps
+from pathlib import Path
+from textwrap import indent
+from types import ModuleType
+from typing import Any
+
+import pytest
+import trio
+
+import keeve.client
+from keeve import Actor, EchoModel, Text, actor, open_host
+from keeve.errors import OtherParameters
+from tests.keeve.own_shapes import Plain, TakesMore
+from tests.pages import ROOT
+from tests.served_stores import asked, served_store
+from tests.server_worlds import world
+
+
+@actor("verbs.doing", version=1)
+class Doing(Actor):
+    """Its `status` does something: nobody calls it who only wants to know how far it is."""
+
+    calls: int = 0
+
+    def interrupt(self) -> dict[str, int]:
+        self.calls += 1
+        return {"ended": self.calls}
+
+    def steer(self, text: Text) -> None:
+        self.calls += 1
+
+
+async def test_at_the_prompt_it_is_said_what_the_agent_has_and_what_to_do(store_folder: Path) -> None:
+    async with open_host(store_folder, actors=[TakesMore, Plain, Doing]) as host:
+        for kind, id in ((TakesMore, "more"), (Plain, "plain"), (Doing, "doing")):
+            await host.spawn(kind, id)
+    where = ("--store", store_folder, "--actors", __name__, "--actors", "tests.keeve.own_shapes")
+    assert (await asked("turn", "more", "hello", *where)).err == (
+        "keeve: verbs.more has turn(text, urgent), which cannot be called so: missing a required argument: 'urgent'; "
+        "give it what it takes, or have a program do so: docs/client.md\n"
+    )
+    assert "verbs.plain has interrupt(), which" in (await asked("interrupt", "plain", "--turn", "1", *where)).err
+    assert "it has calls, interrupt, steer" in (await asked("turn", "doing", "hello", *where)).err
+    for id in ("plain", "doing"):
+        assert "calls its own methods, as steer, with keeve.client" in (await asked("steer", id, "x", *where)).err
+    assert (await asked("interrupt", "doing", *where)).out == 'its interrupt() gave {"ended": 1}\n'
+    assert (await asked("interrupt", "plain", *where, "--json")).json == {
+        "session": "plain",
+        "turn": None,
+        "answer": False,
+    }
+
+
+async def test_over_http_what_an_interrupt_gives_that_is_no_turn_is_its_answer() -> None:
+    async with world(actors=[Doing, Plain]) as w:
+        for kind, id in ((Plain, "plain"), (Doing, "doing")):
+            await w.host.spawn(kind, id)
+        answers = [
+            (await w.owner.post(f"/api/v1/sessions/{id}/interrupt", json={})).json() for id in ("plain", "doing")
+        ]
+        assert answers == [
+            {"session": "plain", "turn": None, "answer": False},
+            {"session": "doing", "turn": None, "answer": {"ended": 1}},
+        ]
+
+
+async def test_a_call_that_does_not_fit_leaves_no_trace_of_its_request_id() -> None:
+    """Who asks again with it, and with what fits, is heard."""
+    async with world(actors=[TakesMore]) as w:
+        ref = await w.host.spawn(TakesMore, "more")
+        for _ in range(2):
+            with pytest.raises(OtherParameters, match=re.escape("verbs.more has turn(text, urgent)")):
+                await ref.turn("hello", request="r1")
+        assert w.host.row("more").seq == 1
+        await ref.turn("hello", True, request="r1")
+        assert await ref.calls == 1
+
+
+def _hidden(function: Any) -> Any:
+    @wraps(function)
+    def called(self: Any, *args: Any) -> Any:
+        return function(self, *args, "given by the decorator")
+
+    return called
+
+
+@actor("verbs.decorated", version=1)
+class Decorated(Actor):
+    said: str = ""
+
+    @_hidden
+    def turn(self, text: Text, more: str) -> str:
+        self.said = text + more
+        return more
+
+
+async def test_what_a_decorator_gives_a_method_nobody_has_to_give() -> None:
+    async with world(actors=[Decorated]) as w:
+        assert await (await w.host.spawn(Decorated, "d")).turn("hello") == "given by the decorator"
+
+
+async def test_the_agent_of_the_page_is_driven_over_a_server_as_the_page_says(
+    store_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "tools.md").read_text()
+    module = ModuleType("page_of_tools")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    there = vars(module)
+    there.update(keeve=keeve, trio=trio)
+    for example in DocTestParser().get_examples(page):
+        if example.source.startswith(("import", "from", "@tool", "def", "tools = Tools(weather, area)", "@actor")):
+            exec(example.source, there)
+    [block] = re.findall(r"^```python\n(async with keeve\.client.*?)^```", page, re.DOTALL | re.MULTILINE)
+    program = f"async def program():\n{indent(block.replace('./data', str(store_folder)), '    ')}"
+    exec(program, there)
+    driven = there["Driven"]
+    devices = {"model": EchoModel(), "tools": there["tools"]}
+    async with served_store(store_folder, actors=[driven], devices=devices) as served:
+        agent = await served.host.spawn(driven, "d1", tools=there["tools"])
+        await there["program"]()
+        said = [each["content"] for each in await agent.messages if each["role"] == "user"]
+        assert (said[1], sorted(said[::2])) == ("and be quick", ["first", "second"])
