@@ -45,7 +45,7 @@ from dataspace.encryption.errors import (
 from dataspace.errors import KeeveError
 from dataspace.facts import BadName
 from dataspace.log.archives import Archived, NotAnArchive
-from dataspace.log.backup import StillChanging
+from dataspace.log.backup import BackupFailed, StillChanging
 from dataspace.log.files import DiskFull, NoFolder, NotWritable, ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.layout import PlaceTaken
 from dataspace.log.ownership import NoLocks
@@ -145,6 +145,7 @@ from vat.objects.waiting import NotAwaitable, TimeLimit
 __all__ = [
     "ApprovalWanted",
     "Archived",
+    "BackupFailed",
     "BadActorType",
     "BadAnswer",
     "BadArguments",

@@ -27,7 +27,7 @@ from __future__ import annotations
 import struct
 from hashlib import sha256
 from hmac import compare_digest, digest
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from dataspace.encryption.errors import KeyFileDamaged, KeyFileNewer, KeyFileOfAnotherLog, WrongHostKey
 from dataspace.encryption.keys import LINK, WRAP, HostKey, Keys, Link, Made, Name, fits
@@ -67,24 +67,28 @@ def packed(keys: Keys, host: HostKey) -> bytes:
     return b"".join((data, hash, digest(host.vouching, hash, "sha256")))
 
 
-def destroyed_in(data: bytes | None) -> int:
-    """Of how many sessions a key file says that their keys are destroyed, for who has not got the host's key."""
-    return 0 if data is None or len(data) < _HEAD.size else int(_HEAD.unpack_from(data)[-1])
+class Outline(NamedTuple):
+    """What a key file says to who has not got the host's key: its serial, by what it tells that key, of which sessions
+    it has keys, and of which it says that they are destroyed."""
+
+    serial: int
+    check: bytes
+    holders: frozenset[bytes]
+    destroyed: frozenset[bytes]
 
 
-def named_in(data: bytes) -> tuple[bytes, int] | None:
-    """Of which log a key file is, and its serial, for who has not got the host's key; its first 64 bytes are enough.
-    None for what is no key file."""
-    if len(data) < _HEAD.size or not data.startswith(_MAGIC):
-        return None
-    _, _, serial, log_id, *_ = _HEAD.unpack_from(data)
-    return log_id, serial
+def outline(data: bytes, path: str, log_id: bytes) -> Outline:
+    """What the key file of a log says without the host's key. `path` is its name in errors.
 
-
-def intact(data: bytes) -> bool:
-    """Whether a key file is as somebody has written it, with whatever key."""
-    body = data[:-_END]
-    return len(body) >= _HEAD.size and data.startswith(_MAGIC) and sha256(body).digest() == data[-_END:-32]
+    Raises `KeyFileDamaged`, `KeyFileNewer` or `KeyFileOfAnotherLog`.
+    """
+    _, _, serial, found, check, wraps, links, destroyed = _checked(data, path)
+    if found != log_id:
+        raise KeyFileOfAnotherLog(path, log_id, found)
+    at_destroyed, end = _HEAD.size + wraps * WRAP.size + links * LINK.size, len(data) - _END
+    _check_counts(path, end - at_destroyed, destroyed)
+    holders = frozenset(data[at : at + _UID] for at in range(_HEAD.size, _HEAD.size + wraps * WRAP.size, WRAP.size))
+    return Outline(serial, check, holders, frozenset(data[at : at + _UID] for at in range(at_destroyed, end, _UID)))
 
 
 def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = None) -> tuple[Keys, HostKey]:
@@ -93,11 +97,7 @@ def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = N
     `path` is its name in errors. Raises `KeyFileDamaged`, `KeyFileNewer`, `KeyFileOfAnotherLog` or `WrongHostKey`.
     """
     body = data[:-_END]
-    if not intact(data):
-        raise KeyFileDamaged(path, "its hash is another" if data else "it is empty")
-    _, form, serial, log_id, check, wraps, links, destroyed = _HEAD.unpack_from(body)
-    if form > FORMAT:
-        raise KeyFileNewer(path, form)
+    _, _, serial, log_id, check, wraps, links, destroyed = _checked(data, path)
     if expected is not None and log_id != expected:
         raise KeyFileOfAnotherLog(path, expected, log_id)
     host = HostKey(host_key, log_id)
@@ -107,8 +107,7 @@ def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = N
         raise KeyFileDamaged(path, "it was not written with this key")
     at_links = _HEAD.size + wraps * WRAP.size
     at_destroyed = at_links + links * LINK.size
-    if at_destroyed + destroyed * _UID != len(body):
-        raise KeyFileDamaged(path, "its counts do not fit its length")
+    _check_counts(path, len(body) - at_destroyed, destroyed)
     made = Made(None, body[_HEAD.size : at_links], body[at_links:at_destroyed])
     keys = Keys(
         log_id,
@@ -123,6 +122,22 @@ def unpacked(data: bytes, host_key: bytes, path: str, expected: bytes | None = N
     if not fits(keys, host):
         raise KeyFileDamaged(path, "the key of the store's own chain is not in it")
     return keys, host
+
+
+def _checked(data: bytes, path: str) -> tuple[Any, ...]:
+    """The head of a key file that is as somebody has written it, with whatever key."""
+    body = data[:-_END]
+    if len(body) < _HEAD.size or not data.startswith(_MAGIC) or sha256(body).digest() != data[-_END:-32]:
+        raise KeyFileDamaged(path, "its hash is another" if data else "it is empty")
+    head = _HEAD.unpack_from(body)
+    if head[1] > FORMAT:
+        raise KeyFileNewer(path, head[1])
+    return head
+
+
+def _check_counts(path: str, left: int, destroyed: int) -> None:
+    if left != destroyed * _UID:
+        raise KeyFileDamaged(path, "its counts do not fit its length")
 
 
 def _link(entry: tuple[bytes, int, int, bytes, int, bytes]) -> tuple[Name, Link]:

@@ -97,7 +97,8 @@ class SyncFailed(KeeveError):
         super().__init__(f"{path}: sync failed ({reason}): what was written last may be lost; open the store again")
 
 
-def _refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
+def refused(path: str, error: OSError, *, undone: bool = True) -> WriteFailed:
+    """The error for what the system said of writing to a path."""
     kind = DiskFull if error.errno in _FULL else NotWritable if error.errno in _FORBIDDEN else WriteFailed
     return kind(path, error.strerror or str(error), undone)
 
@@ -165,6 +166,7 @@ class SystemCalls(Protocol):
     def rename(self, source: str, target: str, /) -> None: ...
     def unlink(self, path: str, /) -> None: ...
     def mkdir(self, path: str, mode: int = ..., /) -> None: ...
+    def rmdir(self, path: str, /) -> None: ...
 
 
 class Files:
@@ -188,7 +190,7 @@ class Files:
                 self._calls.close(fd)
                 raise
         except OSError as error:
-            raise _refused(str(path), error) from error
+            raise refused(str(path), error) from error
         self._paths[fd] = str(path)
         return fd
 
@@ -215,7 +217,7 @@ class Files:
                 written += count
         except OSError as error:
             undone = size is not None and self._undo(fd, offset, len(data), size)
-            raise _refused(self._paths[fd], error, undone=undone) from error
+            raise refused(self._paths[fd], error, undone=undone) from error
 
     def _undo(self, fd: int, offset: int, length: int, size: int) -> bool:
         over = min(offset + length, size) - offset
@@ -237,7 +239,7 @@ class Files:
         try:
             self._calls.ftruncate(fd, length)
         except OSError as error:
-            raise _refused(self._paths[fd], error) from error
+            raise refused(self._paths[fd], error) from error
 
     def replace(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         """Put `data` in the place of the whole file at `path`. Durable when this returns; a crash leaves the
@@ -265,26 +267,42 @@ class Files:
         try:
             self._calls.rename(str(path), str(to))
         except OSError as error:
-            raise _refused(str(to), error) from error
+            raise refused(str(to), error) from error
 
     def remove(self, path: Path) -> None:
         """Take a name away. Durable after `sync_folder`."""
         try:
             self._calls.unlink(str(path))
         except OSError as error:
-            raise _refused(str(path), error) from error
+            raise refused(str(path), error) from error
 
-    def make_folder(self, path: Path) -> None:
-        """Make a folder where there is none. Durable when this returns. Raises `NoFolder` or `WriteFailed`."""
+    def make_folder(self, path: Path) -> bool:
+        """Make a folder where there is none; gives whether it did. Durable then.
+
+        Raises `NoFolder`, `WriteFailed` or `SyncFailed`, and leaves none.
+        """
         try:
             self._calls.mkdir(str(path), 0o700)
         except FileExistsError:
-            return
+            return False
         except OSError as error:
             if error.errno in _NO_PLACE:
                 raise NoFolder(str(path), error.strerror or str(error)) from error
-            raise _refused(str(path), error) from error
-        self.sync_folder(path.parent)
+            raise refused(str(path), error) from error
+        try:
+            self.sync_folder(path.parent)
+        except SyncFailed:
+            with suppress(OSError):
+                self._calls.rmdir(str(path))
+            raise
+        return True
+
+    def remove_folder(self, path: Path) -> None:
+        """Take an empty folder away. Durable after `sync_folder` of the one above."""
+        try:
+            self._calls.rmdir(str(path))
+        except OSError as error:
+            raise refused(str(path), error) from error
 
     def sync_folder(self, path: Path) -> None:
         """Make durable which names a folder holds. Raises `SyncFailed`."""
@@ -302,7 +320,7 @@ class Files:
         try:
             fd = self._calls.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise _refused(str(path), error) from error
+            raise refused(str(path), error) from error
         try:
             yield
             try:

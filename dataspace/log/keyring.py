@@ -298,7 +298,7 @@ class Keyring:
         if self.owned or _stamp(self._path) == self._stamp:
             return
         with self._taking_up:
-            stamp, data = _stamp(self._path), _read(self._path)
+            stamp, data = _stamp(self._path), read_keys(self._path)
             if data is None:
                 raise KeyFileMissing(str(self._path))
             keys, host = unpacked(data, self._host_key, str(self._path), self.log_id)
@@ -329,8 +329,8 @@ def open_keys(layout: Layout, host_key: bytes | None, files: Files, random: Rand
 
     Raises `HostKeyNeeded`, `NotEncrypted`, `KeyFileMissing`, or what says that the key file is not to be used.
     """
-    sealed = _is_sealed(layout)
-    data = _read(layout.keys)
+    sealed = is_sealed(layout)
+    data = read_keys(layout.keys)
     if host_key is None:
         if sealed or (sealed is None and data is not None):
             raise HostKeyNeeded(str(layout.folder))
@@ -358,7 +358,7 @@ def new_keys(
     return Keyring.make(layout.keys, host_key, random(LOG_ID), files, random)
 
 
-def _is_sealed(layout: Layout) -> bool | None:
+def is_sealed(layout: Layout) -> bool | None:
     """Whether the first record of a log is sealed, and so all of them; None when it cannot be read."""
     try:
         file = SegmentFile(layout.segment(1), 1)
@@ -373,7 +373,7 @@ def _is_sealed(layout: Layout) -> bool | None:
     return None if found is None else bool(found.flags & ENCRYPTED)
 
 
-def _read(path: Path) -> bytes | None:
+def read_keys(path: Path) -> bytes | None:
     """A key file; None when there is none. Raises `ReadFailed`."""
     try:
         fd = open_plain(path)

@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 
 from dataspace.errors import KeeveError
-from dataspace.log.files import Files, small_file
+from dataspace.log.files import Files, refused, small_file
 from dataspace.log.frames import FORMAT
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import NewerFormat
@@ -128,9 +128,15 @@ def within(path: Path, folder: Path) -> bool:
 
 
 def check_new(source: Layout, new: Path) -> None:
-    """See that another store can be made of this one at `new`. Raises `PlaceTaken`."""
+    """See that another store can be made of this one at `new`. Raises `PlaceTaken`, or `WriteFailed` where one may not
+    look."""
     place = new.absolute()
     if within(place, source.folder):
         raise PlaceTaken(str(new), "it is inside of the old store")
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-        raise PlaceTaken(str(new), "something is there")
+    try:
+        if os.path.ismount(place):
+            raise PlaceTaken(str(new), "a file system is mounted there")
+        if place.is_symlink() or (place.exists() and not (place.is_dir() and not any(place.iterdir()))):
+            raise PlaceTaken(str(new), "something is there")
+    except OSError as error:
+        raise refused(str(place), error) from error

@@ -43,13 +43,13 @@ def rekeyed(folder: Path, key: bytes | None, new: Callable[[], bytes], files: Fi
         keys = open_keys(layout, key, files, random)
         if keys is None:
             raise NotEncrypted(str(layout.folder))
-        keys.check_serial(_newest(layout))
+        keys.check_serial(newest_serial(layout))
         keys.rewrap(new())
     finally:
         owner.release()
 
 
-def _newest(layout: Layout) -> int:
+def newest_serial(layout: Layout) -> int:
     """The highest number of a key file that the newest segment with records names. About 5 µs for each frame in it."""
     with looked_at(layout) as segments:
         for segment in reversed(segments):

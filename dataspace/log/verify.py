@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -25,7 +25,7 @@ from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, 
 from dataspace.log.findings import Counts, Finding, Note
 from dataspace.log.frames import COMMIT_SIZE, ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
 from dataspace.log.gone import Gone
-from dataspace.log.marks import BEGINNING, Mark
+from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.recovery import judge, what_is_wrong
 from dataspace.log.scan import (
     Batch,
@@ -113,6 +113,11 @@ class Verification:
             evidence = attrs.evolve(self._evidence, start=start, heads=self._trail.heads.get)
             self._verdict = judge(self._segments, evidence)
         return self._verdict
+
+    @property
+    def heads(self) -> Mapping[bytes, ChainHead]:
+        """The newest record of each chain that was met, by uid."""
+        return self._trail.heads
 
     @property
     def followed(self) -> int:

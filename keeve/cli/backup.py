@@ -58,7 +58,9 @@ def _tell(done: Backup, store: Path, output: Output) -> None:
         f"({size(done.bytes)} were written), {checked}"
     )
     if done.keys:
-        output.say(f"its key file is {done.keys}; the key of the host is not in it: keep that elsewhere", "dim")
+        output.say(
+            f"its key file is {done.keys}: keep it as secret as the store; the key of the host is not in it", "dim"
+        )
     if done.sealed:
         output.say("what is sealed was looked at as it lies: `keeve verify` with the host's key opens it", "dim")
     for folder in done.archives:

@@ -152,6 +152,11 @@ class CrashingCalls:
         os.mkdir(path, mode)
         self.disk.made_folder(path)
 
+    def rmdir(self, path: str, /) -> None:
+        self._pass(f"remove folder {path}")
+        os.rmdir(path)
+        self.disk.removed(path)
+
 
 class CrashFiles(Files):
     """The file layer of a store on a machine that is about to die.

@@ -37,7 +37,9 @@ def test_a_command_says_what_is_not_in_it(tmp_path: Path) -> None:
     (tmp_path / "data" / "token").write_text("a secret")
     said = keeve("backup", tmp_path / "data", tmp_path / "new")
     assert said.code == 0
-    assert f"its key file is {tmp_path / 'new' / 'keys'}; the key of the host is not in it" in said.out
+    assert (
+        f"its key file is {tmp_path / 'new' / 'keys'}: keep it as secret as the store; the key of the host" in said.out
+    )
     assert "the token of the server is not copied" in said.out
     assert sorted(os.listdir(tmp_path / "new")) == ["format", "head", "keys", "log"]
     with blocking.open_host(tmp_path / "new", key=key) as host:
