@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from actors.session import Session
 from keeve import blocking
+from keeve.errors import SessionDamaged
 from keeve.host_keys import host_key
 from tests.cli_runner import keeve
 
@@ -56,3 +59,21 @@ def test_what_is_damaged_is_copied_and_named(tmp_path: Path) -> None:
     assert "cell 0 is not what was written" in said.out
     assert "NOT SOUND, as the store is" in said.out
     assert keeve("backup", tmp_path / "data", tmp_path / "new").code == 2  # something is there
+
+
+def test_a_session_that_a_backup_finds_damaged_takes_no_more_input(tmp_path: Path) -> None:
+    with blocking.open_host(tmp_path / "data") as host:
+        host.spawn(Session, "s1").turn("to be damaged " * 30)
+        host.spawn(Session, "s2").turn("sound")
+        segment = tmp_path / "data" / "log" / "00000001.seg"
+        data = segment.read_bytes()
+        at = data.index(b"to be damaged ")
+        with open(segment, "r+b") as file:
+            file.seek(at)
+            file.write(b"To")
+        assert host.get("s1").turn("nobody has noticed") == "nobody has noticed"
+        done = host.backup(tmp_path / "new")
+        assert "cell 0 is not what was written" in done.troubles[0]
+        with pytest.raises(SessionDamaged):
+            host.get("s1").turn("refused")
+        assert host.get("s2").turn("goes on") == "goes on"
