@@ -13,6 +13,7 @@ import attrs
 from dataspace.catalog.catalog import Catalog
 from dataspace.checkpoints.checkpoints import Checkpoints, NotSigning, Seen
 from dataspace.errors import KeeveError
+from dataspace.log.findings import OTHERS
 from dataspace.log.store import Store
 from dataspace.log.verdicts import LogCorrupt, LogTruncated, SessionDamaged
 from dataspace.proofs.merkle import Tree
@@ -41,7 +42,7 @@ class Notes:
         if (checkpoint.size, checkpoint.root) != (size, root):
             return "a checkpoint that says something else than its frame"
         if size > self.tree.size or self.tree.root(size) != root:
-            return f"a checkpoint of {size} records that are not those in the log"
+            return f"a checkpoint of {size} {OTHERS}"
         self.sound.append(note)
         return ""
 
@@ -122,10 +123,12 @@ def witnesses_of(keys: Sequence[str]) -> list[Verifier]:
 
 
 class Wrong(NamedTuple):
-    """What is wrong with a signature, or with what was seen: in words, and of which nature."""
+    """What is wrong with a signature, or with what was seen: in words, of which nature, and which record (its session,
+    its seq) it is that cannot be read, if it is that."""
 
     what: str
     nature: Literal["altered", "damaged", "missing", "unread"] = "altered"
+    record: tuple[str, int] | None = None
 
     @classmethod
     def of(cls, error: KeeveError) -> Wrong:
@@ -134,7 +137,9 @@ class Wrong(NamedTuple):
             return cls(str(error), "missing")
         if isinstance(error, BadNote | BadReceipt):
             return cls(str(error), "unread")
-        return cls(str(error), "damaged" if isinstance(error, SessionDamaged | LogCorrupt) else "altered")
+        if isinstance(error, SessionDamaged):
+            return cls(str(error), "damaged", (error.session, error.seq))
+        return cls(str(error), "damaged" if isinstance(error, LogCorrupt) else "altered")
 
 
 def signatures(

@@ -135,7 +135,7 @@ def _compare(copy: Copy) -> None:
 
 
 def _told(source: Source, copy: Copy, check: CopyCheck, new: Path) -> Backup:
-    end, troubles = copy.end, list(map(_said, check.findings))
+    end, troubles = copy.end, [_said(each) for each in check.findings if not each.follows]
     return Backup(
         str(new),
         source.log_id.hex(),

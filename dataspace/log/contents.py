@@ -6,14 +6,14 @@ The one rule: functions of their arguments, which say what does not fit and noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dataspace.drafts import read_deeds, read_used
 from dataspace.encryption.cipher import Unopened
-from dataspace.log.frames import NOT_WHOLE, Frame, Type, rest_in
+from dataspace.log.frames import NOT_WHOLE, Frame, Type, record_head, rest_in
 from dataspace.log.rests import read_rest
 from dataspace.log.scan import Batch
-from dataspace.log.verdicts import Found
+from dataspace.log.verdicts import Bytes, Found
 from dataspace.records import Header, content_digest, split_body, split_digests
 
 Bodies: TypeAlias = dict[int, "bytes | None"]
@@ -139,3 +139,22 @@ def _named(header: Header, plain: bytes) -> tuple[list[bytes], str]:
     if [named[number] for number in numbers if number < len(named)] != digests:
         return named, "its facts name other cells than its deeds"
     return named, ""
+
+
+def born_of(frame: Frame | None, data: Bytes, opener: Opener | None) -> tuple[bytes | None, bytes]:
+    """The uid of a fork whose first record a frame in `data` is, and that of its parent as it says it; nothing for what
+    cannot be read."""
+    if frame is None or not whole(frame):
+        return None, b""
+    bodies: Bodies = {frame.offset: bytes(data[frame.body_offset : frame.body_offset + frame.body_length])}
+    if frame.flags:
+        header, _ = record_head(frame.head)
+        if opener is None or any(unsealed(header, [frame], bodies, opener)):
+            return None, b""
+    body = split_body(bodies[frame.offset] or b"")
+    try:
+        said: Any = None if body is None else read_deeds(body.deeds, tree=bytes).message
+    except ValueError:
+        said = None
+    parent = said.get("parent") if isinstance(said, dict) else None
+    return frame.head[16:32], parent if isinstance(parent, bytes) else b""

@@ -6,7 +6,7 @@ The one rule: a finding names its place, and says whether a disk can have done i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -15,11 +15,15 @@ from dataspace.log.verdicts import Outcome
 Note: TypeAlias = Callable[[int, bytes, bytes], str]
 """Checks a checkpoint: the size of its tree, the root, the signed note. Says what is wrong, or nothing."""
 
+OTHERS: Final = "records that are not those in the log"
+"""What is said of a checkpoint that the records before it do not give."""
+
 
 class Finding(NamedTuple):
     """Something that is not as it must be. `uid` and `seq` where one record is concerned.
 
-    `altered`: every checksum fits, so that no disk has done it.
+    `altered`: every checksum fits, so that no disk has done it. `page`: the number of the heap page that it is about.
+    `spared`: nothing is lost by it. `follows`: it only follows from what is told of a place before it.
     """
 
     outcome: Outcome
@@ -29,6 +33,9 @@ class Finding(NamedTuple):
     uid: bytes | None = None
     seq: int = 0
     altered: bool = False
+    page: int | None = None
+    spared: bool = False
+    follows: bool = False
 
 
 @attrs.define

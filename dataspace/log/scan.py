@@ -68,12 +68,23 @@ class Batch(NamedTuple):
     """The hash of the commit frame, which the next one names."""
 
 
+class Missing(NamedTuple):
+    """Records that a chain does not have where it goes on: whose they are, the first one's seq, and how many there are
+    at least."""
+
+    uid: bytes
+    first: int
+    many: int
+
+
 class Misfit(NamedTuple):
-    """Where a log stops making sense, and how. `newer` when a later version may have written it."""
+    """Where a log stops making sense, and how. `newer` when a later version may have written it; `missing` when it is
+    only that records are not there."""
 
     offset: int
     what: str
     newer: bool = False
+    missing: Missing | None = None
 
 
 def read_batch(segment: SegmentBytes, start: int) -> Batch | Misfit:
@@ -238,9 +249,10 @@ class Trail:
                         misfits.append(Misfit(each.offset, "a record follows an incomplete one"))
                     begin, number, starts = each.offset, 0, following
                     found = Found(header, header.hash, address(segment, begin), each)
+                    missing = self._missing(header)
                     what = self._admit(header, found.hash)
                     if what:
-                        misfits.append(Misfit(begin, what, newer=header.kind not in _KINDS))
+                        misfits.append(Misfit(begin, what, header.kind not in _KINDS, missing))
                     records.append(found)
                 elif each.was == _CHECKPOINT:
                     if checkpoint_head(each.head)[0] > self.position:
@@ -264,6 +276,15 @@ class Trail:
         """Go on after a commit whose batch could not be read."""
         self.position = position
         self.commit = commit
+
+    def _missing(self, header: Header) -> Missing | None:
+        """What a chain lacks before a record that comes in its place in the log."""
+        known = self.heads.get(header.uid) or self._before(header.uid)
+        first = 1 if known is None else known[0] + 1
+        if header.position != self.position + 1 or header.seq <= first or header.kind == Kind.FORKED:
+            return None
+        # One that nobody has met may be a fork, of which any seq is the first.
+        return Missing(header.uid, first, 1 if known is None else header.seq - first)
 
     def _admit(self, header: Header, hash: bytes) -> str:
         """Put a record on its chain; what does not fit, or nothing."""

@@ -16,14 +16,22 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from dataspace.drafts import read_deeds
-from dataspace.log.contents import Bodies, Opener, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
-from dataspace.log.findings import Counts, Finding, Note
-from dataspace.log.frames import COMMIT_SIZE, ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, record_head
+from dataspace.log.contents import Bodies, Opener, born_of, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
+from dataspace.log.findings import OTHERS, Counts, Finding, Note
+from dataspace.log.frames import (
+    ELSEWHERE,
+    RESTS,
+    SEGMENT_SIZE,
+    Frame,
+    Type,
+    checkpoint_head,
+    part_head,
+)
+from dataspace.log.gaps import Gaps, after_gap
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.recovery import judge, what_is_wrong
@@ -31,8 +39,6 @@ from dataspace.log.scan import (
     Batch,
     Trail,
     begins_at,
-    commit_hash,
-    commits_after,
     frame_at,
     read_batch,
     written_end,
@@ -42,7 +48,7 @@ from dataspace.log.seals import first_frame
 from dataspace.log.sweep import Born, Sweep
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.proofs.merkle import Tree, leaf_hash
-from dataspace.records import Kind, split_body
+from dataspace.records import Kind
 
 PLACES: Final = 1000
 """Places in a segment where frames do not parse, and reading goes on after the next commit. Each costs the longest head
@@ -79,6 +85,8 @@ class Verification:
         self.counts = Counts()
         self.gone = Gone()
         """What is not there of records and their parts, for who knows what may be gone."""
+        self.passed = Gaps()
+        """Where frames do not parse, and what was passed over for that."""
         self._segments = sorted(segments, key=lambda segment: segment.id)
         while self._segments and written_end(self._segments[-1].data) == 0:
             self._segments.pop()
@@ -96,7 +104,7 @@ class Verification:
         """Up to here recovery would find nothing wrong."""
         self._verdict: Verdict | None = None
         self._told: tuple[int, int] | None = None
-        self._gaps = self._strays = False
+        self._said = self._gaps = self._strays = False
         self._apart = self._unasked = 0
         """How many batches are between two at which the sweep is asked, and left until then."""
         self._followed = 0
@@ -139,15 +147,17 @@ class Verification:
         yield from self._judged()
         yield from self._parents()
 
-    def _judged(self, altered: bool = False) -> Iterator[Finding]:
-        """What recovery says, once: when something is met that it may have to say something of, or at the end."""
-        if self._verdict is not None:
+    def _judged(self, altered: bool = False, place: tuple[int, int] | None = None, gap: str = "") -> Iterator[Finding]:
+        """What recovery says, once: when something is met that it may have to say something of, or at the end. If that
+        is at `place`, with what was passed over there."""
+        if self._said:
             return
-        verdict = self.verdict
+        self._said, verdict = True, self.verdict
         if not verdict.outcome.writable:
             self._told = (verdict.segment, verdict.offset)
             altered = (altered and verdict.outcome is Outcome.CORRUPT) or verdict.outcome is Outcome.TAMPERED
-            yield Finding(verdict.outcome, *self._told, verdict.what, altered=altered)
+            what = f"{verdict.what}; {gap}" if gap and self._told == place else verdict.what
+            yield Finding(verdict.outcome, *self._told, what, altered=altered)
         elif verdict.cut is not None:
             segment, offset, length = verdict.cut
             what = f"{length} bytes of a write that was never acknowledged; they are cut when the store is opened"
@@ -167,6 +177,8 @@ class Verification:
             at = SEGMENT_SIZE
         if head is None or not begins_at(begin, head):
             self._gaps = True
+            if head is None and frame_at(data, SEGMENT_SIZE, number) is not None:
+                at = SEGMENT_SIZE  # its first frame says nothing of what comes then
             yield from self._judged()
         elif self._verdict is None:
             self._right = begin
@@ -181,25 +193,25 @@ class Verification:
                 yield from self._batch(segment, batch)
                 at = batch.end
                 continue
-            yield from self._judged()
-            if self._over(number, at):
+            # Not before where frames ceased to parse: what lies in those that did is their content.
+            place, after = (number, batch.offset), after_gap(self._segments, segment, batch.offset)
+            if self.verdict.outcome.writable and (number, at) >= self.verdict.end.place:
+                yield from self._judged()
                 return
-            outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
-            if (number, batch.offset) != self._told:
-                yield Finding(outcome, number, batch.offset, batch.what)
+            gap = self.passed.passed(number, at, self._trail.position, after.offset, after.position)
+            yield from self._judged(False, place, gap)
+            if place != self._told:
+                outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
+                yield Finding(outcome, *place, f"{batch.what}; {gap}")
             self._gaps = True
             misfits += 1
             if misfits == PLACES:
                 what = f"frames do not parse in {PLACES} places; what comes after the last of them was not read"
                 yield Finding(Outcome.CORRUPT, number, batch.offset, what)
                 return
-            # Not before where frames ceased to parse: what lies in those that did is their content.
-            following = next(commits_after(segment, batch.offset), None)
-            if following is None:
-                return
-            offset, commit = following
-            self._trail.resume(commit.last, commit_hash(data, offset))
-            at = offset + COMMIT_SIZE
+            if after.position is not None:
+                self._trail.resume(after.position, after.commit)
+            at = after.offset
 
     def _swept(self, segment: SegmentBytes, at: int, end: int) -> int:
         """Where the sweep comes to. It reads far ahead, so that it is not asked at each batch where it passes none."""
@@ -255,9 +267,11 @@ class Verification:
             what = "a commit that does not follow the one before it"
             yield Finding(Outcome.CORRUPT, number, batch.start, what, altered=altered)
         for misfit in misfits:
+            explained = self.passed.explain(misfit)
             outcome = Outcome.NEWER if misfit.newer else Outcome.CORRUPT
             if (number, misfit.offset) != self._told:
-                yield Finding(outcome, number, misfit.offset, misfit.what, altered=altered and not misfit.newer)
+                somebody = altered and not misfit.newer
+                yield Finding(outcome, number, misfit.offset, misfit.what, altered=somebody, follows=explained)
         self._trail.heads.update(trail.heads)
         before.position, before.hash, before.commit, before.epoch = (
             trail.position,
@@ -269,15 +283,17 @@ class Verification:
             bodies = {each.offset: self._body(segment, each) for each in frames if each.offset not in wrong}
             uid, seq = (None, 0) if found is None else (found.header.uid, found.header.seq)
             for each in sorted((each for each in frames if each.offset in wrong), key=lambda each: each.offset):
-                yield Finding(Outcome.DAMAGED, number, each.offset, what_is_wrong(each), uid, seq)
+                page = part_head(each.head)[1] if each.was == Type.PAGE else None
+                yield Finding(Outcome.DAMAGED, number, each.offset, what_is_wrong(each), uid, seq, page=page)
             if found is None:
                 yield from self._checkpoints(number, frames, bodies)
             else:
                 self._meet(number, found)
                 self.gone.take(found.header.position, frames, bodies)
                 if found.frame.flags:
-                    for offset, what, somebody in self._unsealed(found, frames, bodies):
-                        yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=somebody)
+                    pages = {each.offset: part_head(each.head)[1] for each in frames if each.was == Type.PAGE}
+                    for at, what, somebody in self._unsealed(found, frames, bodies):
+                        yield Finding(Outcome.DAMAGED, number, at, what, uid, seq, somebody, pages.get(at))
                 for offset, what in self._contents(found, frames, bodies):
                     yield Finding(Outcome.DAMAGED, number, offset, what, uid, seq, altered=True)
                 for offset, what, somebody in self._left(segment, found, frames, bodies):
@@ -285,7 +301,7 @@ class Verification:
             for each in frames:
                 if any(data[each.body_offset + each.body_length : each.offset + each.size]) and whole(each):
                     what = "the zeros after a frame are not zeros; nothing is lost"
-                    yield Finding(Outcome.DAMAGED, number, each.offset, what, uid, seq)
+                    yield Finding(Outcome.DAMAGED, number, each.offset, what, uid, seq, spared=True)
         self.counts.batches += 1
         self.counts.bytes += batch.end - batch.start
         self._sweep.begin(self.counts.records)
@@ -309,11 +325,13 @@ class Verification:
             self.counts.checkpoints += 1
             note = bodies.get(each.offset)
             try:
-                what = "" if note is None else self._note(*checkpoint_head(each.head), note)
+                size, root = checkpoint_head(each.head)
             except struct.error:
                 continue  # told before, as what does not fit
+            what = "" if note is None else self._note(size, root, note)
             if what:
-                yield Finding(Outcome.TAMPERED, number, each.offset, what, altered=not self._gaps)
+                short = what.endswith(OTHERS) and self.passed.cover(size)
+                yield Finding(Outcome.TAMPERED, number, each.offset, what, altered=not self._gaps, follows=short)
 
     def _meet(self, segment: int, found: Found) -> None:
         header = found.header
@@ -369,28 +387,10 @@ class Verification:
         for fork in self._forks:
             if met.get((leaf_hash(fork.previous), fork.seq - 1), fork.nth) < fork.nth:
                 continue
-            uid, parent = self._born(fork)
+            data = next(each.data for each in self._segments if each.id == fork.segment)
+            uid, parent = born_of(frame_at(data, fork.offset, fork.segment), data, self._opener)
             if parent in self._trail.heads and self.verdict.outcome.writable:
                 what = f"its parent {parent.hex()} has no such record at seq {fork.seq - 1}"
                 yield Finding(Outcome.DAMAGED, fork.segment, fork.offset, what, uid, fork.seq, altered=True)
             else:
                 self.counts.orphans += 1
-
-    def _born(self, fork: Born) -> tuple[bytes | None, bytes]:
-        """The uid of a fork, and that of its parent as its first record says it; nothing for what cannot be read."""
-        data = next(each.data for each in self._segments if each.id == fork.segment)
-        frame = frame_at(data, fork.offset, fork.segment)
-        if frame is None or not whole(frame):
-            return None, b""
-        bodies: Bodies = {fork.offset: bytes(data[frame.body_offset : frame.body_offset + frame.body_length])}
-        if frame.flags:
-            header, _ = record_head(frame.head)
-            if self._opener is None or any(unsealed(header, [frame], bodies, self._opener)):
-                return None, b""
-        body = split_body(bodies[fork.offset] or b"")
-        try:
-            said: Any = None if body is None else read_deeds(body.deeds, tree=bytes).message
-        except ValueError:
-            said = None
-        parent = said.get("parent") if isinstance(said, dict) else None
-        return frame.head[16:32], parent if isinstance(parent, bytes) else b""

@@ -99,6 +99,8 @@ def _tell(report: Report, output: Output) -> None:
     for each in complete.testimonies:
         when = "" if each.time is None else f", {local_time(each.time * 1_000_000)}"
         output.say(f"  {each.said}{when}: {each.size} records: {each.outcome}{each.what and f' ({each.what})'}")
+    for line in report.todo:
+        output.say(f"→ {line}", "dim")
 
 
 def _touched(touched: Touched) -> str:

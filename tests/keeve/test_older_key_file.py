@@ -40,7 +40,7 @@ def test_it_is_named_by_who_looks_and_by_who_salvages(
     with blocking.open_host(folder, key=key, readonly=True) as host:
         first, *others = host.verify().troubles
         assert "is an older copy" in first.what
-        assert {each.look for each in others} == ({"log", "snapshots"} if lost else set())
+        assert {each.look for each in others} == ({"log"} if lost else set())
     env = {"KEEVE_KEY_FILE": str(file)}
     doctor = keeve("doctor", "--store", folder, env=env)
     assert doctor.code == 1

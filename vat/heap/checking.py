@@ -2,14 +2,15 @@
 
 The one rule: a snapshot is held against the one before it, which was checked already, and the records between the
 two; so each record is read once, and the first snapshot is held against the session's beginning. Where what these did
-is in an archive that is not here, the next snapshot that can be read whole is taken for that beginning.
+is in an archive that is not here, or cannot be read, the next snapshot that can be read whole is taken for that
+beginning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.errors import KeeveError
@@ -22,9 +23,9 @@ from snapshots.cache import PageCache
 from snapshots.nodes import Node, PageRef
 from snapshots.tree import Tree
 from vat.heap.heap import Heap
-from vat.heap.memory import BadSnapshotPage, VatMemory
+from vat.heap.memory import BadSnapshotPage, VatMemory, read_page
 from vat.heap.reaching import KEPT
-from vat.heap.restore import BrokenChain, Index, Lineage, Restored, let_go, newest_base, restore
+from vat.heap.restore import BrokenChain, Index, Lineage, Restored, let_go, newest_base, restore, root_of
 
 
 def fingerprint(heap: Heap) -> bytes:
@@ -73,13 +74,29 @@ class _Only:
         return [snapshot for snapshot in self._snapshots if snapshot.seq <= upto]
 
 
-def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
+class Unfit(NamedTuple):
+    """What is wrong with a session's snapshots or records.
+
+    `what` in words; `snapshot` is the one that it is about (None: the heap at the end). If a page of that cannot be
+    read, `page` is which; if a record cannot, `record` is whose (a uid in hex) and at which seq. `restored`: whether
+    there is a heap without it.
+    """
+
+    what: str
+    snapshot: SnapshotRow | None = None
+    page: tuple[int, int] | None = None
+    record: tuple[str, int] | None = None
+    restored: bool = False
+
+
+def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[Unfit]:
     """What is wrong with the snapshots of a session up to `seq` that a restore may begin from, in order; and with the
     heap there.
 
-    Costs a replay of all its records, and a walk through the heap for each snapshot. What is wrong with the records
-    themselves is said once, and ends it.
+    Costs a replay of all its records, and a walk through the heap for each snapshot. What is wrong with one of the
+    records is said once.
     """
+    found: list[Unfit] = []
     sound: list[SnapshotRow] = []
     base = newest_base(lineage, index, seq)
     begins = {each.seq: each for each in (*index.snapshots(lineage.uid, seq), *([] if base is None else [base]))}
@@ -92,30 +109,61 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[str]:
         except (Archived, BodyErased):
             pass  # there is nothing to hold it against; who looks at the log says whether that was to be
         except (SessionDamaged, BrokenChain) as error:
-            yield f"snapshot at seq {snapshot.seq}: its records cannot be read: {error}"
-            return
+            found.append(Unfit(f"the records before it cannot be read: {error}", snapshot, None, _record(error)))
         try:
-            loaded = _restored(lineage, _Only(index, [snapshot]), snapshot.seq)
-            if loaded.passed_over:
-                yield f"{loaded.passed_over[0]}; the session is restored without it"
-                continue
-            found = fingerprint(loaded.heap)
-            same = replayed is None or found == fingerprint(replayed.heap)
+            digest = fingerprint(_loaded(lineage, snapshot))
+        except BodyErased:
+            continue
         except KeeveError as error:
             newer = sum(seq > snapshot.seq for seq in begins)
             if newer < KEPT or not isinstance(error.__cause__, BodyErased):  # those of older ones may go
-                yield f"snapshot at seq {snapshot.seq}: a page of it cannot be read: {error}"
+                found.append(_unread(snapshot, error))
             continue
-        if same:
+        if replayed is None or digest == fingerprint(replayed.heap):
             sound = [snapshot]
         else:
-            yield f"snapshot at seq {snapshot.seq}: it is not the heap that the records give"
+            found.append(Unfit("it is not the heap that the records give", snapshot))
+    restored = False
     try:
         _restored(lineage, _Only(index, sound), seq)
+        restored = True
     except (BodyErased, Archived):
         pass
     except Exception as error:  # noqa: BLE001  # operations that nobody can have written may do anything
-        yield f"its records up to seq {seq} give no heap: {error}"
+        found.append(Unfit(f"its records up to seq {seq} give no heap: {error}", record=_record(error)))
+    met: set[tuple[str, int]] = set()
+    for each in found:
+        if each.record is None or each.record not in met:
+            yield each._replace(restored=restored)
+        if each.record is not None:
+            met.add(each.record)
+
+
+def _loaded(lineage: Lineage, snapshot: SnapshotRow) -> Heap:
+    """The heap of a snapshot, of its pages alone. Raises `BadSnapshotPage`, and what reading its record raises."""
+    memory = VatMemory(lineage, PageCache(8 << 20))
+    stored = lineage.at(snapshot.seq)
+    root = root_of(stored)
+    try:
+        return Heap.load(read_page(lineage, root), memory)
+    except BodyErased:
+        raise
+    except SessionDamaged as error:
+        raise BadSnapshotPage(root, error.what) from error
+    except KeeveError as error:
+        raise error if isinstance(error, BadSnapshotPage) else BadSnapshotPage(root, str(error)) from error
+
+
+def _unread(snapshot: SnapshotRow, error: KeeveError) -> Unfit:
+    """A snapshot that cannot be read."""
+    if isinstance(error, BadSnapshotPage):
+        return Unfit(f"heap page {error.ref.seq}.{error.ref.number}: {error.what}", snapshot, error.ref[:2])
+    return Unfit(f"it cannot be read: {error}", snapshot, None, _record(error))
+
+
+def _record(error: Exception) -> tuple[str, int] | None:
+    """The record that an error is about."""
+    return (error.session, error.seq) if isinstance(error, SessionDamaged | BrokenChain) else None
 
 
 def stands(lineage: Lineage, index: Index, base: SnapshotRow, made_of: Heap | None = None) -> bool:

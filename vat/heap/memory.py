@@ -35,6 +35,7 @@ class BadSnapshotPage(KeeveError):
             "snapshot, or from its records. Run `keeve verify` for what else there is, and `keeve salvage`"
         )
         self.ref = ref
+        self.what = what
 
 
 class Records(Protocol):

@@ -9,8 +9,10 @@ The one rule: no verdict says more than was looked at, and each names what it st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from shlex import quote
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -31,7 +33,7 @@ class Trouble:
     `session` is an id (of a session that nobody knows, the uid in hex), `place` names a segment and an offset.
     `harmless`: an opening puts it right, and nothing is lost. `nature`: `altered` (all checksums fit, so that no disk
     has done it), `damaged`, `missing` (somebody has seen more), `derived` (in what can be made again from the log),
-    `unread` (nobody could look at it: a newer format, no key).
+    `unread` (nobody could look at it: a newer format, no key). `spared`: no session has lost anything by it.
     """
 
     look: Look
@@ -41,6 +43,7 @@ class Trouble:
     place: str | None = None
     harmless: bool = False
     nature: Nature = "damaged"
+    spared: bool = False
 
 
 @attrs.frozen
@@ -67,12 +70,18 @@ class Integrity:
     what: str
 
     @classmethod
-    def of(cls, troubles: Sequence[Trouble], forks: Forks = lambda session, seq: ()) -> Integrity:
-        """What these troubles say of it. `forks` gives those of a session that are touched with it."""
+    def of(
+        cls,
+        troubles: Sequence[Trouble],
+        forks: Forks = lambda session, seq: (),
+        missing: Mapping[str, int] = MappingProxyType({}),
+    ) -> Integrity:
+        """What these troubles say of it. `forks` gives those of a session that are touched with it, `missing` from
+        which seq on others have records that were passed over."""
         natures = {trouble.nature for trouble in troubles if not trouble.harmless}
-        first: dict[str, int | None] = {}
+        first: dict[str, int | None] = dict(missing)
         for trouble in troubles:
-            if trouble.session is not None and trouble.nature in ("altered", "damaged"):
+            if trouble.session is not None and trouble.nature in ("altered", "damaged") and not trouble.spared:
                 before = first.get(trouble.session, trouble.seq)
                 seqs = [seq for seq in (before, trouble.seq) if seq is not None]
                 first[trouble.session] = min(seqs, default=None)
@@ -126,10 +135,38 @@ class Completeness:
         return cls("not known", 0, end, what)
 
 
+NAMED: Final = 5
+"""Sessions of which it is said one by one how they go on."""
+
+
+def todo(troubles: Sequence[Trouble], forkable: Sequence[Touched], deleted: Sequence[Touched] = ()) -> Iterator[str]:
+    """What to do about these troubles. `forkable` are the sessions touched that can be forked before that, `deleted`
+    those that nobody needs."""
+    grave = [each for each in troubles if not (each.harmless or each.spared) and each.look != "catalog"]
+    lost = any(each.nature in ("altered", "damaged", "missing") for each in grave)
+    if lost:
+        yield "copy the folder before anything else"
+    for each in forkable[:NAMED]:
+        yield f"keeve fork {quote(each.session)} --at {(each.seq or 0) - 1} goes on from before what is wrong with it"
+    if len(forkable) > NAMED:
+        yield f"so do {len(forkable) - NAMED} more sessions, from before the seqs above"
+    for each in deleted[:NAMED]:
+        yield f"session {each.session} is deleted: keeve gc takes out what is wrong with it"
+    if lost:
+        yield (
+            "a backup that has everything is best; else keeve salvage writes what is sound into a new store "
+            "(docs/verification.md)"
+        )
+    if any(each.spared and not each.harmless for each in troubles):
+        yield "about heap pages, and zeros that are none, nothing has to be done: sessions are restored without them"
+    if any(each.look == "catalog" for each in troubles):
+        yield "with no host on the store, remove its catalog.sqlite: the next start makes that anew from the log"
+
+
 @attrs.frozen
 class Report:
     """What was looked at, and what was found. `withheld` pieces of content are erased, so that nobody reads them, and
-    may lie in the files yet."""
+    may lie in the files yet. `todo` says what to do about what was found, in words."""
 
     integrity: Integrity
     completeness: Completeness
@@ -138,6 +175,7 @@ class Report:
     snapshots: int
     troubles: tuple[Trouble, ...]
     withheld: int = 0
+    todo: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:

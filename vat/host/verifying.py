@@ -10,6 +10,7 @@ The one rule: it reads what is durable, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import attrs
@@ -24,26 +25,27 @@ from dataspace.encryption.errors import KeyFileOlder
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
-from dataspace.log.findings import Counts, Finding
-from dataspace.log.frames import Frame, place
+from dataspace.log.findings import Counts
+from dataspace.log.frames import Frame
 from dataspace.log.gone import Gone
 from dataspace.log.layout import Layout
 from dataspace.log.marks import Damage
 from dataspace.log.opening import still
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import BodyErased, Store, Stored, StoreFailed
-from dataspace.log.verdicts import Evidence, Outcome, SegmentBytes
+from dataspace.log.verdicts import Evidence, SegmentBytes
 from dataspace.log.verify import Verification
 from dataspace.proofs.merkle import leaf_hash
 from dataspace.proofs.notes import BadNote
 from dataspace.proofs.proofs import BadReceipt, Receipt
-from dataspace.records import STORE_UID, content_digest, split_digests
+from dataspace.records import content_digest, split_digests
 from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding
 from vat.heap.checking import check_snapshots
 from vat.heap.restore import Lineage
-from vat.host.allowing import Allowing, Taken, returned, told
-from vat.host.reports import Completeness, Integrity, Look, Nature, Report, Trouble
+from vat.host.allowing import Allowing, returned, told
+from vat.host.causes import Causes, unsaid
+from vat.host.reports import Completeness, Integrity, Look, Nature, Report, Touched, Trouble, todo
 
 Seen: TypeAlias = "str | bytes | Receipt"
 """A receipt, or a checkpoint."""
@@ -68,19 +70,31 @@ class _Looked:
     right: Right | None = None
     withheld: int = 0
     gone: Gone = attrs.field(factory=Gone)
+    causes: Causes = attrs.field(factory=Causes)
     damaged: Mapping[bytes, Damage] = attrs.field(factory=dict)
     """The sessions of which more than pages is damaged: where the store is a host's, they take no more input."""
     veiled: bool = False
     """Whether the records do not tell what the catalog has to say, since the key file is older than they are."""
 
-    def report(self) -> Report:
-        troubles = self.troubles
-        if self.right is not None:
-            names = self.right.catalog
-            troubles = [attrs.evolve(each, session=_name(names, each.session)) for each in troubles]
+    def report(self, derived: Catalog | None = None) -> Report:
+        """As it is told: with the names of sessions as the log gives them, else as the store's catalog does."""
+        catalogs: list[Catalog] = [] if self.right is None else [self.right.catalog]
+        catalogs += [] if derived is None else [derived]
+        troubles = [attrs.evolve(each, session=_name(catalogs, each.session)) for each in self.troubles]
+        missing = {_name(catalogs, session) or "": seq for session, seq in self.causes.missing.items()}
         complete = Completeness.of(self.testimonies, self.end, self.own)
-        integrity = Integrity.of(troubles, self._forks)
-        return Report(integrity, complete, self.counts, self.sessions, self.snapshots, tuple(troubles), self.withheld)
+        integrity = Integrity.of(troubles, partial(_forks, catalogs), missing)
+        looked = self.counts, self.sessions, self.snapshots
+        do = tuple(todo(troubles, *self._touched(integrity.sessions)))
+        return Report(integrity, complete, *looked, tuple(troubles), self.withheld, do)
+
+    def _touched(self, sessions: Sequence[Touched]) -> tuple[list[Touched], list[Touched]]:
+        """Of the sessions that are touched, those that can be forked before that, and those that nobody needs."""
+        if self.right is None or self.causes.gaps.places:
+            return [], []  # nothing is written to such a log
+        rows = [(each, self.right.catalog.session(each.session)) for each in sessions]
+        living = [each for each, row in rows if row is not None and not row.deleted and (each.seq or 0) > 1]
+        return living, [each for each, row in rows if row is not None and row.deleted and not each.forks]
 
     def last_look(self, catalog: Catalog) -> Iterator[list[Trouble]]:
         """The catalog, a step at a time."""
@@ -91,12 +105,6 @@ class _Looked:
                 yield [Trouble("catalog", what, nature="derived") for what in step]
         except KeeveError as error:
             yield [Trouble("catalog", str(error), nature="derived")]
-
-    def _forks(self, session: str, seq: int) -> list[str]:
-        """The forks that have a record of a session in their past, as far as that can be told."""
-        row = None if self.right is None else self.right.catalog.session(session)
-        leaning = [] if row is None or self.right is None else self.right.catalog.leaning(row.uid, seq)
-        return [each.id for each in leaning]
 
 
 def silent(look: Look, done: int, total: int) -> None:
@@ -123,10 +131,10 @@ def verify_at_once(
             for done, step in enumerate(looked.last_look(catalog)):
                 progress("catalog", done, 0)
                 looked.troubles += step
-            return looked.report()
+            return looked.report(catalog)
         finally:
             looked.right.catalog.close()
-    return looked.report()
+    return looked.report(catalog)
 
 
 async def verify(
@@ -152,10 +160,10 @@ async def verify(
                 progress("catalog", done, 0)
                 looked.troubles += step
                 await trio.lowlevel.checkpoint()
-            return looked.report()
+            return looked.report(catalog)
         finally:
             looked.right.catalog.close()
-    return looked.report()
+    return looked.report(catalog)
 
 
 def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: Expected) -> _Looked:
@@ -184,15 +192,14 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
             troubles.append(Trouble("log", str(error)))
         return looked
     try:
-        said = [
-            Trouble("log", what, nature=nature)
-            for what, nature in signatures(store, right.catalog, notes.sound, keys, seen)
-        ]
-        troubles += [each for each in said if each not in troubles]
+        for what, nature, record in signatures(store, right.catalog, notes.sound, keys, seen):
+            said = Trouble("log", what, nature=nature)
+            if said not in troubles and not looked.causes.told(record):
+                troubles.append(said)
         if isinstance(store, SegmentStore):
             _keys(store, right, looked)
             _allowed(store, right, looked)
-        _snapshots(store, right.catalog, looked, progress)
+        _snapshots(store, right, looked, progress)
     except BaseException:
         right.catalog.close()
         raise
@@ -217,15 +224,9 @@ def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
     if taken and store.readonly and store.refresh() != right.catalog.head:
         right.catalog.catch_up()  # its owner may have said it after what was read here, and before it went
         taken = list(Allowing(store, right.catalog, looked.end).taken(looked.gone))
-    back = list(told(store, returned(store, right.catalog)))
-    looked.troubles += [_altered(each) for each in (*taken, *back)]
-
-
-def _altered(taken: Taken) -> Trouble:
-    segment, offset = place(taken.address)
-    header = taken.header
-    session = None if header.uid == STORE_UID else header.uid.hex()
-    return Trouble("log", taken.what, session, header.seq, f"segment {segment}, offset {offset}", nature="altered")
+    # Where a fork does not say what it is, nobody can tell what is needed of deleted sessions.
+    back = list(told(store, returned(store, right.catalog, deleted=not right.unnamed)))
+    looked.troubles = unsaid(right, looked.troubles, [*taken, *back])
 
 
 def _against(testimony: Testimony) -> Trouble:
@@ -260,9 +261,10 @@ def _checked(
         progress=lambda counts: progress("log", counts.bytes, total),
         archives=archives,
     )
-    troubles += map(_trouble, check.findings())
-    damaged = check.verdict.damaged
-    looked = _Looked(check.counts, troubles, [], check.end, _published(evidence), gone=check.gone, damaged=damaged)
+    looked = _Looked(check.counts, troubles, [], gone=check.gone)
+    troubles += [looked.causes.meet(each) for each in check.findings() if not each.follows]
+    looked.causes.gaps = check.passed
+    looked.end, looked.own, looked.damaged = check.end, _published(evidence), check.verdict.damaged
     return looked, check.followed
 
 
@@ -311,30 +313,19 @@ def _published(evidence: Evidence) -> int:
     return max((head.position for head in evidence.seen), default=0)
 
 
-_NATURES: dict[Outcome, Nature] = {Outcome.TRUNCATED: "missing", Outcome.NEWER: "unread"}
-
-
-def _trouble(found: Finding) -> Trouble:
-    return Trouble(
-        "log",
-        found.what,
-        None if found.uid in (None, STORE_UID) else found.uid.hex(),
-        found.seq or None,
-        f"segment {found.segment}, offset {found.offset}",
-        found.outcome is Outcome.TORN,
-        "altered" if found.altered else _NATURES.get(found.outcome, "damaged"),
-    )
-
-
 def _bodies(store: Store, troubles: list[Trouble], notes: Notes) -> tuple[_Looked, int]:
     """The records of a store that has no frames."""
     counts = Counts()
+    looked = _Looked(counts, troubles, [])
     for stored in store.scan():
         counts.records += 1
         notes.tree.append(leaf_hash(stored.header.hash))
         uid, seq = stored.header.uid.hex(), stored.header.seq
-        troubles += [Trouble("log", what, uid, seq, nature="altered") for what in _content(stored)]
-    return _Looked(counts, troubles, [], counts.records), counts.records
+        for what in _content(stored):
+            troubles.append(Trouble("log", what, uid, seq, nature="altered"))
+            looked.causes.note(uid, seq)
+    looked.end = counts.records
+    return looked, counts.records
 
 
 def _content(stored: Stored) -> Iterator[str]:
@@ -355,22 +346,38 @@ def _content(stored: Stored) -> Iterator[str]:
             yield f"cell {number} is not the one that its record names"
 
 
-def _snapshots(store: Store, catalog: Catalog, looked: _Looked, progress: Progress) -> None:
+def _snapshots(store: Store, right: Right, looked: _Looked, progress: Progress) -> None:
+    catalog, causes = right.catalog, looked.causes
     total = sum(1 for _ in catalog.all_sessions())
     for row in catalog.all_sessions():
         progress("snapshots", looked.sessions, total)
         looked.sessions += 1
         looked.snapshots += len(catalog.snapshots(row.uid))
         lineage = Lineage(row.uid, catalog, store.read)
-        looked.troubles += [Trouble("snapshots", what, row.id) for what in check_snapshots(lineage, catalog, row.seq)]
+        told = [causes.unfit(right, lineage, each) for each in check_snapshots(lineage, catalog, row.seq)]
+        looked.troubles += [each for each in told if each is not None]
+    looked.troubles = causes.pages(looked.troubles)
 
 
-def _name(catalog: Catalog, session: str | None) -> str | None:
+def _name(catalogs: Sequence[Catalog], session: str | None) -> str | None:
     """A session's id, where it was called by its uid."""
     if session is None or len(session) != 32:
         return session
     try:
-        row = catalog.by_uid(bytes.fromhex(session))
-    except ValueError:
+        uid = bytes.fromhex(session)
+        rows = [each.by_uid(uid) for each in catalogs]
+    except (ValueError, KeeveError):
         return session
-    return session if row is None else row.id
+    return next((row.id for row in rows if row is not None and row.id != session), session)
+
+
+def _forks(catalogs: Sequence[Catalog], session: str, seq: int) -> list[str]:
+    """The forks that have a record of a session in their past, as far as that can be told."""
+    found: dict[str, None] = {}
+    try:
+        for each in catalogs:
+            row = each.session(session)
+            found |= dict.fromkeys(fork.id for fork in ([] if row is None else each.leaning(row.uid, seq)))
+    except KeeveError:
+        pass
+    return list(found)
