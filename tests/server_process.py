@@ -6,11 +6,12 @@ The one rule: nothing waits for a time. What is waited for is what the server sa
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ import attrs
 import httpx2
 
 from tests.cli_runner import PROGRAM, environment
+from tests.forks import Fork
 
 
 @cache
@@ -31,7 +33,7 @@ def trusted() -> ssl.SSLContext:
 class Server:
     """A server that runs, its address and the token of its owner."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Fork
     store: Path
     address: str
     token: str
@@ -81,19 +83,32 @@ class Server:
 
 @contextmanager
 def server(store: Path, *words: str | Path, env: Mapping[str, str] | None = None, port: int = 0) -> Iterator[Server]:
-    """A server of that store, with these words behind `keeve serve`; it is killed at the end if it still runs."""
+    """A server of that store, with these words behind `keeve serve`; it is killed at the end if it still runs.
+
+    A store that is there already is opened by a program that starts from nothing, with hashes of its own.
+    """
     log = store.parent / f"{store.name}.log"
-    command = [*PROGRAM, "serve", str(store), "--port", str(port), "--log", "json", "--json", *map(str, words)]
-    with log.open("ab") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment(env))
-    assert process.stdout is not None
-    try:
-        said = process.stdout.readline()
-        assert said, log.read_text()
-        address = json.loads(said)["address"]
-        yield Server(process, store, address, (store / "token").read_text().strip(), log, said.decode())
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
+    words = ("serve", str(store), "--port", str(port), "--log", "json", "--json", *map(str, words))
+    ours, theirs = os.pipe()
+    with open(ours, "rb") as out, log.open("ab") as errors:
+        try:
+            process = _started(words, theirs, errors.fileno(), environment(env), afresh=store.exists())
+        finally:
+            os.close(theirs)
+        try:
+            said = out.readline()
+            assert said, log.read_text()
+            address = json.loads(said)["address"]
+            yield Server(process, store, address, (store / "token").read_text().strip(), log, said.decode())
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _started(
+    words: Sequence[str], out: int, errors: int, env: Mapping[str, str], afresh: bool
+) -> subprocess.Popen[bytes] | Fork:
+    if afresh:
+        return subprocess.Popen([*PROGRAM, *words], stdout=out, stderr=errors, env=env)
+    return Fork(words, (0, out, errors), env)

@@ -9,8 +9,6 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,11 +17,10 @@ from pathlib import Path
 
 import trio
 
-from tests.cli_runner import PROGRAM, environment
+from tests.cli_runner import environment
+from tests.forks import Fork
 from tests.model_server import Answer, ModelServer, model_server
 
-OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-"""What makes a terminal the one that Ctrl-C comes from."""
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 PATIENCE = 60.0
 """Seconds until a test gives up waiting for what should come at once."""
@@ -32,7 +29,7 @@ PATIENCE = 60.0
 class Person:
     """Somebody who types into a terminal, and reads what is shown there."""
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+    def __init__(self, process: Fork, terminal: int) -> None:
         self.process = process
         self.terminal = terminal
         self.raw = ""
@@ -93,14 +90,8 @@ class Person:
 def person(*words: str | Path, env: Mapping[str, str] | None = None) -> Iterator[Person]:
     """`keeve` in a terminal of its own."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{OWN_TERMINAL}; {PROGRAM[-1]}", *map(str, words)],
-        env=environment({"TERM": "xterm", "NO_COLOR": "1", "INPUTRC": "/dev/null", **(env or {})}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
+    given = environment({"TERM": "xterm", "NO_COLOR": "1", "INPUTRC": "/dev/null", **(env or {})})
+    process = Fork([*map(str, words)], (theirs, theirs, theirs), given, terminal=True)
     os.close(theirs)
     try:
         yield Person(process, ours)

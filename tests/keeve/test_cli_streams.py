@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
 from keeve.cli import app
 from tests.cli_runner import PROGRAM, environment, keeve
+from tests.forks import Fork
 
 EVERY = [
     ("ls",),
@@ -24,26 +24,6 @@ EVERY = [
     ("doctor", "--json"),
     ("--help",),
 ]
-
-FORKING = """
-import json, os, sys
-from keeve.cli import main
-
-ends = []
-for words in json.loads(sys.argv[1]):
-    errors, writer = os.pipe()
-    if not os.fork():
-        os.dup2(writer, 2)
-        sys.argv = ["keeve", *words]
-        sys.exit(main())
-    os.close(writer)
-    with open(errors) as said:
-        text = said.read()
-    ends.append((os.waitstatus_to_exitcode(os.wait()[1]), text))
-os.write(2, json.dumps(ends).encode())
-os._exit(0)
-"""
-"""Runs commands as processes that have imported everything already: that is most of what each of them would cost."""
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +41,15 @@ def program(store: Path, *words: str, redirect: str = "", **env: str) -> subproc
 
 
 def every(store: Path, output: int) -> dict[str, tuple[int, str]]:
-    """How each command ends with that output, and what it says beside it: forks of one program."""
-    words = [[*each] if each[0] == "--help" else [*each, "--store", str(store)] for each in EVERY]
-    command = [sys.executable, "-c", FORKING, json.dumps(words)]
-    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.PIPE}
-    said = subprocess.run(command, env=environment(), check=True, **streams)
-    ends = json.loads(said.stderr)
-    return {" ".join(each): (code, text) for each, (code, text) in zip(EVERY, ends, strict=True)}
+    """How each command ends with that output, and what it says beside it."""
+    found = {}
+    for words in EVERY:
+        given = [*words] if words[0] == "--help" else [*words, "--store", str(store)]
+        with open(os.devnull, "rb") as nothing, TemporaryFile() as errors:
+            code = Fork(given, (nothing.fileno(), output, errors.fileno()), environment()).wait(60)
+            errors.seek(0)
+            found[" ".join(words)] = code, errors.read().decode()
+    return found
 
 
 def test_a_pipe_that_nobody_reads_ends_any_command_with_141(store: Path) -> None:
