@@ -76,6 +76,10 @@ class CallWithdrawn(KeeveError):
             f"The record says that it {error.recorded}; the code now {error.did}{where}. Have it asked for anew"
         )
 
+    @property
+    def logged(self) -> str:
+        return "a call was withdrawn in the place of being approved of: the method that asked for it cannot go on"
+
 
 @actor("keeve.approvals", version=1)
 class Approver(Actor):

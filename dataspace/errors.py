@@ -21,6 +21,11 @@ class KeeveError(Exception):
     usage: ClassVar[bool] = False
     ordinary: ClassVar[bool] = False
 
+    @property
+    def logged(self) -> str:
+        """What a log says of it: its message, unless that quotes content, which is in no log."""
+        return str(self)
+
 
 class Broken(KeeveError):
     """An outcome that cannot come any more; the base of the reasons that the runtime itself gives."""

@@ -24,6 +24,10 @@ class Failed(KeeveError):
         self.kind = kind
         self.message = message
 
+    @property
+    def logged(self) -> str:
+        return self.message
+
 
 class Forked(Broken):
     """What a fork waited for belongs to its parent: ask again from here."""
@@ -42,8 +46,12 @@ class FiberDiverged(Broken):
 
     part: which one, from 1. recorded, did: what the record says and what the code does now, in words. at: where the
     code departs, `agent.py:12 in answer`, which may be in a method that this one has started; "" where no line does.
-    raised: whether the code has a higher version, so that only the older class is missing.
+    raised: whether the code has a higher version, so that only the older class is missing. outline: `recorded` and
+    `did` without the content that they may quote.
     """
+
+    outline: tuple[str, str] | None = None
+    """None as well where only its message was recorded."""
 
     def __init__(
         self,
@@ -57,6 +65,7 @@ class FiberDiverged(Broken):
         did: str,
         at: str = "",
         raised: bool = False,
+        outline: tuple[str, str] | None = None,
     ) -> None:
         where = f", at {at}" if at else ""
         older = "the old class in actors=[...] until no fiber of it waits (`keeve effects` lists them)"
@@ -81,6 +90,19 @@ class FiberDiverged(Broken):
         self.recorded = recorded
         self.did = did
         self.at = at
+        self.outline = outline
+
+    @property
+    def logged(self) -> str:
+        rest = "its fact fiber-failed has the rest, and what to do (keeve show SESSION)"
+        if self.outline is None:
+            return f"a method cannot go on where it waited: {rest}"
+        recorded, did = self.outline
+        where = f", at {self.at}" if self.at else ""
+        return (
+            f"it cannot go on where it waited: in its part {self.part} it {recorded}, as recorded, and now the code "
+            f"{did}{where}; {rest}"
+        )
 
 
 class OtherShape(KeeveError, TypeError):

@@ -117,6 +117,12 @@ def content_in(failure: Mapping[str, Any]) -> dict[str, Any]:
     return {**failure, "message": Text(message) if isinstance(message, str) else message}
 
 
+def logged(failure: Mapping[str, Any]) -> str:
+    """The message of a failure, as a log may have it: what an error of ours has quoted is left out."""
+    error = exception_of(failure)
+    return error.logged if isinstance(error, KeeveError) else str(failure["message"])
+
+
 _ADVICE: Final = {
     ("RuntimeError", "no running event loop"): "asyncio has no loop here, since Keeve runs on trio: in an actor wait "
     "with self.sleep(seconds), gather(...) and within(...); in a device or a tool use trio, or call "

@@ -47,6 +47,10 @@ class BadArguments(KeeveError, ValueError):
     def __str__(self) -> str:
         return f"the arguments of {self.name} do not fit: {self.reason}"
 
+    @property
+    def logged(self) -> str:
+        return "the arguments of a call do not fit: its result says what about them"  # `reason` may name what was said
+
 
 class ToolFailed(KeeveError):
     """A tool (`name`) of a server says that it has failed; `said` is how it puts that."""

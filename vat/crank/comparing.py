@@ -1,4 +1,5 @@
-"""Operations held against each other, and in words: what a fiber did then and does now.
+"""Operations held against each other, and in words: what a fiber did then and does now. Words are for who asks, and
+for logs, where no content is.
 
 The one rule: content counts and not where it is kept. So cells are compared by what is in them, what was erased is like
 anything, and of a failure the class and the message count, not the line of code.
@@ -6,8 +7,8 @@ anything, and of a failure the class and the message count, not the line of code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.drafts import Assertion, Statement
 from dataspace.values import Blob, CelledBlob, CelledList, CellRef, Erased, FrozenList, render, thaw
@@ -17,6 +18,9 @@ from vat.heap.opcodes import Op, Verb
 
 _EXACT: Final = frozenset({int, str, bytes, bool, type(None)})
 _LISTS: Final = frozenset({list, FrozenList, CelledList})
+Show: TypeAlias = Callable[[Any], str]
+"""Says what a value is."""
+
 _LONGEST: Final = 200
 """Characters of a value in words."""
 
@@ -83,24 +87,45 @@ def _all_alike(one: Sequence[Any], other: Sequence[Any], load: Callable[[CellRef
     return True
 
 
-def facts_told(statement: Statement) -> str:
+class Words(NamedTuple):
+    """What was done: as it is said to who asks, and with no content in it, for logs."""
+
+    whole: str
+    outline: str
+
+
+def plainly(words: str) -> Words:
+    """Words in which there is no content."""
+    return Words(words, words)
+
+
+def facts_told(statement: Statement) -> Words:
     """A statement in words."""
     if isinstance(statement, Assertion):
-        return f"states {_cut(str(statement.fact))}"
-    return f"retracts the fact {statement.handle.seq}.{statement.handle.operation}"
+        return Words(f"states {_cut(str(statement.fact))}", f"states a fact ({statement.fact.label} . _)")
+    return plainly(f"retracts the fact {statement.handle.seq}.{statement.handle.operation}")
 
 
-def told(operation: Sequence[Any], load: Callable[[CellRef], Any]) -> str:
+def told(operation: Sequence[Any], load: Callable[[CellRef], Any]) -> Words:
     """An operation in words: "sets count to 3". Loads the cells in it."""
     kind, *args = operation
     words = _WORDS.get(kind)
-    return f"does {Op(kind).name.lower()}" if words is None else words([_with_content(arg, load) for arg in args])
+    if words is None:
+        return plainly(f"does {Op(kind).name.lower()}")
+    given = [_with_content(arg, load) for arg in args]
+    return Words(words(given, _shown), words(given, _outlined))
 
 
-def apart(one: str, other: str) -> tuple[str, str]:
+def apart(one: Words, other: Words) -> tuple[Words, Words]:
+    """What two have done, of long texts what is around the first difference."""
+    shown = _apart(one.whole, other.whole)
+    return Words(shown[0], one.outline), Words(shown[1], other.outline)
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
     """Two texts, of long ones what is around the first difference.
 
-    >>> apart("sends " + "a" * 1000, "sends " + "a" * 1000 + "b")[1][-4:]
+    >>> _apart("sends " + "a" * 1000, "sends " + "a" * 1000 + "b")[1][-4:]
     'aaab'
     """
     same = 0
@@ -129,13 +154,36 @@ def _shown(value: Any) -> str:
         return repr(value)
 
 
+def _outlined(value: Any) -> str:
+    """What a value is, without what is in it."""
+    if isinstance(value, dict) and isinstance(value.get("error"), str) and "message" in value:
+        return str(value["error"])
+    if isinstance(value, str | bytes | dict | list | tuple | Tree):
+        what, size = next(words for kind, words in _SIZED.items() if isinstance(value, kind)), _size(value)
+        return f"{what} of {size}"
+    return "nothing" if value is None else f"a value ({type(value).__name__})"
+
+
+def _size(value: Any) -> int:
+    return value.count if isinstance(value, Tree) else len(value)
+
+
+_SIZED: Final[Mapping[type | tuple[type, ...], str]] = {
+    str: "a text",
+    bytes: "bytes",
+    dict: "a dict",
+    (list, tuple): "a list",
+    Tree: "a collection",
+}
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _call(name: str, args: Sequence[Any], keywords: Any) -> str:
-    named = [f"{key}={_shown(value)}" for key, value in dict(keywords).items()]
-    return f"{name}({', '.join([*map(_shown, args), *named])})"
+def _call(show: Show, name: str, args: Sequence[Any], keywords: Any) -> str:
+    named = [f"{key}={show(value)}" for key, value in dict(keywords).items()]
+    return f"{name}({', '.join([*map(show, args), *named])})"
 
 
 def _waits(args: Sequence[Any]) -> str:
@@ -145,33 +193,35 @@ def _waits(args: Sequence[Any]) -> str:
     return f"waits for {how}promise{'s' if len(promises) > 1 else ''} {', '.join(map(str, promises))}{until}"
 
 
-_WORDS: Final[dict[int, Callable[[Sequence[Any]], str]]] = {
-    Op.SET: lambda args: f"sets {args[1]} of actor {args[0]} to {_shown(args[2])}",
-    Op.CHANGE: lambda args: f"changes {args[1]} of actor {args[0]}: " + _call(Verb(args[2]).name.lower(), args[3:], {}),
-    Op.SPAWNED: lambda args: f"spawns {args[1]} as actor {args[0]}",
-    Op.COUNTED: lambda args: f"has taken the number {args[1]} of a {args[0]} for something that was undone",
-    Op.MADE: lambda args: f"makes promise {args[0]} ({' '.join(map(str, args[1]))})",
-    Op.HELD: lambda args: f"keeps promise {args[0]}",
-    Op.REACTS: lambda args: f"has something react to promise {args[0]}",
-    Op.FULFILLED: lambda args: f"fulfils promise {args[0]} with {_shown(args[1])}",
-    Op.BROKE: lambda args: f"breaks promise {args[0]} with {_shown(args[1])}",
-    Op.SENT: lambda args: f"sends {_shown(args[2])} to another session",
-    Op.WANTED: lambda args: "wants " + _call(f"{args[2]}.{args[3]}", args[4], args[5]),
-    Op.ENDED: lambda args: f"gives up effect {args[0]}",
-    Op.STATED: lambda args: "states a fact",
-    Op.RETRACTED: lambda args: f"retracts the fact {args[0]}.{args[1]}",
-    Op.HANDED: lambda args: f"hands out a ref to actor {args[0]}",
-    Op.NARROWED: lambda args: f"narrows a ref to actor {args[1]}",
-    Op.REVOKED: lambda args: f"revokes the ref {args[0]}",
-    Op.SUBSCRIBED: lambda args: f"observes {args[1]}",
-    Op.UNSUBSCRIBED: lambda args: f"ends subscription {args[0]}",
-    Op.VIEWED: lambda args: f"takes a view of {args[1]} of actor {args[0]}",
-    Op.SEEDED: lambda args: "asks for randomness",
-    Op.UNDONE: lambda args: f"calls {args[1]} of actor {args[0]}, which fails with {_shown(args[2])}",
-    Op.SUSPENDED: _waits,
-    Op.CALLED: lambda args: "starts " + _call(f"{args[1]} of actor {args[0]}", args[2], args[3]),
-    Op.CLOCKED: lambda args: "reckons a time from now",
-    Op.LOOKED: lambda args: f"looks whether effect {args[0]} has begun",
-    Op.FAILED: lambda args: f"fails with {_shown(args[0])}",
-    Op.RETURNED: lambda args: "comes to its end",
+_WORDS: Final[dict[int, Callable[[Sequence[Any], Show], str]]] = {
+    Op.SET: lambda args, show: f"sets {args[1]} of actor {args[0]} to {show(args[2])}",
+    Op.CHANGE: lambda args, show: (
+        f"changes {args[1]} of actor {args[0]}: " + _call(show, Verb(args[2]).name.lower(), args[3:], {})
+    ),
+    Op.SPAWNED: lambda args, show: f"spawns {args[1]} as actor {args[0]}",
+    Op.COUNTED: lambda args, show: f"has taken the number {args[1]} of a {args[0]} for something that was undone",
+    Op.MADE: lambda args, show: f"makes promise {args[0]} ({' '.join(map(str, args[1]))})",
+    Op.HELD: lambda args, show: f"keeps promise {args[0]}",
+    Op.REACTS: lambda args, show: f"has something react to promise {args[0]}",
+    Op.FULFILLED: lambda args, show: f"fulfils promise {args[0]} with {show(args[1])}",
+    Op.BROKE: lambda args, show: f"breaks promise {args[0]} with {show(args[1])}",
+    Op.SENT: lambda args, show: f"sends {show(args[2])} to another session",
+    Op.WANTED: lambda args, show: "wants " + _call(show, f"{args[2]}.{args[3]}", args[4], args[5]),
+    Op.ENDED: lambda args, show: f"gives up effect {args[0]}",
+    Op.STATED: lambda args, show: "states a fact",
+    Op.RETRACTED: lambda args, show: f"retracts the fact {args[0]}.{args[1]}",
+    Op.HANDED: lambda args, show: f"hands out a ref to actor {args[0]}",
+    Op.NARROWED: lambda args, show: f"narrows a ref to actor {args[1]}",
+    Op.REVOKED: lambda args, show: f"revokes the ref {args[0]}",
+    Op.SUBSCRIBED: lambda args, show: f"observes {args[1] if show is _shown else show(args[1])}",
+    Op.UNSUBSCRIBED: lambda args, show: f"ends subscription {args[0]}",
+    Op.VIEWED: lambda args, show: f"takes a view of {args[1]} of actor {args[0]}",
+    Op.SEEDED: lambda args, show: "asks for randomness",
+    Op.UNDONE: lambda args, show: f"calls {args[1]} of actor {args[0]}, which fails with {show(args[2])}",
+    Op.SUSPENDED: lambda args, show: _waits(args),
+    Op.CALLED: lambda args, show: "starts " + _call(show, f"{args[1]} of actor {args[0]}", args[2], args[3]),
+    Op.CLOCKED: lambda args, show: "reckons a time from now",
+    Op.LOOKED: lambda args, show: f"looks whether effect {args[0]} has begun",
+    Op.FAILED: lambda args, show: f"fails with {show(args[0])}",
+    Op.RETURNED: lambda args, show: "comes to its end",
 }

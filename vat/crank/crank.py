@@ -37,7 +37,7 @@ from vat.crank.deliveries import Delivery
 from vat.crank.fibers import Fibers
 from vat.crank.finding import BuiltIn, Finding
 from vat.crank.powers import Powers
-from vat.errors import CrankOverrun
+from vat.errors import CrankOverrun, FiberDiverged
 from vat.failures import exception_of
 from vat.heap.heap import Heap
 from vat.heap.messages import Outcome
@@ -99,10 +99,11 @@ class Crank(Finding):
             self.settle(promise, outcome)
         self._run()
 
-    def end_fibers(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Fibers are over that cannot come back, each with an outcome; and all that follows from it."""
+    def end_fibers(self, lost: Mapping[int, FiberDiverged]) -> None:
+        """Fibers are over that cannot come back, and why; and all that follows from it."""
+        outcomes = {fiber: self.failed(why) for fiber, why in lost.items()}
         for fiber, outcome in outcomes.items():
-            self.fibers.end(fiber, outcome, lost=True)
+            self.fibers.end(fiber, outcome, lost[fiber])
         self._run()
 
     def end(self) -> None:

@@ -132,7 +132,7 @@ class Fibers:
         if isinstance(outcome, Outcome) and not outcome.succeeded:
             if diverged is not None or self._from_outside(outcome, item.failure):
                 crank.forsake(entry[ACTOR], entry[WAITING][1:], let_go, outcome)
-            self._tell(number, entry, outcome, item.failure, lost=diverged is not None)
+            self._tell(number, entry, outcome, item.failure, lost=diverged)
         crank.resolve(outcome, (To.FOLLOW, result))
 
     def advance(
@@ -265,8 +265,8 @@ class Fibers:
         if entry is not None and entry[SEQ] == item.seq and entry[OPERATION] == item.operation:
             self.end(item.fiber, outcome)
 
-    def end(self, number: int, outcome: Outcome, *, lost: bool = False) -> None:
-        """A fiber is over without having come to its end; `lost`: since it cannot come back."""
+    def end(self, number: int, outcome: Outcome, lost: FiberDiverged | None = None) -> None:
+        """A fiber is over without having come to its end; `lost`: why it cannot come back."""
         crank = self._crank
         entry = crank.heap.find("fibers", number)
         self.undone([number])
@@ -283,12 +283,12 @@ class Fibers:
         return bool(failed == Forked.__name__ or (thrown is not None and failed == read(thrown)["error"]))
 
     def _tell(
-        self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None, *, lost: bool = False
+        self, number: int, entry: Sequence[Any], outcome: Outcome, thrown: Value = None, *, lost: FiberDiverged | None
     ) -> None:
         """A fiber has failed: if nobody waits for it, or it is `lost`, a fact says so. One that was told to give up has
         just done so."""
         crank = self._crank
-        if not lost:
+        if lost is None:
             if crank.heard(entry[RESULT]):
                 return
             read = crank.heap.read
@@ -320,7 +320,7 @@ class Fibers:
                 raise
         lost = {number: self.diverged.pop(number) for number in waiting if number in self.diverged}
         for number, why in lost.items():
-            self.end(number, crank.failed(why), lost=True)
+            self.end(number, crank.failed(why), why)
         return list(lost.values())
 
     # Coroutines that go.

@@ -20,8 +20,8 @@ from vat.crank.deliveries import Delivery
 from vat.crank.keeping import Keeping
 from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
-from vat.errors import PromiseCycle, PromiseGone
-from vat.failures import failure_of
+from vat.errors import FiberDiverged, PromiseCycle, PromiseGone
+from vat.failures import failure_of, logged
 from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, PENDING, REACTIONS, SETTLER, STATE, Then, comes_of
 from vat.heap.messages import Outcome
@@ -176,17 +176,20 @@ class Promises(Keeping):
                     return True
         return False
 
-    def unheard(self, actor: int, method: str, outcome: Outcome, *, lost: bool = False) -> Mapping[str, str]:
+    def unheard(
+        self, actor: int, method: str, outcome: Outcome, *, lost: FiberDiverged | None = None
+    ) -> Mapping[str, str]:
         """Note for the host's log that a method has failed and nobody waits for it, or is `lost`, since it cannot go on
         where it waited. Gives the error in words."""
         failure = self.heap.read(outcome.payload)
         error = {name: str(failure[name]) for name in ("error", "message")}
+        said = logged(failure) if lost is None else lost.logged
         try:
             type = self.heap.state(actor).type
         except LookupError:
             type = "what is gone"
-        what = "a method that waited is over" if lost else "nobody waits for what failed"
-        self.progress.unheard.append(f"{what}: {type}.{method} (actor {actor}): {error['error']}: {error['message']}")
+        what = "nobody waits for what failed" if lost is None else "a method that waited is over"
+        self.progress.unheard.append(f"{what}: {type}.{method} (actor {actor}): {error['error']}: {said}")
         return error
 
     def settle(self, promise: int, outcome: Outcome) -> None:

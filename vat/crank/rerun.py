@@ -29,7 +29,7 @@ from dataspace.log.store import BodyErased
 from dataspace.records import Kind
 from dataspace.values.encoding import encode
 from vat.crank.acting import Acting
-from vat.crank.comparing import alike, apart, facts_told, same, told
+from vat.crank.comparing import Words, alike, apart, facts_told, plainly, same, told
 from vat.crank.deliveries import Parts
 from vat.crank.places import Traced, waits_at
 from vat.crank.powers import Powers
@@ -118,7 +118,7 @@ class Rerun:
         try:
             return self._parts(known)
         except BodyErased:
-            self.diverged = self._diverged("did what was erased since", "cannot be told of it")
+            self.diverged = self._diverged(plainly("did what was erased since"), plainly("cannot be told of it"))
         return []
 
     def run(self, heap: Heap, recorded: Recorded, at: int, asker: Asker, seed: bytes | None, runs: int) -> int:
@@ -197,20 +197,23 @@ class Rerun:
                 raise
             self._crank.sound()
             place = place_of(error).removeprefix("at ")
-            raise self._otherwise(recorded, at, f"raises {type(error).__name__}: {error}", place) from error
+            raises = f"raises {type(error).__name__}"
+            raise self._otherwise(recorded, at, Words(f"{raises}: {error}", raises), place) from error
         self._crank.sound()
         if came is not None:
-            raise self._otherwise(recorded, at, "comes to its end")
+            raise self._otherwise(recorded, at, plainly("comes to its end"))
 
     def _begin(self, heap: Heap, recorded: Recorded, begins: Sequence[Any]) -> Outcome | Promise | None:
         crank, entry = self._crank, self._entry
         actor, name, version = entry[ACTOR], entry[METHOD], entry[VERSION]
         if not crank.types.has(self._type, version):
-            raise self._diverged(f"ran in version {version} of {self._type}", "has no such version any more")
+            ran = plainly(f"ran in version {version} of {self._type}")
+            raise self._diverged(ran, plainly("has no such version any more"))
         described = crank.types.fit(self._type, version)
         found = described.methods.get(name) or described.inner.get(name)
         if found is None or not found.waits:
-            raise self._diverged(f"ran the async method {name}", f"has no async method {name} any more")
+            ran = plainly(f"ran the async method {name}")
+            raise self._diverged(ran, plainly(f"has no async method {name} any more"))
         if len(begins) > 3:
             args, keywords = list(begins[3]), begins[4] if len(begins) > 4 else {}
         elif "event" in recorded.message:
@@ -234,7 +237,7 @@ class Rerun:
         at_once = not draft.cells and encode(did[at + 1 :]) == encode(said[at + 1 : len(did)])
         for place in () if at_once else range(at + 1, len(did)):
             if place >= len(said):
-                raise self._diverged(*apart("did no more", told(did[place], load)), self._place(did, place))
+                raise self._diverged(*apart(_NO_MORE, told(did[place], load)), self._place(did, place))
             if not same(did[place], said[place], load):
                 words = apart(told(said[place], load), told(did[place], load))
                 raise self._diverged(*words, self._place(did, place))
@@ -245,7 +248,7 @@ class Rerun:
                 if not alike(_plain(now), _plain(then), load):
                     raise self._diverged(facts_told(then), facts_told(now), self._place(did, now.at))
 
-    def _otherwise(self, recorded: Recorded, at: int, how: str, where: str = "") -> FiberDiverged:
+    def _otherwise(self, recorded: Recorded, at: int, how: Words, where: str = "") -> FiberDiverged:
         """What is wrong with a part that did not wait in the end: what it did otherwise first, or that it is over."""
         did = self._crank.record
         try:
@@ -255,7 +258,7 @@ class Rerun:
         place = len(did.operations)
         said = recorded.operations
         load = self._crank.heap.memory.cell
-        return self._diverged(*apart(told(said[place], load) if place < len(said) else "did no more", how), where)
+        return self._diverged(*apart(told(said[place], load) if place < len(said) else _NO_MORE, how), where)
 
     def _place(self, did: Sequence[Any], at: int) -> str:
         """Where in the users' code an operation comes from that the part has done."""
@@ -265,10 +268,17 @@ class Rerun:
         fiber = self._scratch.live.get(operation[1]) if operation[0] == Op.SUSPENDED else None
         return did.place(at) if fiber is None else waits_at(fiber.coroutine)
 
-    def _diverged(self, recorded: str, did: str, where: str = "") -> FiberDiverged:
-        method, part = self._entry[METHOD], max(self._part, 1)
-        return FiberDiverged(self._session, self.number, self._type, method, part, recorded=recorded, did=did, at=where)
+    def _diverged(self, recorded: Words, did: Words, where: str = "") -> FiberDiverged:
+        return FiberDiverged(
+            *(self._session, self.number, self._type, self._entry[METHOD], max(self._part, 1)),
+            recorded=recorded.whole,
+            did=did.whole,
+            at=where,
+            outline=(recorded.outline, did.outline),
+        )
 
+
+_NO_MORE: Final = plainly("did no more")
 
 _run_part: Final = Rerun.run.__code__
 """Beneath it, no code is of the part."""

@@ -124,13 +124,15 @@ def break_fibers(crank: Crank, old: dict[str, int]) -> None:
     for number, fiber in heap.entries("fibers"):
         name, version = heap.state(fiber[ACTOR]).type, fiber[VERSION]
         if name in old and not crank.types.has(name, version):
-            diverged = FiberDiverged(
+            recorded = f"was begun by version {version} of {name}"
+            did = f"is version {crank.types[name].version}, and the older one is not registered"
+            broken[number] = FiberDiverged(
                 *(crank.id, number, name, fiber[METHOD], fiber[PARTS]),
-                recorded=f"was begun by version {version} of {name}",
-                did=f"is version {crank.types[name].version}, and the older one is not registered",
+                recorded=recorded,
+                did=did,
                 raised=True,
+                outline=(recorded, did),
             )
-            broken[number] = crank.failed(diverged)
     crank.end_fibers(broken)
 
 

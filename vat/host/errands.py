@@ -203,8 +203,12 @@ class Errands:
             log.info("session %s: %s", wanted.session, outcome.error)
         elif outcome.trace:
             # A `KeeveError` says in its message what is wrong; of any other the message may say little.
-            level = logging.INFO if isinstance(outcome.error, KeeveError) else logging.WARNING
-            log.log(level, "session %s: %s failed\n%s", wanted.session, wanted.name, outcome.trace)
+            error = outcome.error
+            said = f"\n{outcome.trace}"
+            if isinstance(error, KeeveError) and error.logged != str(error):  # the trace would quote what was said
+                said = f": {type(error).__name__}: {error.logged}"
+            level = logging.INFO if isinstance(error, KeeveError) else logging.WARNING
+            log.log(level, "session %s: %s failed%s", wanted.session, wanted.name, said)
         if outcome.error is None:
             came = Outcome(True, outcome.value)
         else:

@@ -209,7 +209,8 @@ class Turns:
             log.warning("session %s: %s", vat.id, said)
         if step.failure is not None and log.isEnabledFor(logging.INFO):
             failure = failure_of(step.failure)  # what users' code raises may not let itself be shown
-            log.info("session %s: a delivery failed: %s: %s", vat.id, failure["error"], failure["message"])
+            said = step.failure.logged if isinstance(step.failure, KeeveError) else failure["message"]
+            log.info("session %s: a delivery failed: %s: %s", vat.id, failure["error"], said)
         return self._commits.add(resident, step, job)
 
     def _loaded(self, resident: Resident) -> Vat | None:
