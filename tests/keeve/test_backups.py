@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.session import Session
-from keeve import blocking
+from keeve import Actor, Device, Effect, Promise, actor, blocking, effect
 from keeve.errors import SessionDamaged
 from keeve.host_keys import host_key
 from tests.cli_runner import keeve
@@ -77,3 +77,45 @@ def test_a_session_that_a_backup_finds_damaged_takes_no_more_input(tmp_path: Pat
         with pytest.raises(SessionDamaged):
             host.get("s1").turn("refused")
         assert host.get("s2").turn("goes on") == "goes on"
+
+
+@actor("backups.desk", version=1)
+class Desk(Actor):
+    shop: Device = "shop"  # type: ignore[assignment] # a host gives the device
+
+    def order(self, what: str) -> Promise:
+        return self.shop.order(what)
+
+
+class Shop:
+    """Takes each order once: what comes with an id that it knows gets the receipt of that."""
+
+    def __init__(self) -> None:
+        self.receipts: dict[str, str] = {}
+
+    @effect(on_crash="unknown")
+    async def order(self, effect: Effect, what: str) -> str:
+        return self.receipts.setdefault(effect.id, what)
+
+
+def test_what_was_carried_out_since_is_not_known_in_an_older_copy_and_a_fork_has_other_ids(tmp_path: Path) -> None:
+    """What docs/backup.md says of going back."""
+    shop = Shop()
+    options = {"actors": [Desk], "devices": {"shop": shop}}
+    with blocking.open_host(tmp_path / "data", **options) as host:
+        desk = host.spawn(Desk, "desk")
+        assert desk.order("a lamp", request="before") == "a lamp"
+        host.backup(tmp_path / "copy")
+        host.backup(tmp_path / "other copy")
+        assert desk.order("a chair", request="since") == "a chair"
+        host.spawn(Desk, "made since")
+        seen = len(list(host.observe("(_ . _)", until="head")))
+    with blocking.open_host(tmp_path / "copy", **options) as host:
+        assert len(list(host.observe("(_ . _)", until="head"))) < seen
+        assert host.get("desk").order("a lamp", request="before") == "a lamp"  # this is known
+        assert host.get("desk").order("a table", request="other") == "a chair"  # the id of that call
+        host.spawn(Desk, "made since")
+    with blocking.open_host(tmp_path / "other copy", **options) as host:
+        twin = host.get("desk").fork()
+        assert twin.order("a bed") == "a bed"
+    assert sorted(shop.receipts.values()) == ["a bed", "a chair", "a lamp"]
