@@ -43,16 +43,24 @@ ASKING: Final = frozenset(("keeve.approvals", "keeve.toolbox"))
 
 
 class NothingWaits(KeeveError, LookupError):
-    """There is no call of that id (`id`) that waits for approval; `waiting` are those that do."""
+    """There is no call of that id (`id`) that waits for approval; `waiting` are those that do. `why`: what became of
+    it, where that is known."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, id: str, waiting: tuple[str, ...]) -> None:
-        super().__init__(id, waiting)
+    def __init__(self, id: str, waiting: tuple[str, ...], why: str = "") -> None:
+        super().__init__(id, waiting, why)
         self.id = id
         self.waiting = waiting
+        self.why = why
+
+    @property
+    def logged(self) -> str:
+        return "a call does not wait for approval (any more)"
 
     def __str__(self) -> str:
+        if self.why:
+            return f"the call {self.id!r} waits for no approval any more: {self.why}"
         others = f"these do: {', '.join(self.waiting)}" if self.waiting else "none does"
         return f"no call {self.id!r} waits for approval; {others}"
 

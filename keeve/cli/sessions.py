@@ -103,6 +103,9 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     for event in shown["facts"]:
         said = shortened(stated(event["kind"], event["text"]), 200)
         output.say(f"  fact     {said}, seq {event['seq']}, {_local(event['time'])}")
+        error = event["keywords"].get("error") if event["label"] == "fiber-failed" else None
+        if isinstance(error, dict):  # the whole reason: nothing else tells it
+            output.say(f"           {error.get('error')}: {in_words(error.get('message'))}", "red")
     if shown["turns_before"]:
         output.note(
             f"{counted(shown['turns_before'], 'turn')} before these: keeve log '(turn . _)' --session {shown['id']}"

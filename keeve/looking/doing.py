@@ -8,15 +8,25 @@ The one rule: what is said takes the same way into the log as from a program.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from actors import NothingWaits, WaitingCall, approvals_in, asking_people
 from dataspace.errors import KeeveError
+from dataspace.patterns import ANY, pattern
+from keeve.faces import utc_time
 from vat.crank.vat import RequestConflict
 from vat.devices.outcomes import OutcomeUnknown
 from vat.host.host import Host
 from vat.host.outside import beside
 from vat.host.resolving import NoSuchEffect
+
+BECAME: Final = {
+    "approval-given": "it was approved of",
+    "approval-refused": "it was refused",
+    "approval-withdrawn": "it was withdrawn, and not made,",
+}
+"""What became of a call that waits no more, by the label of the fact that says so."""
 
 
 class SeveralWait(KeeveError, LookupError):
@@ -52,7 +62,7 @@ async def say_word(host: Host, session: str, call: str, refused: str | None, req
         known = host.look(session, lambda now: list(asking_people(now.heap)))
         actors += [actor for actor in known if actor not in actors]
     if not actors:
-        raise NothingWaits(call, tuple(each.id for each in waiting_calls(host, session)))
+        raise _nothing_waits(host, session, call)
     ref, conflict = await host.get(session), None
     for actor in actors:
         approvals = beside(ref, actor)
@@ -64,8 +74,30 @@ async def say_word(host: Host, session: str, call: str, refused: str | None, req
             return
         except RequestConflict as error:
             conflict = error
+        except NothingWaits:  # since it was looked: the session was loaded for the word, and may have come to know
+            raise _nothing_waits(host, session, call) from None
     assert conflict is not None, "the last one has answered, or had another word"
     raise conflict
+
+
+def _nothing_waits(host: Host, session: str, call: str) -> NothingWaits:
+    """That a call does not wait, and what became of it by what its session has stated, the newest last."""
+    words, newest = "", 0
+    for label, became in BECAME.items():
+        asked = pattern(label, ANY, ANY, call, ...)
+        for event in host.query(asked, session=host.row(session).uid, lineage=True):
+            if event.position > newest:
+                words, newest = f"{became} on {utc_time(event.time)}{_about(event.value.keywords)}", event.position
+    return NothingWaits(call, tuple(each.id for each in waiting_calls(host, session)), words)
+
+
+def _about(said: Mapping[str, Any]) -> str:
+    """Who has said so, and why."""
+    by, reason, error = said.get("by"), said.get("reason"), said.get("error")
+    if isinstance(error, Mapping):
+        reason = f"{error.get('error')}: {error.get('message')}"
+    who = f" by {by}" if isinstance(by, str) else ""
+    return f"{who}: {reason}" if isinstance(reason, str) and reason else who
 
 
 async def let_go(host: Host, effect: str) -> None:
