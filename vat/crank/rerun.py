@@ -333,7 +333,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
     here: Recorded | None = None
     done, asker = 0, crank.progress.asker
     seed: bytes | None = None
-    looked = runs = 0
+    runs = 0
     with crank.aside(), room(), ExitStack() as over:
         for seq, at, rerun, recorded in todo:
             if rerun.diverged is not None or rerun in left:
@@ -345,7 +345,7 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 if then is not heap:
                     heap = then
                     over.callback(then.forget)
-                here, done, seed, looked, runs = recorded, 0, None, 0, 0
+                here, done, seed, runs = recorded, 0, None, 0
                 asker = asker_of(recorded.message, heap)
             if at < done:
                 left[rerun] = None
@@ -355,11 +355,11 @@ def _run_together(crank: Acting, past: Past, reruns: Sequence[Rerun]) -> list[Re
                 APPLY[kind](heap, *operation[1:])
                 if kind in _PARTING:
                     runs = _running(operation, runs)
-            for operation in recorded.operations[looked:at]:
-                if operation[0] == _SEEDED:
+                elif kind == _SEEDED:
                     seed = operation[1]
-            looked = at
             done = rerun.run(heap, recorded, at, asker, seed, runs)
+            if done > at:
+                seed = crank.progress.seed
     return list(left)
 
 

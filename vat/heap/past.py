@@ -110,6 +110,8 @@ class StoredPast:
 
     def before(self, seq: int, heap: Heap | None, at: int) -> Heap:
         """The heap before the record of a seq. Costs the records since `at`, or since a snapshot that is nearer."""
+        if heap is not None and at == seq - 1:
+            return heap
         upto = seq - 1
         if upto > self._durable():
             raise NotYet
