@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dataspace import values
-from dataspace.values import NotAValue, Text, Value, freeze, scalar_key
+from dataspace.values import CELL_BYTES, NotAValue, Text, Value, freeze, scalar_key
 from vat.crank.progress import HERE, OUTWARD, STATED, CrankDraft
 from vat.crank.transaction import NO_CRANK, Transaction
 from vat.crank.whole import whole
@@ -20,8 +20,6 @@ from vat.heap.refs import Promise, Ref
 from vat.objects.collections import plain
 
 _AS_IT_IS: Final = frozenset({int, bool, float, type(None)})
-_SHORT: Final = 64
-"""Characters of a string that is surely not kept apart."""
 
 
 class Keeping(Transaction):
@@ -32,7 +30,7 @@ class Keeping(Transaction):
     def keep(self, value: Any, path: str, mode: int = HERE) -> Value:
         """The stored form of a value; views and collections in it are copied. Raises `NotAValue`, without a trace."""
         kind = type(value)
-        if kind in _AS_IT_IS or (kind is str and len(value) <= _SHORT and value.isascii()):
+        if kind in _AS_IT_IS or (kind is str and len(value) <= CELL_BYTES and value.isascii()):
             return value
         draft = self.record
         if kind is str or kind is Text:  # nothing to undo: it is kept, or refused, as one
@@ -70,9 +68,11 @@ class Keeping(Transaction):
 
     def word(self, name: Any, what: str) -> str:
         """A name that goes into the record: of a method, a device, a keyword. Raises `TypeError` unless it is a str."""
+        if type(name) is str and name.isascii():
+            return name
         if not isinstance(name, str):
             raise TypeError(f"{what} is named by a str, not by {name!r}")
-        return name if type(name) is str and name.isascii() else str(freeze(name, None, what))
+        return str(freeze(name, None, what))
 
     def reference(self, value: values.Ref | values.Promise) -> Value:
         """How a ref or promise is kept where the value that is being frozen goes."""

@@ -192,7 +192,7 @@ class Sending(Promises):
         device, method = self.word(device, "a device"), self.word(method, "a method")
         views: list[Value] = []
         plain = [self._viewed(arg, place, views) for place, arg in enumerate(args)]
-        others = {name: self._viewed(arg, name, views) for name, arg in keywords.items()}
+        others = {name: self._viewed(arg, name, views) for name, arg in keywords.items()} if keywords else keywords
         try:
             kept, named = self.arguments(None, plain, others, OUTWARD)
         except _Unsettled as unsettled:
