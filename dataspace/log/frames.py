@@ -24,8 +24,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from hashlib import sha256
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from dataspace.encryption.cipher import ENCRYPTED, OVERHEAD
@@ -106,6 +107,11 @@ class Frame(NamedTuple):
     size: int
 
 
+# Both are made for each record that is read: without the function that NamedTuple writes for it.
+_frame: Final[Callable[[tuple[Any, ...]], Frame]] = partial(tuple.__new__, Frame)
+_header: Final[Callable[[tuple[Any, ...]], Header]] = partial(tuple.__new__, Header)
+
+
 class SegmentHead(NamedTuple):
     """The head of a segment's first frame."""
 
@@ -169,7 +175,7 @@ def parse(data: bytes | memoryview, at: int, segment: int, base: int = 0) -> Fra
     else:
         was = kind
     size = (PREFIX + head_length + body_length + 7) & -8
-    return Frame(offset, kind, was, flags, head, base + body, body_length, body_crc, crc, size)
+    return _frame((offset, kind, was, flags, head, base + body, body_length, body_crc, crc, size))
 
 
 def body_fits(found: Frame, body: bytes | memoryview) -> bool:
@@ -306,7 +312,7 @@ def record_head(head: bytes) -> tuple[Header, tuple[int, ...]]:
     """
     position, epoch, kind, uid, seq, time, previous, digest, count = _RECORD.unpack_from(head)
     starts = struct.unpack(f"<{count}I", head[_RECORD.size :])
-    return Header(position, epoch, uid, seq, kind, time, previous, digest), starts
+    return _header((position, epoch, uid, seq, kind, time, previous, digest)), starts
 
 
 def part_head(head: bytes) -> tuple[int, int]:

@@ -205,17 +205,18 @@ class Fibers:
         Empties `made`, since who is in no list but that has gone.
         """
         find, wait = self._crank.heap.find, fiber.wait
-        awaited, fiber.awaited = fiber.awaited, {}
-        there = {one: its for one, its in awaited.items() if (entry := find("promises", one)) and not entry[HELD]}
-        there |= {promise.id: ref(promise) for promise in made}
+        alone = None if isinstance(wait, Wait) else wait.id  # its outcome is taken in the crank in which it comes
+        there = {promise.id: ref(promise) for promise in made}
         made.clear()
-        keep = {
-            promise: one
-            for promise, one in there.items()
-            if one() is not None and promise not in fiber.kept and find("promises", promise) is not None
-        }
-        if not isinstance(wait, Wait):
-            keep.pop(wait.id, None)  # its outcome is taken in the crank in which it comes
+        awaited, fiber.awaited = fiber.awaited, {}
+        keep: dict[int, ref[Promise]] = {}
+        for promise, its in (awaited | there).items():
+            if its() is None or promise == alone or promise in fiber.kept:
+                continue
+            entry = find("promises", promise)
+            if entry is not None and (promise in there or not entry[HELD]):
+                keep[promise] = its
+        if alone is not None:
             return keep
         for promise in wait.promises:
             if promise.id not in fiber.kept and promise.id not in keep and not find("promises", promise.id)[HELD]:

@@ -136,14 +136,13 @@ class Heap:
 
     def state(self, actor: int) -> State:
         """The actor of that id. Raises `NoSuchActor`."""
-        found = self._states.get(actor, ABSENT)
-        if found is ABSENT:
+        found = self._states.get(actor)
+        if found is None and actor not in self._states:
             stored = self._table.get(actor, loader=self.page)
             found = None if stored is None else State(actor, stored[0], stored[1], dict(stored[2]))
             self._states[actor] = found
         if found is None:
             raise NoSuchActor(f"there is no actor {actor} in this session: its ref is out of date; ask for a new one")
-        assert isinstance(found, State)
         return found
 
     def actors(self) -> list[int]:

@@ -48,7 +48,7 @@ VERBS: Final[tuple[Callable[[Any, Sequence[Any], Any], Any], ...]] = (
     lambda tree, args, loader: tree.remove(args[0], loader),
 )
 
-_NO_PAIRS: Final = FrozenList()
+_NOTHING: Final = FrozenList()
 _TIMED: Final = frozenset({Kind.CRANK, Kind.SPAWN})
 """The records whose time an actor has seen."""
 
@@ -89,7 +89,7 @@ def _collected(heap: Heap, actors: Sequence[int], promises: Sequence[int]) -> No
 
 def _made(heap: Heap, promise: int, settler: Any) -> None:
     heap.counted("promise", promise)
-    heap.put_entry("promises", promise, FrozenList([PENDING, None, FrozenList(), settler, False]))
+    heap.put_entry("promises", promise, FrozenList([PENDING, None, _NOTHING, settler, False]))
 
 
 def _held(heap: Heap, promise: int) -> None:
@@ -143,7 +143,7 @@ def _broke(heap: Heap, promise: int, failure: Any) -> None:
 def _settled(heap: Heap, promise: int, state: int, payload: Any) -> None:
     held = heap.find("promises", promise)[HELD]
     heap.drop("awaiting", promise)
-    heap.put_entry("promises", promise, listed([state, payload, FrozenList(), None, held]))
+    heap.put_entry("promises", promise, listed([state, payload, _NOTHING, None, held]))
     if not held:
         heap.loosen(promise)
 
@@ -184,7 +184,7 @@ def _wanted(
             else:
                 args[place] = heap.views[view]
         args = listed(args)
-    pairs = listed(map(listed, keywords.items())) if keywords else _NO_PAIRS
+    pairs = listed(map(listed, keywords.items())) if keywords else _NOTHING
     indexes.effect_wanted(heap, promise, number)
     heap.put_entry("effects", number, listed([id, device, method, args, pairs, promise, False]))
 
