@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
-import httpx2
 import trio
 
 from actors.mcp.contents import names_of, schema_of
@@ -175,6 +174,7 @@ async def _transport(
     server: Server, credential: Credential, words: _Words, stack: AsyncExitStack
 ) -> AbstractAsyncContextManager[Any]:
     if server.url is not None:
+        import httpx2  # as `mcp` below: for who connects to a server
         from mcp.client.streamable_http import streamable_http_client
 
         headers = {}

@@ -11,10 +11,18 @@ service. `model_from_environment` gives the one that the environment names, as a
 """
 
 from actors.models.answers import NotJSON
-from actors.models.chat import BadModelURL, ChatModel
+from actors.models.chat import ChatModel
 from actors.models.echo import EchoModel
 from actors.models.environment import BadModelSetting, ChosenModel, model_from_environment
-from actors.models.failures import ModelBusy, ModelCut, ModelError, ModelNonsense, ModelRefused, ModelUnreachable
+from actors.models.failures import (
+    BadModelURL,
+    ModelBusy,
+    ModelCut,
+    ModelError,
+    ModelNonsense,
+    ModelRefused,
+    ModelUnreachable,
+)
 from actors.models.scripted import ScriptedModel, ScriptMismatch
 
 __all__ = [

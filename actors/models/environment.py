@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from actors.models.chat import BadModelURL, ChatModel
+from actors.models.chat import ChatModel
 from actors.models.echo import EchoModel
+from actors.models.failures import BadModelURL
 from dataspace.errors import KeeveError
 from vat.devices.vault import Environment
 

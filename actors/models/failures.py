@@ -6,7 +6,7 @@ The one rule: `ModelUnreachable`, `ModelBusy` and `ModelCut` are worth another a
 from __future__ import annotations
 
 import ssl
-from typing import Final
+from typing import ClassVar, Final
 
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
@@ -38,6 +38,25 @@ class ModelRefused(ModelError):
 
     def __str__(self) -> str:
         return f"the model refused ({self.status}): {self.message or 'it gave no reason'}{_ADVICE.get(self.status, '')}"
+
+
+class BadModelURL(KeeveError, ValueError):
+    """A base URL that cannot be used; says why (`reason`), and what it was (`shown`) unless it may hold a key.
+
+    `setting` is where it comes from, as the name of a variable; "" for an argument.
+    """
+
+    usage: ClassVar[bool] = True
+
+    def __init__(self, reason: str, shown: str = "", setting: str = "") -> None:
+        super().__init__(reason, shown, setting)
+        self.reason = reason
+        self.shown = shown
+        self.setting = setting
+
+    def __str__(self) -> str:
+        where = f"{self.setting}=" if self.setting and self.shown else self.setting or "the model's base URL "
+        return f"{(where + self.shown).strip()} {self.reason}; give one like https://api.openai.com/v1"
 
 
 CREDENTIAL: Final = Remedy("credential", "is the right credential in the host's vault, and still valid?")

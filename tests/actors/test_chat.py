@@ -12,7 +12,7 @@ from actors.models import (
     ChatModel,
     NotJSON,
 )
-from actors.models import chat as chat_module
+from actors.models import service as service_module
 from dataspace.values import ERASED, Blob, Ref, Symbol, freeze
 from tests.model_calls import KEY, Call, ask
 from tests.model_server import Answer, chunk, model_server, stream, streamed, whole
@@ -203,7 +203,7 @@ async def test_a_connection_that_breaks_after_the_answer_is_done_takes_nothing_a
 
 
 async def test_a_service_that_does_not_end_its_response_after_the_answer_is_left(monkeypatch):
-    monkeypatch.setattr(chat_module, "LINGER", 0.01)
+    monkeypatch.setattr(service_module, "LINGER", 0.01)
     async with model_server(stream(chunk({"content": "hi"}, "stop"), silent=True)) as server:
         assert (await ask(ChatModel(server.url, "small")))["message"]["content"] == "hi"
 

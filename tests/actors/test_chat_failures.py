@@ -169,7 +169,7 @@ async def test_a_service_without_tls_is_said_to_be_one():
 async def test_a_service_that_says_nothing_is_given_up():
     async with model_server(Answer(silent=True, headers={"Content-Type": "application/json"})) as server:
         model = ChatModel(server.url, "small", timeout=0.05)
-        model._timeout.connect = 20.0  # it is there, but on a busy machine not so soon
+        model._service._timeout.connect = 20.0  # it is there, but on a busy machine not so soon
         with pytest.raises(ModelCut, match="ReadTimeout"):
             await ask(model)
 
@@ -201,7 +201,7 @@ async def test_connections_are_kept_while_a_host_runs():
         for _ in range(3):
             await ask(model)
         assert server.connections == 1
-    assert model._own is None
+    assert model._service._own is None
 
 
 async def test_a_client_of_ones_own_is_used_and_left_open():
