@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from keeve import _ours, starting
 
-starting.ends_at_once()
+starting.starts()
 _ours.check()
 
 from actors.approvals import Approvals

@@ -1,13 +1,14 @@
-"""Ctrl-C while the program `keeve` starts: it ends with 130, and says nothing.
+"""While the program `keeve` starts: Ctrl-C ends it with 130 and no word, and no garbage is looked for.
 
-To import everything takes a moment, in which Python would answer Ctrl-C with a traceback. `keeve.cli.main` has it be
-a `KeyboardInterrupt` again.
+To import everything takes a moment, in which Python would answer Ctrl-C with a traceback, and look again and again
+through what stays to the end. `keeve.cli.main` has both be as Python has them again.
 
-The one rule: a program that only imports `keeve` keeps its own Ctrl-C.
+The one rule: a program that only imports `keeve` keeps its own Ctrl-C, and its own garbage collector.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -16,14 +17,20 @@ from itertools import pairwise
 INTERRUPTED = 130
 
 
-def ends_at_once() -> None:
-    """Have Ctrl-C end this process at once, if it is the program `keeve` and nobody has said otherwise."""
-    if is_the_program(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+def starts() -> None:
+    """If this process is the program `keeve`: have Ctrl-C end it at once, unless somebody has said otherwise, and look
+    for no garbage."""
+    if is_the_program(sys.argv, sys.orig_argv):
+        gc.disable()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)
 
 
 def has_started() -> None:
-    """From here on Ctrl-C is a `KeyboardInterrupt`."""
+    """From here on Ctrl-C is a `KeyboardInterrupt`; what is there stays, and is not looked through for garbage."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

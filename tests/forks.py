@@ -170,7 +170,7 @@ def _be(said: dict[str, Any], given: list[int]) -> None:
     os.environ.clear()
     os.environ.update(said["env"])
     sys.argv = ["keeve", *said["words"]]
-    starting.ends_at_once()  # as `keeve` does when it is imported
+    starting.starts()  # as `keeve` does when it is imported
     for number, name in enumerate(STREAMS):
         was = getattr(sys, name)
         buffering = 1 if name == "stderr" or os.isatty(number) else -1
