@@ -116,6 +116,7 @@ def serve(number: int) -> None:
     for each in walk_packages(packages.__path__, "keeve."):
         if not each.name.startswith("keeve.testing") and not each.name.endswith("__main__"):
             import_module(each.name)
+    import_module("actors.models.service")  # who makes a model imports it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks for forks ends them
     with socket.socket(fileno=number) as told:
         while True:

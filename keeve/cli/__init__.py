@@ -25,7 +25,7 @@ from keeve.cli.commands import app as program
 from keeve.cli.output import plain_console
 from keeve.cli.streams import plug, unplug
 from keeve.cli.text import plain
-from keeve.cli.words import in_order, said
+from keeve.cli.words import in_order, of_all_commands, said
 from keeve.remedies import worded
 from vat.devices.outcomes import alone
 
@@ -60,7 +60,10 @@ def run(tokens: Sequence[str]) -> int:
     """Run a command line; gives its exit code. What there is to say is said on the standard streams."""
     try:
         console = plain_console(sys.stdout)
-        code = program(in_order(tokens), console=console, exit_on_error=False, print_error=False)
+        words = in_order(tokens)
+        if of_all_commands(words):
+            program.resolved_commands()  # of a command that is not imported, no more than its name would be told
+        code = program(words, console=console, exit_on_error=False, print_error=False)
         return code if isinstance(code, int) else 0
     except CycloptsError as wrong:
         command = " ".join(["keeve", *(wrong.command_chain or ())])

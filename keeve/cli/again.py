@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from keeve.variables import SERVER
+
 DEFAULT = Path("data")
 """The store when nobody names one."""
 
@@ -25,5 +27,5 @@ def chat_with(id: str, folder: Path, own: Sequence[str] = (), server: str | None
         program = "keeve"
     store = [] if folder == DEFAULT else ["--store", str(folder)]
     if server is not None:
-        store = [] if os.environ.get("KEEVE_SERVER") == server else ["--server", server]
+        store = [] if os.environ.get(SERVER) == server else ["--server", server]
     return shlex.join([program, "chat", *store, *own, *(["--"] if id.startswith("-") else []), id])

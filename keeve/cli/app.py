@@ -1,144 +1,20 @@
-"""The commands of every day: their options and help, and what all commands take.
+"""The commands of every day: their options and help.
 
-The one rule: a command parses and hands over. What it does, and how it is told, is in the module of its name.
+The one rule: a command parses and hands over. What it does, and how it is told, is in the module of its name, which is
+imported when it is called: so no command waits for what another one needs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
-import attrs
 import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.again import DEFAULT
-from keeve.cli.chat import chat as hold_conversation
-from keeve.cli.doctor import doctor as examine
-from keeve.cli.effects import list_effects, resolve_effect
-from keeve.cli.fork import fork_session
-from keeve.cli.log import check, tell_log
-from keeve.cli.output import Output
-from keeve.cli.own import CONFIG, Own
-from keeve.cli.sessions import list_sessions, show_session
-from keeve.cli.stores import Looks
-from keeve.cli.verify import verify as check_all
-from keeve.cli.where import SERVER, TwoStores, Where
-from keeve.settings import ACTORS
-
-Flag = Parameter(negative="")
-
-
-@Parameter(name="*")
-@attrs.frozen
-class FolderOptions:
-    """What every command takes, also one that can only have a folder.
-
-    Parameters
-    ----------
-    folder
-        The folder of the store; else KEEVE_STORE, else ./data. Of an encrypted one, KEEVE_KEY_FILE names the file of
-        the key.
-    json
-        Give JSON on the standard output.
-    debug
-        Show the traceback of an error, and what the host logs.
-    """
-
-    folder: Annotated[Path | None, Parameter(name="--store")] = None
-    json: Annotated[bool, Flag] = False
-    debug: Annotated[bool, Flag] = False
-
-    @property
-    def output(self) -> Output:
-        """Where to say things."""
-        return Output(as_json=self.json)
-
-    @property
-    def named_folder(self) -> Path | None:
-        """The folder, if somebody names one."""
-        named = os.environ.get("KEEVE_STORE")
-        return self.folder or (Path(named) if named else None)
-
-
-FOLDER_OPTIONS = FolderOptions()
-
-
-@Parameter(name="*")
-@attrs.frozen
-class Options(FolderOptions):
-    """What the commands take that know servers.
-
-    Parameters
-    ----------
-    server
-        The server that has the store, instead of a folder: http(s)://host:port or unix:/path; else KEEVE_SERVER.
-    token_file
-        The file of the token for it; else KEEVE_TOKEN has it. No token narrows what is done with a folder.
-    """
-
-    server: str | None = None
-    token_file: Path | None = None
-
-    @property
-    def where(self) -> Where:
-        """Where the store is: a flag counts before a variable, and a server before a folder. Raises `TwoStores`."""
-        if self.folder is not None and self.server is not None:
-            raise TwoStores
-        server = self.server or (None if self.folder is not None else os.environ.get(SERVER))
-        return Where(self.named_folder or DEFAULT, server or None, self.token_file)
-
-    def looked_at(self, look: Callable[[Looks], Awaitable[int | None]]) -> int:
-        """Have something looked at in the store; gives the exit code."""
-
-        async def run() -> int:
-            async with self.where.looking() as store:
-                return await look(store) or 0
-
-        return trio.run(run)
-
-
-OPTIONS = Options()
-
-
-@Parameter(name="*")
-@attrs.frozen
-class OwnerOptions(Options):
-    """What the commands take that run sessions. Where a server has the store, its own types, tools and models count.
-
-    Parameters
-    ----------
-    actors
-        Your actor types, as module or module:Class; may be given several times.
-    tools
-        The tools that sessions may call, as module:NAME of a Tools.
-    config
-        The TOML file of settings with which keeve serve has the store: its models, tools, types, and its folder.
-    """
-
-    actors: Annotated[list[str] | None, Parameter(env_var=ACTORS, negative="")] = None
-    tools: str | None = None
-    config: Annotated[Path | None, Parameter(env_var=CONFIG)] = None
-
-    @property
-    def own(self) -> Own:
-        """What is brought for a host."""
-        return Own(self.actors, self.tools, self.config)
-
-    @property
-    def where(self) -> Where:
-        """Where the store is: where nobody names a folder or a server, the file of settings may."""
-        where = super().where
-        if self.config is None or where.server is not None or self.named_folder is not None:
-            return where
-        return attrs.evolve(where, folder=self.own.loaded().settings.store)
-
-
-OWNER_OPTIONS = OwnerOptions()
+from keeve.cli.options import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOptions
 
 
 def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS) -> int:
@@ -162,6 +38,8 @@ def chat(session: str | None = None, /, *, common: OwnerOptions = OWNER_OPTIONS)
     session
         The id of the session.
     """
+    from keeve.cli.chat import chat as hold_conversation
+
     return hold_conversation(common.where, common.output, session, own=common.own)
 
 
@@ -195,6 +73,8 @@ def ls(
     ids
         Only their ids, one on each line.
     """
+    from keeve.cli.sessions import list_sessions
+
     how: dict[str, Any] = {"prefix": prefix, "after": after, "limit": limit, "deleted": deleted, "ids": ids}
     return common.looked_at(partial(list_sessions, output=common.output, **how))
 
@@ -212,6 +92,8 @@ def show(session: str, /, *, common: Options = OPTIONS) -> int:
     session
         The id of the session.
     """
+    from keeve.cli.sessions import show_session
+
     return common.looked_at(partial(show_session, output=common.output, id=session))
 
 
@@ -255,6 +137,8 @@ def log(
     limit
         End after so many.
     """
+    from keeve.cli.log import check, tell_log
+
     check(pattern, after, until, follow=follow)
     how: dict[str, Any] = {"after": after, "until": until, "session": session, "lineage": lineage}
     return common.looked_at(partial(tell_log, output=common.output, pattern=pattern, limit=limit, follow=follow, **how))
@@ -287,6 +171,8 @@ def fork(
     into
         The id of the new session.
     """
+    from keeve.cli.fork import fork_session
+
     trio.run(partial(fork_session, common.where, common.output, session, at=at, turn=turn, into=into, own=common.own))
     return 0
 
@@ -323,6 +209,8 @@ def effects(
     limit
         At most so many of all of these.
     """
+    from keeve.cli.effects import list_effects
+
     how: dict[str, Any] = {"session": session, "ids": ids, "calls": calls, "after": after, "limit": limit}
     return common.looked_at(partial(list_effects, output=common.output, **how))
 
@@ -346,6 +234,8 @@ def resolve(
     error
         Why it failed, in words.
     """
+    from keeve.cli.effects import resolve_effect
+
     trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, own=common.own))
     return 0
 
@@ -375,6 +265,8 @@ def verify(
     expect
         The file of a receipt or a checkpoint: the log has to have all that was seen in it; may be given several times.
     """
+    from keeve.cli.verify import verify as check_all
+
     return check_all(common.where.files("verify"), common.output, key or [], expect or [])
 
 
@@ -387,4 +279,6 @@ def doctor(*, common: Options = OPTIONS) -> int:
     keeve doctor --store ./data
     ```
     """
+    from keeve.cli.doctor import doctor as examine
+
     return examine(common.where.files("doctor"), common.output, os.environ)

@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from keeve.cli.app import OWNER_OPTIONS, OwnerOptions
+from keeve.cli.options import OWNER_OPTIONS, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
 from keeve.cli.where import Where

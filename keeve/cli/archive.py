@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
+from keeve.cli.options import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
 from keeve.cli.progress import telling, written

@@ -11,7 +11,7 @@ import attrs
 
 from dataspace.log.backup import Backup
 from dataspace.log.backup import backup as copy_of
-from keeve.cli.app import OPTIONS, Options
+from keeve.cli.options import OPTIONS, Options
 from keeve.cli.output import Output
 from keeve.cli.text import counted, size
 from keeve.guard import guard

@@ -5,65 +5,55 @@ The one rule: a command is a command by standing in the list here, and nowhere e
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from cyclopts import App
 
-from keeve.cli.app import OPTIONS, Options, chat, doctor, effects, fork, log, ls, resolve, show, verify
-from keeve.cli.approving import approve, refuse
-from keeve.cli.archive import archive
-from keeve.cli.backup import backup
 from keeve.cli.completion import Shell, tell_completion
-from keeve.cli.mending import dump, salvage
-from keeve.cli.pages import chain, messages
-from keeve.cli.proving import check, checkpoint, keys, prove_record
-from keeve.cli.rekeying import new_key, rekey
-from keeve.cli.removing import delete, erase, gc
-from keeve.cli.serve import config, serve
-from keeve.cli.tokens import tokens
-from keeve.cli.verbs import create, facts, interrupt, queue, snapshot, state, steer, turn
+from keeve.cli.options import OPTIONS, Options
 from keeve.version import installed
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {
-    "chat": chat,
-    "create": create,
-    "turn": turn,
-    "queue": queue,
-    "steer": steer,
-    "interrupt": interrupt,
-    "ls": ls,
-    "show": show,
-    "state": state,
-    "messages": messages,
-    "chain": chain,
-    "log": log,
-    "facts": facts,
-    "fork": fork,
-    "snapshot": snapshot,
-    "effects": effects,
-    "resolve": resolve,
-    "approve": approve,
-    "refuse": refuse,
-    "delete": delete,
-    "verify": verify,
-    "doctor": doctor,
-    "checkpoint": checkpoint,
-    "prove": prove_record,
-    "check": check,
-    "keys": keys,
-    "new-key": new_key,
-    "rekey": rekey,
-    "backup": backup,
-    "dump": dump,
-    "salvage": salvage,
-    "gc": gc,
-    "erase": erase,
-    "archive": archive,
-    "serve": serve,
-    "config": config,
+COMMANDS: Final[dict[str, str]] = {
+    "chat": "keeve.cli.app:chat",
+    "create": "keeve.cli.verbs:create",
+    "turn": "keeve.cli.verbs:turn",
+    "queue": "keeve.cli.verbs:queue",
+    "steer": "keeve.cli.verbs:steer",
+    "interrupt": "keeve.cli.verbs:interrupt",
+    "ls": "keeve.cli.app:ls",
+    "show": "keeve.cli.app:show",
+    "state": "keeve.cli.verbs:state",
+    "messages": "keeve.cli.pages:messages",
+    "chain": "keeve.cli.pages:chain",
+    "log": "keeve.cli.app:log",
+    "facts": "keeve.cli.verbs:facts",
+    "fork": "keeve.cli.app:fork",
+    "snapshot": "keeve.cli.verbs:snapshot",
+    "effects": "keeve.cli.app:effects",
+    "resolve": "keeve.cli.app:resolve",
+    "approve": "keeve.cli.approving:approve",
+    "refuse": "keeve.cli.approving:refuse",
+    "delete": "keeve.cli.removing:delete",
+    "verify": "keeve.cli.app:verify",
+    "doctor": "keeve.cli.app:doctor",
+    "checkpoint": "keeve.cli.proving:checkpoint",
+    "prove": "keeve.cli.proving:prove_record",
+    "check": "keeve.cli.proving:check",
+    "keys": "keeve.cli.proving:keys",
+    "new-key": "keeve.cli.rekeying:new_key",
+    "rekey": "keeve.cli.rekeying:rekey",
+    "backup": "keeve.cli.backup:backup",
+    "dump": "keeve.cli.mending:dump",
+    "salvage": "keeve.cli.mending:salvage",
+    "gc": "keeve.cli.removing:gc",
+    "erase": "keeve.cli.removing:erase",
+    "archive": "keeve.cli.archive:archive",
+    "serve": "keeve.cli.serve:serve",
+    "config": "keeve.cli.serve:config",
+    "token": "keeve.cli.tokens:tokens",
 }
-"""By name. `token` has commands of its own, in `keeve.cli.tokens`; `completion` is told of all of them, below."""
+"""By name, each with the module and the function that it is, which are imported when it is called or its help is asked
+for. `token` has commands of its own; `completion` is told of all of them, below."""
 
 
 app = App(
@@ -74,13 +64,13 @@ Every command takes `--store PATH` or `--server URL`, `--json` and `--debug`, be
 an example.""",
     version=installed,
     help_format="markdown",
+    version_format="plaintext",  # else what reads Markdown is imported for it, which costs more than the rest
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
 
 for name, command in COMMANDS.items():
     app.command(command, name=name)
-app.command(tokens)
 
 
 @app.command

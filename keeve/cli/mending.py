@@ -11,9 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.dump import Wanted
 from keeve.cli.dump import dump as show_frames
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.salvage import salvage as write_anew
 
 

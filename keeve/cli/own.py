@@ -21,12 +21,9 @@ import attrs
 from actors.tools import Tools
 from dataspace.errors import KeeveError
 from keeve.api import OURS
-from keeve.settings import ACTORS, LoadedSettings, settings_from
+from keeve.settings import LoadedSettings, settings_from
+from keeve.variables import ACTORS, CONFIG
 from vat.objects.types import BadActorType, Types, type_of
-
-CONFIG: Final = "KEEVE_SERVER_CONFIG"
-"""The variable that names a file of settings."""
-
 
 _KNOWN: Final = frozenset(described.name for described in Types(OURS))
 """The actor types that commands run without being told."""

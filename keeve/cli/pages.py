@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.records import ZERO_HASH, Header, Kind
-from keeve.cli.app import OPTIONS, Flag, Options
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.sessions import in_words
 from keeve.cli.stores import Looks

@@ -13,7 +13,7 @@ import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OPTIONS, Flag, Options
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.proofs import check_file, make_checkpoint, prove, tell_checkpoint, tell_keys
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, Flag, Options
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.reading import must_be_there
 from keeve.host_keys import host_key, host_key_from
 from keeve.host_keys import rekey as have_rekeyed

@@ -12,8 +12,8 @@ import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from keeve.cli.app import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.delete import delete_session
+from keeve.cli.options import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.space import OnePlace, collect
 from keeve.cli.space import erase as erase_content
 

@@ -19,10 +19,11 @@ import trio
 from cyclopts import Parameter
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import FOLDER_OPTIONS, FolderOptions
-from keeve.cli.own import CONFIG, tools_of, types_of
+from keeve.cli.options import FOLDER_OPTIONS, FolderOptions
+from keeve.cli.own import tools_of, types_of
 from keeve.served import TOKEN
-from keeve.settings import ACTORS, HOW, ServerSettings, model_shown, settings_from, shown
+from keeve.settings import HOW, ServerSettings, model_shown, settings_from, shown
+from keeve.variables import ACTORS, CONFIG
 
 NEEDED = ("starlette", "hypercorn", "jinja2", "structlog", "prometheus_client")
 

@@ -20,8 +20,8 @@ from cyclopts import App, Parameter
 
 from dataspace.errors import KeeveError
 from keeve.api import OURS
-from keeve.cli.app import OPTIONS, Flag, Options
 from keeve.cli.log import time_of
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.own import named_types
 from keeve.cli.where import VARIABLE
 from keeve.faces import utc_time

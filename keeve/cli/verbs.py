@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
-from keeve.cli.app import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOptions
+from keeve.cli.options import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOptions
 from keeve.cli.sessions import show_state
 from keeve.cli.talking import accept, create_session, fields_of, list_facts, take_turn
 from keeve.cli.talking import interrupt as end_turn

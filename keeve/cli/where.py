@@ -34,7 +34,6 @@ from keeve.served import SOCKET, TOKEN, is_served
 from keeve.settings import answering, begins_with, models_of, named
 from vat.objects.types import type_of
 
-SERVER: Final = "KEEVE_SERVER"
 VARIABLE: Final = "KEEVE_TOKEN"
 
 PATIENCE: Final = 10.0

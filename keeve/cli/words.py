@@ -18,7 +18,8 @@ from dataspace.errors import KeeveError
 FLAGS: Final = frozenset(("--json", "--debug"))
 VALUED: Final = frozenset(("--store", "--server", "--token-file", "--actors", "--tools", "--config"))
 """What may stand before a command, and is followed by a value."""
-OWN: Final = frozenset(("--help", "-h", "--version"))
+HELP: Final = frozenset(("--help", "-h"))
+OWN: Final = HELP | {"--version"}
 """What `keeve` itself is asked, without a command."""
 
 
@@ -36,6 +37,15 @@ def said(wrong: CycloptsError) -> str:
     if isinstance(wrong, UnusedCliTokensError):
         return f"too many words: {shlex.join(wrong.unused_tokens or ())}"
     return str(wrong)
+
+
+def of_all_commands(words: Sequence[str]) -> bool:
+    """Whether words that are in their order ask what commands there are.
+
+    >>> of_all_commands([]), of_all_commands(["--help"]), of_all_commands(["ls", "--help"])
+    (True, True, False)
+    """
+    return not words or words[0] in HELP
 
 
 def in_order(words: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ came from, `HOW` what each is), of which its models come (`models_of`, `named`),
 from keeve.settings.beginning import NoSuchModel, begins_with
 from keeve.settings.models import answering, model_names, model_shown, models_of, named
 from keeve.settings.settings import (
-    ACTORS,
     HOW,
     VERBS,
     BadServerSetting,
@@ -21,7 +20,6 @@ from keeve.settings.settings import (
 )
 
 __all__ = [
-    "ACTORS",
     "HOW",
     "VERBS",
     "BadServerSetting",

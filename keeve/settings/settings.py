@@ -21,10 +21,9 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from dataspace.errors import KeeveError
+from keeve.variables import ACTORS
 
 PREFIX: Final = "KEEVE_SERVER_"
-ACTORS: Final = "KEEVE_ACTORS"
-"""The variable that names actor types for all commands."""
 VERBS: Final = ("read", "turn", "manage", "admin")
 """What a principal may do: look; say something; make, fork, approve of and delete; all that with all sessions."""
 

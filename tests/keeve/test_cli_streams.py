@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from keeve.cli import app
 from tests.cli_runner import PROGRAM, environment, keeve
 from tests.forks import Fork
 
@@ -110,8 +109,8 @@ def test_ctrl_c_ends_any_command_with_130(store: Path, monkeypatch: pytest.Monke
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("list_sessions", "examine", "check_all", "hold_conversation"):
-        monkeypatch.setattr(app, name, interrupted)
+    for name in ("sessions.list_sessions", "doctor.doctor", "verify.verify", "chat.chat"):
+        monkeypatch.setattr(f"keeve.cli.{name}", interrupted)
     for words in (("ls",), ("doctor",), ("verify",), ("chat", "s1")):
         said = keeve(*words, "--store", store)
         assert (said.code, said.out, said.err) == (130, "", "")
