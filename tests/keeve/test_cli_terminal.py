@@ -36,6 +36,12 @@ async def turns_of(store: Path, *what: str) -> list[tuple[Any, ...]]:
     return await trio.to_thread.run_sync(turns, store, *what)
 
 
+def is_in_the_log(store: Path, pattern: str) -> None:
+    """Wait for it: what a person is told of what was sent is told before it has arrived."""
+    while not keeve("log", pattern, "--store", store).out:
+        pass
+
+
 def test_a_person_is_greeted_answered_and_told_how_to_come_back(store: Path) -> None:
     with chatting(store) as someone:
         someone.types("hello")
@@ -181,6 +187,7 @@ async def test_a_line_that_is_typed_while_an_answer_comes_joins_the_turn(store: 
         someone.sees("well, ")
         someone.types("not there")
         someone.sees("(this joins at the next step)")
+        is_in_the_log(store, "(steer . _)")
         service.goes_on()
         someone.sees("found it\n", "> ")
         someone.types("and now?")
