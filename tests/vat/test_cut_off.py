@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from contextlib import suppress
 from typing import Any
@@ -36,6 +35,14 @@ ACTS = {
 }
 
 
+def depth() -> int:
+    """How many calls within calls there are, with that of who asks: counted, as to say where each is takes long."""
+    calls, frame = 0, sys._getframe(1)
+    while frame is not None:
+        calls, frame = calls + 1, frame.f_back  # type: ignore[assignment]  # that of the first call has none
+    return calls
+
+
 @actor("cut.deep", version=1)
 class Deep(Actor):
     count: int = 0
@@ -56,7 +63,7 @@ class Deep(Actor):
                 ACTS[what](self)
 
         with suppress(RecursionError):
-            down(sys.getrecursionlimit() - len(inspect.stack(0)) - left)
+            down(sys.getrecursionlimit() - depth() - left)
 
     def swallow(self) -> str:
         try:
