@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import groupby
 from pathlib import Path
 
@@ -40,10 +40,10 @@ def rooms() -> dict[str, str]:
     }
 
 
-def uses() -> dict[str, set[str]]:
-    """By the path of a file, the paths of those that it imports."""
+def uses(paths: Iterable[str]) -> dict[str, set[str]]:
+    """By the path of each of these files, the paths of those that it imports."""
     found: dict[str, set[str]] = {}
-    for path in rooms():
+    for path in paths:
         named: set[str] = set()
         for node in ast.walk(ast.parse((ROOT / path).read_text())):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -89,4 +89,5 @@ def filled(page: str, said: Mapping[str, str], uses: Mapping[str, Set[str]]) -> 
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), rooms(), uses()))
+    said = rooms()
+    PAGE.write_text(filled(PAGE.read_text(), said, uses(said)))
