@@ -311,7 +311,8 @@ def record_head(head: bytes) -> tuple[Header, tuple[int, ...]]:
     Raises `struct.error` when the length does not fit.
     """
     position, epoch, kind, uid, seq, time, previous, digest, count = _RECORD.unpack_from(head)
-    starts = struct.unpack(f"<{count}I", head[_RECORD.size :])
+    rest = head[_RECORD.size :]
+    starts = struct.unpack(f"<{count}I", rest) if count or rest else ()
     return _header((position, epoch, uid, seq, kind, time, previous, digest)), starts
 
 

@@ -152,7 +152,7 @@ class SegmentReader:
         window, start = (
             (self.pread(segment, offset, AHEAD), 0) if near is None else near.at(self.pread, segment, offset)
         )
-        found = self.frame(segment, offset, window, start)
+        found = parse(window, start, segment, offset - start) or self.frame(segment, offset, window, start)
         if found is None or found.was != Type.RECORD:
             raise NoSuchRecord(at)
         return StoredRecord(self, segment, found, window, start)

@@ -31,6 +31,8 @@ class Fiber:
 
     def forget(self) -> list[int]:
         """Keep no more what no local has any more: it is not awaited any more. Gives what that was."""
+        if not self.kept:
+            return []
         gone = [promise for promise, there in self.kept.items() if there() is None]
         for promise in gone:
             del self.kept[promise]

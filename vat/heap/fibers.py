@@ -13,7 +13,7 @@ The one rule: a promise that is not settled and that a fiber waits for has a rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dataspace.values import FrozenList
@@ -97,8 +97,8 @@ def _ignored(heap: Heap, fiber: int, promise: int) -> bool:
     return False
 
 
-def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
-    if not heap.may_have("owned"):
+def _let_go(heap: Heap, fiber: int, promises: Sequence[int]) -> None:
+    if not promises or not heap.may_have("owned"):
         return
     for promise in promises:
         if heap.find("owned", promise) == fiber:
@@ -109,8 +109,11 @@ def _let_go(heap: Heap, fiber: int, promises: Iterable[int]) -> None:
 
 def outcomes(heap: Heap, waiting: Sequence[int]) -> list[Sequence[Any] | None]:
     """The entries of the promises that are waited for; None for those without an outcome."""
-    found = [heap.find("promises", promise) for promise in waiting[1:]]
-    return [None if entry is None or entry[STATE] < KEPT else entry for entry in found]
+    found: list[Sequence[Any] | None] = []
+    for promise in waiting[1:]:
+        entry = heap.find("promises", promise)
+        found.append(None if entry is None or entry[STATE] < KEPT else entry)
+    return found
 
 
 def over(mode: int, outcomes: Sequence[Sequence[Any] | None]) -> bool:
