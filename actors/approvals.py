@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from actors.chat import Call, Output, marked_call
+from actors.chat import BadAnswer, Call, Output, check_call, marked_call
 from actors.messages import named
 from actors.tools.errors import ApprovalWanted, CallRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Text
-from vat.errors import FiberDiverged
+from vat.errors import BadCall, FiberDiverged
 from vat.heap.refs import Promise
 from vat.objects.actor import Actor, actor, state_own
 from vat.objects.collections import Map
@@ -209,8 +209,17 @@ class Approvals(Part):
     def ask(self, call: Mapping[str, Any], turn: int = 0) -> Promise:
         """Have a person approve of a tool call: fulfilled when somebody does, broken with `CallRefused`.
 
-        `turn` is the number that its facts name, 0 where there are no turns.
+        `call` is in the form of a tool call, `{"id": ..., "function": {"name": ..., "arguments": ...}}`, of whatever is
+        to be decided. `turn` is the number that its facts name, 0 where there are no turns. Raises `BadCall` for what
+        is no such call.
         """
+        try:
+            check_call(call, ids=str)
+        except BadAnswer:
+            raise BadCall(
+                "ask() is given what is to be decided in the form of a tool call: give it an id and a name, "
+                '{"id": "…", "function": {"name": "…", "arguments": …}}'
+            ) from None
         promise: Promise = self.inner("_ask", call, turn)
         return promise
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
-from actors.approvals import NothingWaits
+from actors.approvals import Approvals, NothingWaits
 from actors.toolbox import Toolbox
 from actors.tools import Tools, tool
 from dataspace.log.memory import MemoryLog
 from keeve.testing.hosts import memory_host
 from tests.actors.toolcalls import a_call
+from vat.errors import BadCall
 from vat.heap.refs import cancel
 from vat.objects.actor import Actor, actor
 from vat.objects.collections import List
@@ -261,3 +263,48 @@ async def test_a_toolbox_offers_what_it_was_given_last() -> None:
         await clerk.offer(shop.tools.schemas[1:])
         assert await clerk.names() == ["look"]
         assert await (await host.spawn(Clerk, "bare")).names() == []
+
+
+@actor("approvals.traveller", version=1)
+class Traveller(Actor):
+    approvals: Approvals
+    count: int = 0
+
+    async def travel(self, what: Any) -> bool:
+        self.count += 1
+        return bool(await self.approvals.ask(what))
+
+
+@pytest.mark.parametrize(
+    "what", ["may I?", {"id": "t1"}, {"id": 7, "function": {"name": "travel"}}, {"id": "t1", "function": {"name": 7}}]
+)
+async def test_what_is_asked_for_in_another_form_than_a_calls_is_refused_by_name(what: Any) -> None:
+    async with memory_host(actors=[Traveller]) as host:
+        traveller = await host.spawn(Traveller, "t1")
+        with pytest.raises(BadCall, match="in the form of a tool call: give it an id and a name"):
+            await traveller.travel(what)
+        assert await traveller.count == 0
+        assert list(host.query("(approval-wanted . _)")) == []
+
+
+async def test_a_call_that_waits_does_so_also_where_its_tool_wants_no_approval_any_more() -> None:
+    log, shop = MemoryLog(), Shop()
+    async with memory_host(log, actors=[Clerk], devices={"tools": shop.tools}) as host:
+        clerk = await host.spawn(Clerk, "clerk", tools=shop.tools)
+        await clerk.go(a_call("drop", {"table": "users"}))
+        async for _ in host.observe("(approval-wanted . _)"):
+            break
+
+    @tool
+    async def drop(table: str) -> None:
+        """Drop a table."""
+        shop.done.append(table)
+
+    async with memory_host(log, actors=[Clerk], devices={"tools": Tools(drop)}) as host:
+        clerk = await host.get("clerk")
+        [waiting] = await (await clerk.tools).waiting()
+        assert (waiting["name"], shop.done) == ("drop", [])
+        await (await clerk.tools).approve(waiting["id"])
+        while not await clerk.heard:
+            await trio.testing.wait_all_tasks_blocked()
+        assert shop.done == ["users"]
