@@ -42,9 +42,10 @@ class PlaceTaken(KeeveError):
 
     usage = True
 
-    def __init__(self, path: str, what: str) -> None:
+    def __init__(self, path: str, what: str, first: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {what}; name a place where nothing is yet, outside of the old store")
+        remedy = f"{first}, or name" if first else "name"
+        super().__init__(f"{path}: {what}; {remedy} a place where nothing is yet, outside of the old store")
 
 
 class State(Enum):

@@ -42,7 +42,7 @@ class Making:
                 if self._files.make_folder(path):
                     self._made.append(path)
             if not self._files.make_folder(folder):
-                raise PlaceTaken(str(folder), _who_has(folder))
+                raise PlaceTaken(str(folder), *_who_has(folder))
             self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             with suppress(OSError):  # without a lock it is only told less well whose it is
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,14 +113,14 @@ class Making:
                     self._files.remove_folder(folder)
 
 
-def _who_has(folder: Path) -> str:
-    """Whether a folder is being made, or left of a process that was killed."""
+def _who_has(folder: Path) -> tuple[str, str]:
+    """Whether a folder is being made, or left of a process that was killed; and what to do then."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return "another backup to this place is being made: wait for it"
+            return "another backup to this place is being made", "wait for that"
         finally:
             os.close(fd)
-    return "it is left of a backup that was interrupted, and is no backup: remove it"
+    return "it is left of a backup that was interrupted, and is no backup", "remove it"

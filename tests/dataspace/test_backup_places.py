@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Path:
 
 def test_of_two_to_one_place_the_second_is_refused_and_the_first_goes_on(tmp_path: Path, store: Path) -> None:
     def another() -> None:
-        with pytest.raises(PlaceTaken, match="another backup to this place is being made: wait for it"):
+        with pytest.raises(PlaceTaken, match="another backup to this place is being made; wait for that, or name"):
             backup(store, tmp_path / "new")
 
     backup(store, tmp_path / "new", progress=once(another))
@@ -50,7 +50,7 @@ def test_what_is_left_of_one_that_was_killed_is_told_and_stays(tmp_path: Path, s
     with suppress(SimulatedCrash):
         backup(store, tmp_path / "new", files=CrashFiles(12))
     left = content(tmp_path / "new.copying")
-    with pytest.raises(PlaceTaken, match="left of a backup that was interrupted, and is no backup: remove it"):
+    with pytest.raises(PlaceTaken, match="left of a backup that was interrupted, and is no backup; remove it, or name"):
         backup(store, tmp_path / "new")
     assert content(tmp_path / "new.copying") == left != {}
     shutil.rmtree(tmp_path / "new.copying")
