@@ -61,7 +61,15 @@ from dataspace.log.store import (
     StoreOwned,
     StoreReadOnly,
 )
-from dataspace.log.verdicts import LogCorrupt, LogError, LogTampered, LogTruncated, NewerFormat, SessionDamaged
+from dataspace.log.verdicts import (
+    LogCorrupt,
+    LogError,
+    LogTampered,
+    LogTruncated,
+    NewerFormat,
+    PastDamaged,
+    SessionDamaged,
+)
 from dataspace.observe.cursor import BadCursor, CursorAhead, CursorChanged, CursorOfAnotherLog, WrongCursor
 from dataspace.observe.dataspace import NoSuchSession, ObserverFailed
 from dataspace.observe.events import NotProven
@@ -281,6 +289,7 @@ __all__ = [
     "Outrun",
     "OutsideCrank",
     "OwnThread",
+    "PastDamaged",
     "PlaceTaken",
     "PromiseCycle",
     "PromiseGone",

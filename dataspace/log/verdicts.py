@@ -164,9 +164,10 @@ class SessionDamaged(KeeveError):
         self.seq = seq
         self.position = position
         self.what = what
+        fork = f"fork it before seq {seq} (--at {seq - 1}), " if seq > 1 else ""
         super().__init__(
             f"session {session} is damaged at seq {seq} (position {position}): {what}. It can be read up to "
-            f"there, and a host that has come to this takes no more input for it; fork it before seq {seq}, "
+            f"there, and a host that has come to this takes no more input for it; {fork}"
             "have what is sound put into a new store (`keeve salvage`), or restore a backup"
         )
 
@@ -175,6 +176,27 @@ class SessionDamaged(KeeveError):
         """The error for a damage that recovery found."""
         name = "(the store)" if uid == STORE_UID else uid.hex()
         return cls(name, damage.seq, damage.position, damage.what)
+
+
+class PastDamaged(SessionDamaged):
+    """A fork of a `session` was asked for at a seq that has damage in its past, and none was made.
+
+    `seq` is that of the damaged record, `last_good` the one before it, 0 if there is none.
+    """
+
+    def __init__(self, session: str, seq: int, position: int, what: str) -> None:
+        super().__init__(session, seq, position, what)
+        self.last_good = seq - 1
+        remedy = (
+            f"its last good seq is {self.last_good}: fork it at that (--at {self.last_good})"
+            if self.last_good
+            else "nothing before that can be forked: have what is sound put into a new store (`keeve salvage`), or "
+            "restore a backup"
+        )
+        self.args = (
+            f"session {session} is damaged at seq {seq} (position {position}): {what}. A fork from there on could not "
+            f"go on either, so none was made; {remedy}",
+        )
 
 
 class LogError(KeeveError):

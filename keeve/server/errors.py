@@ -108,6 +108,7 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.BadPattern: ErrorAnswer(422, "(turn . _) is one: docs/patterns.md has how they are written"),
     known.Busy: ErrorAnswer(409, "wait until its work is done, or give force=true"),
     known.NoSuchPoint: ErrorAnswer(422, TURNS),
+    known.PastDamaged: ErrorAnswer(409, "fork it at its last good seq"),
     known.NoSuchEffect: ErrorAnswer(404, "GET the session: it lists its effects that have no outcome"),
     known.NothingWaits: ErrorAnswer(404, "GET its approvals: they are the calls that wait"),
     known.CallWithdrawn: ErrorAnswer(409, "ask the session anew for what it was to do"),

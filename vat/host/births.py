@@ -151,11 +151,16 @@ class Births:
     def fork(self, vat: Vat, call: Call, at: int | None, into: str | None) -> tuple[Step, bytes]:
         """The records of a fork of a vat at a seq (default: now), as one step, and the uid of the child.
 
-        Raises `NoSuchPoint`, `IdInUse`, `Deleted` or `BadSessionId`, and has done nothing then; `NotYet` when the seq
-        is not durable yet, `Archived` where the child could not be loaded. Costs at most the reading of one record, but
-        for what `Loader.point` says.
+        Raises `NoSuchPoint`, `PastDamaged`, `IdInUse`, `Deleted` or `BadSessionId`, and has done nothing then; `NotYet`
+        when the seq is not durable yet, `Archived` where the child could not be loaded. Costs at most the reading of
+        one record, but for what `Loader.point` says.
         """
-        here = vat.seq if at is None else at
+        row = self._catalog.by_uid(vat.uid)
+        head = vat.seq if row is None else max(vat.seq, row.seq)  # of a damaged one less is in memory
+        here = head if at is None else at
+        damaged = self._loader.damage_before(vat.uid, here) if here <= head else None
+        if damaged is not None:
+            raise damaged
         if not 1 <= here <= vat.seq:
             raise NoSuchPoint(vat.id, here, 1, vat.seq)
         for each in self._meanwhile:  # before anything is read: from here on it stays, or is away already

@@ -17,6 +17,7 @@ from vat.heap.messages import UNIVERSAL, Asker, Call
 from vat.heap.refs import DIRECTORY
 from vat.host.asking import Waiter
 from vat.host.engine import Engine
+from vat.host.looked_over import LookedOver
 from vat.host.outside import bound, unbound
 from vat.host.proving import Answered, Receipted
 from vat.host.universal import given
@@ -35,6 +36,7 @@ class Calling:
     def __init__(self, engine: Engine, directory: Answers) -> None:
         self._engine = engine
         self._directory = directory
+        self._over = LookedOver(engine.store, engine.dataspace.catalog)
 
     async def call(
         self,
@@ -52,6 +54,9 @@ class Calling:
             raise BadCall(f"{method}(): give True or False for receipt; what the directory answers has none")
         if method in UNIVERSAL and uid != DIRECTORY:
             self._engine.universal.asked(method, keywords)
+            if method == "fork" and asker.via == "cli":  # of a server or a program nobody waits for such a reading
+                at = keywords.get("at", args[0] if args else None)
+                await self._over.look(uid, at if type(at) is int else None)
         answered = Answered(self._engine, uid) if receipt else None
         value = await self._call(uid, actor, method, args, keywords, asker, answered)
         return value if answered is None else Receipted(value, answered.receipt())

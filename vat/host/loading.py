@@ -18,10 +18,11 @@ from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archived
+from dataspace.log.marks import Damage
 from dataspace.log.near import Near
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import NoSuchRecord, Store
-from dataspace.log.verdicts import SessionDamaged
+from dataspace.log.verdicts import PastDamaged, SessionDamaged
 from dataspace.observe.dataspace import living
 from snapshots.cache import PageCache
 from vat.crank.upgrading import outdated
@@ -182,6 +183,16 @@ class Loader:
             if not self._catalog.doubt():
                 raise
         return reading(self.lineage(uid), self._catalog, self.cache, upto, read, without)
+
+    def damage_before(self, uid: bytes, at: int) -> PastDamaged | None:
+        """The first damage that is known of what a session goes back to at a seq, its own or an ancestor's; for who
+        would have it forked there."""
+        found: list[Damage | SessionDamaged] = []
+        for leg in self._catalog.lineage(uid):
+            known = (self._damaged.get(leg.uid), self._store.damaged.get(leg.uid))
+            found += [each for each in known if each is not None and each.seq <= min(leg.upto, at)]
+        first = min(found, key=lambda each: each.seq, default=None)
+        return None if first is None else PastDamaged(self._catalog.name(uid), first.seq, first.position, first.what)
 
     def _damage(self, row: Row) -> SessionDamaged | None:
         met = self._damaged.get(row.uid)
