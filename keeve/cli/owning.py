@@ -12,13 +12,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from actors.session import Session
 from keeve.api import open_host
 from keeve.archive_places import archives_from
+from keeve.cli.own import Own, tools_of, types_of
 from keeve.cli.reading import must_be_there
+from keeve.cli.stores import Owned
 from keeve.host_keys import host_key_from
+from keeve.looking import CONVERSATION
+from keeve.settings import answering, begins_with, models_of, named
 from vat.devices.vault import Vault
 from vat.host.host import Host
 from vat.host.settings import Settings
+from vat.objects.types import type_of
 
 
 @asynccontextmanager
@@ -46,3 +52,28 @@ async def owning(
         how |= {"devices": devices, "vault": vault, "unknown": "hold", "settings": Settings(takes_up="asked")}
     async with open_host(folder, **how, via="cli") as host:
         yield host
+
+
+@asynccontextmanager
+async def owned(folder: Path, own: Own, *, talking: bool, makes: bool) -> AsyncIterator[Owned]:
+    """What a command asks of a host of its own, with what is brought for it, read as `keeve serve` reads it."""
+    loaded = own.loaded()
+    types, tools, settings = types_of(loaded), tools_of(loaded), loaded.settings
+    kinds = {CONVERSATION: Session, **{type_of(each).name: each for each in types}}
+    # Without a file the host that has the models is somebody's program: which it has is not known here.
+    models = named(own.environ, ["model", *settings.models]) if settings.models else None
+
+    def begins(type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        kind = kinds.get(type)
+        return fields if kind is None else begins_with(kind, fields, models, tools)
+
+    if not talking:
+        async with owning(folder, types, makes=makes) as host:
+            yield Owned(host, passing=True, begins=begins)
+        return
+    answers = answering(settings, own.environ)
+    devices, vault = models_of(settings, own.environ)
+    if tools is not None:
+        devices["tools"] = tools
+    async with owning(folder, types, devices=devices, vault=vault, makes=makes) as host:
+        yield Owned(host, passing=False, begins=begins, answers=answers)

@@ -13,26 +13,23 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
 import attrs
 import trio
 
-from actors.session import Session
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.ownership import owner_of
 from keeve.cli.output import Output
-from keeve.cli.own import Own, tools_of, types_of
-from keeve.cli.owning import owning
 from keeve.cli.reading import reading
-from keeve.cli.stores import Acts, Files, Looks, Owned, Served
-from keeve.looking import CONVERSATION
+from keeve.cli.stores import Acts, Files, Looks, Served
 from keeve.private_files import read_private
 from keeve.served import SOCKET, TOKEN, is_served
-from keeve.settings import answering, begins_with, models_of, named
-from vat.objects.types import type_of
+
+if TYPE_CHECKING:
+    from keeve.cli.own import Own
 
 VARIABLE: Final = "KEEVE_TOKEN"
 
@@ -143,7 +140,9 @@ class Where:
             async with served(str(self.folder), token, patience) as store:
                 yield store
         else:
-            async with _owned(self.folder, own, talking=talking, makes=makes) as store:
+            from keeve.cli.owning import owned  # who looks only needs nothing of what a host is made of
+
+            async with owned(self.folder, own, talking=talking, makes=makes) as store:
                 yield store
 
     def _has_server(self) -> bool:
@@ -160,31 +159,6 @@ class Where:
         if urlsplit(server).hostname not in _HERE:
             raise NoServerToken(server, "none was given")
         return _token_in(self.folder / TOKEN, server)
-
-
-@asynccontextmanager
-async def _owned(folder: Path, own: Own, *, talking: bool, makes: bool) -> AsyncIterator[Owned]:
-    """A host of the store, with what is brought for it, read as `keeve serve` reads it."""
-    loaded = own.loaded()
-    types, tools, settings = types_of(loaded), tools_of(loaded), loaded.settings
-    kinds = {CONVERSATION: Session, **{type_of(each).name: each for each in types}}
-    # Without a file the host that has the models is somebody's program: which it has is not known here.
-    models = named(own.environ, ["model", *settings.models]) if settings.models else None
-
-    def begins(type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        kind = kinds.get(type)
-        return fields if kind is None else begins_with(kind, fields, models, tools)
-
-    if not talking:
-        async with owning(folder, types, makes=makes) as host:
-            yield Owned(host, passing=True, begins=begins)
-        return
-    answers = answering(settings, own.environ)
-    devices, vault = models_of(settings, own.environ)
-    if tools is not None:
-        devices["tools"] = tools
-    async with owning(folder, types, devices=devices, vault=vault, makes=makes) as host:
-        yield Owned(host, passing=False, begins=begins, answers=answers)
 
 
 @asynccontextmanager
