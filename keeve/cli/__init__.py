@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from traceback import format_exception
+from typing import TextIO
 
 from cyclopts import CycloptsError
 
@@ -90,6 +92,9 @@ def _failed(error: OSError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
+    told = (handler.told for handler in logging.getLogger("keeve").handlers if isinstance(handler, _Warnings))
+    if any(message in each for each in told):  # the host has said it, in these words
+        return code
     with suppress(OSError):  # where nobody can be told, the code says it
         print(f"keeve: {plain(message)}", file=sys.stderr, flush=True)
     return code
@@ -97,11 +102,23 @@ def _refuse(message: str, code: int) -> int:
 
 class _Clean(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return plain(super().format(record))
+        return plain(worded(super().format(record), "commands"))
+
+
+class _Warnings(logging.StreamHandler[TextIO]):
+    """Tells what a host logs, and keeps the newest of what it has told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: deque[str] = deque(maxlen=100)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        self.told.append(worded(record.getMessage(), "commands"))
 
 
 def _log_to_stderr(level: int) -> None:
-    handler = logging.StreamHandler()
+    handler = _Warnings()
     handler.setFormatter(_Clean("keeve: %(message)s"))
     root = logging.getLogger("keeve")
     root.handlers[:] = [handler]

@@ -146,15 +146,17 @@ class Loader:
         the session is loaded up to there.
         """
         session = self._catalog.name(uid)
-        log.warning("session %s: %s", session, error)
-        if isinstance(error, BadSnapshotPage):
-            self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
-            return None
         if isinstance(error, SessionDamaged):
             known = self._damaged.get(uid)
             if known is None or error.seq < known.seq:
                 self._damaged[uid] = error
-            return SessionDamaged(session, error.seq, error.position, error.what)
+            named = SessionDamaged(session, error.seq, error.position, error.what)
+            log.warning("%s", named)
+            return named
+        log.warning("session %s: %s", session, error)
+        if isinstance(error, BadSnapshotPage):
+            self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
+            return None
         return error
 
     def _restored(self, row: Row) -> Restored:
