@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, ClassVar
 
 import trio
@@ -66,7 +67,8 @@ def archive(
     keep
         So many of the newest segments stay as they are.
     idle
-        With all content of sessions that have done nothing since. They go on when the archive is in its place.
+        With all content of sessions that have done nothing since, and wait for nothing: not for a person's word, a
+        time, a call or a queued input. They go on when the archive is in its place.
     records
         With what old records did, but for what they state: each session writes its whole heap, from which it goes on.
         Only who goes back to an earlier point of a session needs the archive then.
@@ -108,6 +110,9 @@ async def _go(where: Where, output: Output, into: Path, how: dict[str, Any], *, 
     if how["idle"]:
         slept = counted(done["idle"], "session")
         output.say(f"{slept} without anything new since: what was said there is not needed here", "dim")
+    for session in done["waiting"]:
+        what = f"it waits for something, and keeve effects --session {quote(session)} tells for what"
+        output.say(f"session {session} is not idle and keeps what it needs: {what}", "dim")
     for session in done["whole"]:
         output.say(f"session {session} keeps all it has: a method waits in it, or it cannot be read", "dim")
 

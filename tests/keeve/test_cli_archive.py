@@ -8,10 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from actors.session import Session
 from keeve.cli.output import Output
 from keeve.cli.progress import OFTEN, telling, written
 from tests.cli_runner import keeve
+from tests.cli_worlds import asking_devices, leave_a_turn_waiting, leave_asking
 from tests.keeve.canaries import LONG, found
+from tests.served_stores import asked, served_store
 from vat.host import basing
 
 SAID = "CANARYSAID"
@@ -130,3 +133,38 @@ def test_what_records_did_goes_when_that_is_asked_for(tmp_path: Path, monkeypatc
     assert keeve("chat", "s1", "--store", store, input="going on\n").code == 0
     assert keeve("verify", "--store", store).code == 0
     assert keeve("archive", "--back", "--records", "--store", store).code == 2
+
+
+@pytest.mark.parametrize("how", [(), ("--records",)])
+def test_a_session_that_waits_for_a_person_or_a_tool_is_not_idle(tmp_path: Path, how: tuple[str, ...]) -> None:
+    """And goes on without the archive, when the word comes."""
+    store, cold = tmp_path / "store", tmp_path / "cold"
+    trio.run(leave_asking, store, "asks")
+    trio.run(leave_a_turn_waiting, store, "stuck")
+    talked(store, "idle")
+    told = keeve("archive", "--into", cold, "--idle", *how, "--store", store, "--json").json
+    assert (told["idle"], told["waiting"], told["whole"]) == (1, ["asks", "stuck"], [])
+    cold.rename(tmp_path / "elsewhere")
+    for id, ours in (("asks", "send it"), ("stuck", "send it")):
+        assert ours in keeve("show", id, "--store", store).out
+    assert keeve("show", "idle", "--store", store).code == 1
+    [call] = keeve("effects", "--session", "asks", "--store", store, "--json").json["approvals"]
+    assert keeve("refuse", "asks", call["id"], "--store", store).code == 0
+    (tmp_path / "elsewhere").rename(cold)
+    said = keeve("archive", "--into", cold, "--idle", "--keep", "0", "--store", store)
+    assert "session stuck is not idle and keeps what it needs" in said.out
+    assert "keeve effects --session stuck" in said.out
+
+
+async def test_a_server_keeps_what_sessions_need_that_wait(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    async with served_store(store, devices=asking_devices()) as there:
+        s = await there.host.spawn(Session, "asks", tools=asking_devices()["tools"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(s.turn, "send it")
+            async for _ in there.host.observe("(approval-wanted . _)"):
+                break
+            await (await there.host.spawn(Session, "other")).status()
+            told = await asked("archive", "--into", tmp_path / "cold", "--idle", "--store", store, "--json")
+            assert (told.json["waiting"], told.json["idle"]) == (["asks"], 1)
+            nursery.cancel_scope.cancel()

@@ -22,6 +22,8 @@ from snapshots.cache import PageCache
 from snapshots.leading import through
 from snapshots.nodes import PageRef
 from snapshots.tree import Tree
+from vat.heap.entries import KEPT as SETTLED
+from vat.heap.entries import STATE
 from vat.heap.heap import Heap
 from vat.heap.memory import VatMemory
 from vat.heap.restore import Index, Lineage, newest_base, restore, root_of, snapshot_heap
@@ -40,15 +42,17 @@ class Place(NamedTuple):
 
 @attrs.define
 class Needed:
-    """What some sessions need."""
+    """What some sessions need. `waits`: whether one of them waits for something, which may be a person's word."""
 
     pages: set[Place] = attrs.field(factory=set)
     cells: set[Place] = attrs.field(factory=set)
+    waits: bool = False
 
     def add(self, other: Needed) -> None:
         """Need what another one needs, too."""
         self.pages |= other.pages
         self.cells |= other.cells
+        self.waits = self.waits or other.waits
 
 
 def needs(lineage: Lineage, index: Index, seq: int, stay: Iterable[SnapshotRow] = ()) -> Needed | None:
@@ -63,6 +67,7 @@ def needs(lineage: Lineage, index: Index, seq: int, stay: Iterable[SnapshotRow] 
         if restored.heap.system["fibers"].count:
             return None
         walk = _Walk(lineage, restored.memory)
+        walk.found.waits = is_waiting(restored.heap)
         walk.trees(restored.heap)
         walk.cells = False  # nothing of an older heap is read: what came of it is in the records after it
         base = newest_base(lineage, index, LATEST)
@@ -74,6 +79,12 @@ def needs(lineage: Lineage, index: Index, seq: int, stay: Iterable[SnapshotRow] 
     except KeeveError:
         return None
     return walk.found
+
+
+def is_waiting(heap: Heap) -> bool:
+    """Whether anything in a session is not settled yet: a call of which a person has to approve, a timer, an effect,
+    what another session or an actor owes, an input that is queued. Costs all promises."""
+    return heap.may_have("effects") or any(entry[STATE] < SETTLED for _, entry in heap.entries("promises"))
 
 
 class _Walk:

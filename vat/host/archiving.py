@@ -3,7 +3,8 @@
 1. What was deleted, erased or superseded goes first (`reclaiming`): it is to be in no archive.
 2. Where records are to go as well, each session writes a base that stands for what they did (`basing`).
 3. Each session says what it needs (`reaching`): what its heap leads to. One that has a fiber that waits, or that cannot
-   be read, needs all that it has; one that has done nothing for long needs nothing, if whoever asks says so.
+   be read, needs all that it has; one that is idle needs nothing, if whoever asks says so: it has done nothing for
+   long, and waits for nothing, neither for a person's word nor for anything else.
 4. Of each old segment what nobody needs goes (`dataspace.log.archiving`), one segment at a time, once the store's chain
    has named it: that, and nothing else, a record allows to be gone. What is forked since the sessions were asked needs
    all that it goes back to, up to the moment in which a segment is exchanged.
@@ -63,8 +64,9 @@ class ArchivedContent:
     """What went to an archive, or came back: from how many segments, how many pieces of content, and their bytes.
 
     `whole`: the ids of the sessions that keep all they have, since a fiber waits in them or they cannot be read.
-    `idle`: how many sessions keep nothing, since they have done nothing for so long. `records`: how many of the pieces
-    are the deeds of records; `bases`: how many sessions have written their whole heap for that.
+    `idle`: how many sessions keep nothing, since they have done nothing for so long; `waiting`: the ids of those that
+    have done nothing either and keep what they need, since they wait for something, a person's word say. `records`: how
+    many of the pieces are the deeds of records; `bases`: how many sessions have written their whole heap for that.
     """
 
     folder: str | None
@@ -75,6 +77,7 @@ class ArchivedContent:
     idle: int = 0
     records: int = 0
     bases: int = 0
+    waiting: tuple[str, ...] = ()
 
 
 class Archiving:
@@ -113,7 +116,7 @@ class Archiving:
             with self._engine.births.meanwhile() as born:
                 if records:
                     await basing.again(deeds)
-                needed, whole, slept = await self._needs(asleep, deeds)
+                needed, whole, slept, waiting = await self._needs(asleep, deeds)
                 stays = _staying(self._catalog, needed, whole, born)
 
                 def leaves(uid: bytes, seq: int) -> bool:
@@ -129,7 +132,8 @@ class Archiving:
                 finally:
                     await self._said(pieces, partial(_archived, str(into), done, pieces, size))
                 names = tuple(sorted(map(self._catalog.name, whole | deeds.whole)))
-                return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made))
+                left = tuple(sorted(waiting))
+                return ArchivedContent(str(into), done, pieces, size, names, slept, gone, len(deeds.made), left)
 
     async def bring_back(self, folder: Path | None = None) -> ArchivedContent:
         """Have come back all that was archived, from where it went, or from `folder`. Raises as `archive` does."""
@@ -167,25 +171,27 @@ class Archiving:
         return self._store
 
     def _asleep(self, since: int) -> dict[bytes, int]:
-        """The sessions that have done nothing since that position, and wait for nothing: their newest seqs."""
-        rows = self._catalog.all_sessions()
-        return {row.uid: row.seq for row in rows if row.position <= since and not row.pending}
+        """The sessions that have done nothing since that position: their newest seqs."""
+        return {row.uid: row.seq for row in self._catalog.all_sessions() if row.position <= since}
 
-    async def _needs(self, asleep: Mapping[bytes, int], deeds: Needs) -> tuple[Needed, set[bytes], int]:
-        """What the sessions need, and those (by uid) that need all that they have; and how many of those `asleep` have
-        done nothing yet but write a base, and so do not count."""
-        needed, whole, slept = Needed(), set[bytes](), 0
+    async def _needs(self, asleep: Mapping[bytes, int], deeds: Needs) -> tuple[Needed, set[bytes], int, list[str]]:
+        """What the sessions need, and those (by uid) that need all that they have; how many of those `asleep` have done
+        nothing yet but write a base, and so do not count; and the ids of those of them that wait for something."""
+        needed, whole, slept, waiting = Needed(), set[bytes](), 0, list[str]()
         for family in families(self._catalog):
             for row in family:
                 one = await self._do(self._needs_of, row.uid, row.seq)
                 before = asleep.get(row.uid)
                 if one is None:
                     whole.add(row.uid)
-                elif before is not None and (row.seq == before or row.seq == deeds.made.get(row.uid) == before + 1):
+                    continue
+                rests = before is not None and (row.seq == before or row.seq == deeds.made.get(row.uid) == before + 1)
+                if rests and not (one.waits or row.pending):
                     slept += 1
-                else:
-                    needed.cells |= one.cells
-        return needed, whole, slept
+                    continue
+                needed.cells |= one.cells
+                waiting += [row.id] if rests else []
+        return needed, whole, slept, waiting
 
     def _needs_of(self, uid: bytes, seq: int) -> Needed | None:
         return needs(Lineage(uid, self._catalog, self._store.read), self._catalog, seq)

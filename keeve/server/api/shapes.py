@@ -333,6 +333,7 @@ class ArchivedFace(Struct):
     idle: Annotated[int, Meta(description="Sessions that did not count, since they have done nothing since.")]
     records: Annotated[int, Meta(description="How many of the pieces are what records did.")]
     bases: Annotated[int, Meta(description="Sessions that wrote their whole heap for that.")]
+    waiting: Annotated[list[str], Meta(description="Sessions that keep what they need, since they wait for something.")]
 
 
 class About(Struct):
