@@ -163,7 +163,10 @@ def _be(said: dict[str, Any], given: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, each in enumerate(given[:3]):
         os.dup2(each, number)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for each in map(int, os.listdir("/proc/self/fd")):
+        if each > 2:
+            with suppress(OSError):  # that of the list itself is closed by now
+                os.close(each)
     if said["terminal"]:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
