@@ -6,7 +6,6 @@ The one rule: a narrowed ref reaches no further than its narrowing says, whoever
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Signature
 from typing import Any, Final, NamedTuple
 
 from dataspace.values import Value
@@ -17,7 +16,7 @@ from vat.heap.messages import UNIVERSAL, Outcome
 from vat.heap.opcodes import To
 from vat.heap.refs import Ref
 from vat.objects.describing import taken_by
-from vat.objects.types import Field, Method
+from vat.objects.types import Field, Method, Takes
 
 
 class BuiltIn(NamedTuple):
@@ -26,7 +25,7 @@ class BuiltIn(NamedTuple):
     name: str
     function: Callable[..., Any]
     read: bool
-    takes: Signature
+    takes: Takes
 
 
 class Finding(Acting):
@@ -66,15 +65,12 @@ class Finding(Acting):
         self, found: Method | Field | BuiltIn, actor: int, args: Sequence[Value], keywords: Mapping[str, Value]
     ) -> None:
         """Raise `OtherParameters` or `BadCall` unless what `find` gave can be called so, whatever comes of the call."""
-        type = self.heap.state(actor).type
         if isinstance(found, Field):
             if args or keywords:
+                type = self.heap.state(actor).type
                 raise BadCall(f"{type}.{found.name} is a field, which takes no arguments: read it as it is")
-            return
-        try:
-            found.takes.bind(*args, **keywords)
-        except TypeError as error:
-            raise OtherParameters(type, found.name, str(found.takes), str(error)) from None
+        elif (problem := found.takes.problem(args, keywords)) is not None:
+            raise OtherParameters(self.heap.state(actor).type, found.name, str(found.takes), problem)
 
     def reach(self, actor: int, name: str) -> tuple[int, bool]:
         """Which actor a ref reaches, and whether only to read. Raises `Refused` or `Revoked`."""

@@ -18,7 +18,7 @@ from types import FunctionType
 from typing import Any, ClassVar, Final, get_args, get_origin
 
 from dataspace.values import Text, Value, freeze
-from vat.objects.types import TYPE_NAME, ActorType, BadActorType, Field, Keep, Mark, Method, Shape
+from vat.objects.types import TYPE_NAME, ActorType, BadActorType, Field, Keep, Mark, Method, Shape, Takes
 
 _PLAIN: Final = (bool, int, float, str, bytes, list, dict, set, tuple, type(None))
 """Types of what a class attribute without an annotation may have been meant as a field with."""
@@ -173,7 +173,7 @@ def _method(cls: type, name: str, function: FunctionType) -> Method:
     )
 
 
-def taken_by(function: Callable[..., Any], given: int) -> inspect.Signature:
+def taken_by(function: Callable[..., Any], given: int) -> Takes:
     """What a function can be called with behind what it is always `given`, as Python calls it: what a decorator has put
     in its place counts, and no annotation."""
     signature = inspect.signature(function, follow_wrapped=False)
@@ -181,7 +181,7 @@ def taken_by(function: Callable[..., Any], given: int) -> inspect.Signature:
     if parameters[:1] and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         parameters = parameters[given:]
     plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+    return Takes(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 def _mark(annotation: Any, names: Mapping[str, Any]) -> Mark | None:

@@ -6,9 +6,10 @@ The one rule: a type is found by its registered name, never by an import path.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from inspect import Signature
+from inspect import Parameter, Signature
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import attrs
@@ -108,6 +109,41 @@ class Keep:
     mark: Mark
 
 
+@attrs.frozen(eq=False)
+class Takes:
+    """What a method can be called with, behind what it is always given."""
+
+    signature: Signature
+    counts: range = attrs.field(init=False)
+    """How many arguments fit that are not named, where none is."""
+
+    @counts.default
+    def _counts(self) -> range:
+        least = most = 0
+        for each in self.signature.parameters.values():
+            needed = each.default is Parameter.empty
+            if each.kind is Parameter.VAR_POSITIONAL:
+                most = sys.maxsize - 1
+            elif each.kind is Parameter.KEYWORD_ONLY and needed:
+                return range(0)
+            elif each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+                least, most = least + needed, most + 1
+        return range(least, most + 1)
+
+    def problem(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
+        """Why it cannot be called so; None where it can."""
+        if not keywords and len(args) in self.counts:  # nearly every call: to bind costs microseconds
+            return None
+        try:
+            self.signature.bind(*args, **keywords)
+        except TypeError as error:
+            return str(error)
+        return None
+
+    def __str__(self) -> str:
+        return str(self.signature)
+
+
 @attrs.frozen
 class Method:
     """A method of an actor."""
@@ -124,8 +160,7 @@ class Method:
     mark_result: Mark | None
     answer: str
     """What its result is called in errors."""
-    takes: Signature = attrs.field(eq=False, repr=False)
-    """What it can be called with, behind `self`."""
+    takes: Takes = attrs.field(eq=False, repr=False)
 
 
 @attrs.frozen(eq=False)
