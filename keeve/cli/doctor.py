@@ -30,7 +30,7 @@ from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, Verdict
 from keeve.api import now
-from keeve.cli.harm import damage_said
+from keeve.cli.harm import damage_said, unread_said
 from keeve.cli.lost import lost_lately
 from keeve.cli.machine import MEMORY, Mount, access_of, command_of, mount_of, nearest, space_of, sync_time
 from keeve.cli.output import Output
@@ -317,8 +317,8 @@ def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:
     found: list[Waits] = []
     for each in all_waits(read):
         if isinstance(each, UnreadSession):
-            seen = f"those of session {each.session} cannot be read: {each.error}"
-            yield Sign("effects", BAD, seen, "keeve verify shows all that is touched")
+            seen, remedy, away = unread_said(each)
+            yield Sign("effects", WARN if away else BAD, seen, remedy)
         elif each is not None:
             found.append(each)
     effects = [effect for one in found for effect in one.effects]

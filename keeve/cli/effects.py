@@ -96,7 +96,9 @@ async def list_effects(
         if not shown and not told["unreadable"]:
             output.note("nothing waits for an outcome")
     for each in told["unreadable"]:
-        output.note(f"session {each['session']}: its effects cannot be read: {each['what']}", "red")
+        away = each.get("away", False)
+        said = "what it waits for is not here" if away else "its effects cannot be read"
+        output.note(f"session {each['session']}: {said}: {each['what']}", "yellow" if away else "red")
     return 1 if told["unreadable"] else 0
 
 

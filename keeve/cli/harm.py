@@ -5,10 +5,12 @@ The one rule: it is told of everybody whom it concerns, and of nobody else.
 
 from __future__ import annotations
 
+from dataspace.log.archives import Archived
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID
 from keeve.cli.reading import Reading
+from keeve.looking import UnreadSession
 
 
 def damage_said(store: Reading, uid: bytes, damage: Damage) -> tuple[str, str, bool]:
@@ -27,3 +29,12 @@ def damage_said(store: Reading, uid: bytes, damage: Damage) -> tuple[str, str, b
     before = damage.seq - 1
     remedy = f"keeve fork {forks[0] if deleted else name} --at {before} goes on from before it"
     return seen, remedy if before else "keeve salvage, or a backup; keeve delete, if it is to go", True
+
+
+def unread_said(each: UnreadSession) -> tuple[str, str, bool]:
+    """Why it cannot be told what a session waits for, what to do about it, and whether it is only away."""
+    if isinstance(each.error, Archived):
+        seen = f"those of session {each.session} are in an archive that is not here; nothing is wrong with them"
+        return seen, "bring the archive back, as is said of it: the session goes on when it is there", True
+    seen = f"those of session {each.session} cannot be read: {each.error}"
+    return seen, "keeve verify shows all that is touched", False

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any, ClassVar, Final, NamedTuple
 
 from dataspace.errors import KeeveError
-from dataspace.observe.events import Event, Unreadable
+from dataspace.observe.events import Away, Event, Unreadable
 from dataspace.observe.places import place_of
 from dataspace.patterns import parse
 from keeve.cli.output import Output
@@ -148,8 +148,10 @@ def stated(kind: str, fact: str) -> str:
 
 def _tell_unreadable(output: Output, item: Unreadable) -> None:
     """The others go on."""
-    what = f"session {item.session} cannot be read at seq {item.seq} (position {item.position}): {item.what}"
-    output.note(what, "red")
+    away = isinstance(item, Away)
+    said = "is not here" if away else "cannot be read"
+    what = f"session {item.session} {said} at seq {item.seq} (position {item.position}): {item.what}"
+    output.note(what, "yellow" if away else "red")
     if output.as_json:
         output.document(
             {

@@ -16,6 +16,7 @@ import trio
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.log.archives import Archived
 from dataspace.observe.cursor import BadCursor
 from keeve.looking.parts import AT_ONCE, LOOKED_AT, Room, numbers_in, weight
 from keeve.looking.reading import CACHE, Reading, StateOf
@@ -208,7 +209,8 @@ def _items(
 ) -> Iterator[tuple[tuple[int, ...], Callable[[], dict[str, Any]]]]:
     """What is told of a session, in order: where it stands, and what makes its face."""
     if isinstance(found, UnreadSession):
-        yield (0,), lambda: {"session": found.session, "what": str(found.error)}
+        away = isinstance(found.error, Archived)
+        yield (0,), lambda: {"session": found.session, "what": str(found.error), "away": away}
         return
     for one in found.effects:
         if one.id.startswith(effect):

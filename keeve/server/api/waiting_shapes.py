@@ -82,6 +82,7 @@ class UnreadFace(Struct):
 
     session: str
     what: str
+    away: Annotated[bool, Meta(description="Nothing is wrong: it is in an archive that is not in its place.")]
 
 
 class WaitingList(Struct):
