@@ -5,6 +5,7 @@ Each case runs in a Python of its own, with the foreign thing first on the impor
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,13 @@ HOME = Path(_ours.__file__).parent.parent
 
 def import_keeve(*first: Path, before: str = "") -> subprocess.CompletedProcess[str]:
     code = f"import sys; sys.path[:0] = {[*map(str, first), str(HOME)]!r}\n{before}\nimport keeve; print('fine')"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    return _run(code)
+
+
+def _run(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, *flags, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=environment)
 
 
 def test_our_own_packages_pass() -> None:
@@ -58,7 +65,7 @@ def test_a_folder_that_python_takes_as_a_namespace_is_named(tmp_path: Path) -> N
         (tmp_path / "lib" / name).symlink_to(HOME / name)
     (tmp_path / "here" / "actors").mkdir(parents=True)
     code = f"import sys; sys.path[:0] = {[str(tmp_path / 'here'), str(tmp_path / 'lib')]!r}; import keeve"
-    ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    ran = _run(code, "-S")
     assert f"{tmp_path}/here/actors hides keeve's package 'actors'" in ran.stderr
 
 
