@@ -290,6 +290,21 @@ async def test_a_damaged_sender_or_receiver_stops_no_other_conversation(disk: Wo
         await others_go_on(host)
 
 
+async def test_who_asks_a_damaged_session_waits_and_the_log_says_for_what(disk: World, caplog: Any) -> None:
+    async with disk.host() as host:
+        s = await host.spawn(Counter, "s1")
+        await host.spawn(Caller, "c")
+        await s.add("word 0")
+        flip(disk, host, "s1", 2, b"word 0")
+    async with disk.host() as host:
+        caplog.clear()
+        await (await host.get("c")).burst(await host.get("s1"), "add", 3)
+        await settled(host)
+        said = [record.getMessage() for record in caplog.records if "messages" in record.getMessage()]
+        assert [line.split(": ")[:2] for line in said] == [["session s1", "messages from c wait"]]
+        assert "damaged at seq 2" in said[0]
+
+
 async def test_a_session_whose_first_record_is_damaged_is_listed_and_refused(disk: World) -> None:
     async with disk.host() as host:
         s = await host.spawn(Counter, "s1")

@@ -118,13 +118,19 @@ class Mail:
             self._post(sender, Job(None, None, lambda vat: _answered_for(vat, number, uid, message, error)))
             return
         # From here on nothing of this sender is brought to the receiver until all of it is brought again.
-        log.info("session %s: messages from %s wait: %s", uid.hex(), sender.hex(), error)
+        if sender not in self._stuck.get(uid, ()):
+            why = error.logged if isinstance(error, KeeveError) else error
+            log.warning("session %s: messages from %s wait: %s", self._name(uid), self._name(sender), why)
         self._stuck.setdefault(uid, set()).add(sender)
         this.void = True
         self._rounds.pop((uid, sender), None)
         if resident is not None and resident.vat is not None:
             for waiting, _ in _to(resident.vat, uid):
                 resident.unacknowledged.discard(waiting)
+
+    def _name(self, uid: bytes) -> str:
+        row = self._catalog.by_uid(uid)
+        return uid.hex() if row is None else row.id
 
     def acknowledge(self, uid: bytes, number: int) -> None:
         """The receiver's record of a message is durable."""
