@@ -17,11 +17,14 @@ import trio
 
 from actors.approvals import CallWithdrawn
 from dataspace.log.memory import MemoryLog
+from dataspace.values import FrozenDict
 from keeve import Actor, List, Map, Session, Text, Toolbox, Tools, actor, effect, near, open_host, tool
 from keeve.errors import OtherParameters
 from keeve.testing import memory_host
 from tests.keeve.canaries import Keeper, look
 from tests.vat.hosts import settled
+from vat.crank.comparing import told
+from vat.heap.opcodes import Op
 
 CANARY, OTHER = "CANARY-1234", "CANARY-5678"
 SAYS: dict[str, Any] = {}
@@ -78,6 +81,10 @@ def sets(me: Sayer, text: str) -> None:
     me.last = text
 
 
+def sets_what_looks_like_a_failure(me: Sayer, text: str) -> None:
+    me.other = {"error": text, "message": text, "class": text, "at": text}
+
+
 def appends(me: Sayer, text: str) -> None:
     me.said.append(text)
 
@@ -92,6 +99,14 @@ def states(me: Sayer, text: str) -> None:
 
 def wants(me: Sayer, text: str) -> None:
     me.device("gate").wait(text, [text], said={text: text})
+
+
+def wants_what_looks_like_a_failure(me: Sayer, text: str) -> None:
+    me.device("gate").wait({"error": text, "message": text}, said=[{"error": text, "message": text}])
+
+
+def wants_by_name(me: Sayer, text: str) -> None:
+    me.device("gate").wait(**{text: text})
 
 
 def sends(me: Sayer, text: str) -> None:
@@ -117,7 +132,8 @@ def fails(me: Sayer, text: str) -> None:
 
 
 WAYS: list[Callable[[Sayer, str], None]] = [
-    *(sets, appends, puts, states, wants, sends, starts, observes, breaks, fails),
+    *(sets, sets_what_looks_like_a_failure, appends, puts, states, wants, wants_what_looks_like_a_failure),
+    *(wants_by_name, sends, starts, observes, breaks, fails),
 ]
 
 
@@ -156,6 +172,14 @@ async def test_a_method_that_departs_from_its_record_is_logged_by_place_and_kind
     assert f"{Path(__file__).name}:" in line or way in (fails,)
     assert "keeve show SESSION" in line
     assert "CANARY" not in caplog.text
+
+
+@pytest.mark.parametrize("op", [Op.BROKE, Op.UNDONE, Op.FAILED], ids=lambda op: op.name)
+def test_of_a_failure_its_class_is_named_and_the_operation_says_that_it_is_one(op: Op) -> None:
+    args = {Op.BROKE: [1], Op.UNDONE: [1, "hear"], Op.FAILED: []}[op]
+    said = told([op, *args, FrozenDict({"error": "ValueError", "message": CANARY})], lambda cell: cell)
+    assert said.outline.endswith("with ValueError")
+    assert CANARY in said.whole, "who asks is told"
 
 
 async def test_a_call_that_is_withdrawn_is_told_to_who_approved_and_logged_without_what_was_said(

@@ -21,6 +21,19 @@ _LISTS: Final = frozenset({list, FrozenList, CelledList})
 Show: TypeAlias = Callable[[Any], str]
 """Says what a value is."""
 
+
+class Shower(NamedTuple):
+    """Says what stands in an operation: a value, a failure, a pattern, the name by which an argument was given.
+
+    Which of these something is, the operation decides, and never what is in it: a value may look like a failure.
+    """
+
+    value: Show
+    failure: Show
+    pattern: Show
+    keyword: Show
+
+
 _LONGEST: Final = 200
 """Characters of a value in words."""
 
@@ -113,7 +126,7 @@ def told(operation: Sequence[Any], load: Callable[[CellRef], Any]) -> Words:
     if words is None:
         return plainly(f"does {Op(kind).name.lower()}")
     given = [_with_content(arg, load) for arg in args]
-    return Words(words(given, _shown), words(given, _outlined))
+    return Words(words(given, _WHOLE), words(given, _OUTLINE))
 
 
 def apart(one: Words, other: Words) -> tuple[Words, Words]:
@@ -156,12 +169,20 @@ def _shown(value: Any) -> str:
 
 def _outlined(value: Any) -> str:
     """What a value is, without what is in it."""
-    if isinstance(value, dict) and isinstance(value.get("error"), str) and "message" in value:
-        return str(value["error"])
     if isinstance(value, str | bytes | dict | list | tuple | Tree):
         what, size = next(words for kind, words in _SIZED.items() if isinstance(value, kind)), _size(value)
         return f"{what} of {size}"
     return "nothing" if value is None else f"a value ({type(value).__name__})"
+
+
+def _class_of(failure: Any) -> str:
+    """The name of the class of a failure; what it said is content."""
+    name = failure.get("error") if isinstance(failure, dict) else None
+    return name if isinstance(name, str) else _outlined(failure)
+
+
+_WHOLE: Final = Shower(value=_shown, failure=_shown, pattern=str, keyword=str)
+_OUTLINE: Final = Shower(value=_outlined, failure=_class_of, pattern=_outlined, keyword=lambda _: "…")
 
 
 def _size(value: Any) -> int:
@@ -181,9 +202,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _call(show: Show, name: str, args: Sequence[Any], keywords: Any) -> str:
-    named = [f"{key}={show(value)}" for key, value in dict(keywords).items()]
-    return f"{name}({', '.join([*map(show, args), *named])})"
+def _call(show: Shower, name: str, args: Sequence[Any], keywords: Any) -> str:
+    named = [f"{show.keyword(key)}={show.value(value)}" for key, value in dict(keywords).items()]
+    return f"{name}({', '.join([*map(show.value, args), *named])})"
 
 
 def _waits(args: Sequence[Any]) -> str:
@@ -193,8 +214,8 @@ def _waits(args: Sequence[Any]) -> str:
     return f"waits for {how}promise{'s' if len(promises) > 1 else ''} {', '.join(map(str, promises))}{until}"
 
 
-_WORDS: Final[dict[int, Callable[[Sequence[Any], Show], str]]] = {
-    Op.SET: lambda args, show: f"sets {args[1]} of actor {args[0]} to {show(args[2])}",
+_WORDS: Final[dict[int, Callable[[Sequence[Any], Shower], str]]] = {
+    Op.SET: lambda args, show: f"sets {args[1]} of actor {args[0]} to {show.value(args[2])}",
     Op.CHANGE: lambda args, show: (
         f"changes {args[1]} of actor {args[0]}: " + _call(show, Verb(args[2]).name.lower(), args[3:], {})
     ),
@@ -203,9 +224,9 @@ _WORDS: Final[dict[int, Callable[[Sequence[Any], Show], str]]] = {
     Op.MADE: lambda args, show: f"makes promise {args[0]} ({' '.join(map(str, args[1]))})",
     Op.HELD: lambda args, show: f"keeps promise {args[0]}",
     Op.REACTS: lambda args, show: f"has something react to promise {args[0]}",
-    Op.FULFILLED: lambda args, show: f"fulfils promise {args[0]} with {show(args[1])}",
-    Op.BROKE: lambda args, show: f"breaks promise {args[0]} with {show(args[1])}",
-    Op.SENT: lambda args, show: f"sends {show(args[2])} to another session",
+    Op.FULFILLED: lambda args, show: f"fulfils promise {args[0]} with {show.value(args[1])}",
+    Op.BROKE: lambda args, show: f"breaks promise {args[0]} with {show.failure(args[1])}",
+    Op.SENT: lambda args, show: f"sends {show.value(args[2])} to another session",
     Op.WANTED: lambda args, show: "wants " + _call(show, f"{args[2]}.{args[3]}", args[4], args[5]),
     Op.ENDED: lambda args, show: f"gives up effect {args[0]}",
     Op.STATED: lambda args, show: "states a fact",
@@ -213,15 +234,15 @@ _WORDS: Final[dict[int, Callable[[Sequence[Any], Show], str]]] = {
     Op.HANDED: lambda args, show: f"hands out a ref to actor {args[0]}",
     Op.NARROWED: lambda args, show: f"narrows a ref to actor {args[1]}",
     Op.REVOKED: lambda args, show: f"revokes the ref {args[0]}",
-    Op.SUBSCRIBED: lambda args, show: f"observes {args[1] if show is _shown else show(args[1])}",
+    Op.SUBSCRIBED: lambda args, show: f"observes {show.pattern(args[1])}",
     Op.UNSUBSCRIBED: lambda args, show: f"ends subscription {args[0]}",
     Op.VIEWED: lambda args, show: f"takes a view of {args[1]} of actor {args[0]}",
     Op.SEEDED: lambda args, show: "asks for randomness",
-    Op.UNDONE: lambda args, show: f"calls {args[1]} of actor {args[0]}, which fails with {show(args[2])}",
+    Op.UNDONE: lambda args, show: f"calls {args[1]} of actor {args[0]}, which fails with {show.failure(args[2])}",
     Op.SUSPENDED: lambda args, show: _waits(args),
     Op.CALLED: lambda args, show: "starts " + _call(show, f"{args[1]} of actor {args[0]}", args[2], args[3]),
     Op.CLOCKED: lambda args, show: "reckons a time from now",
     Op.LOOKED: lambda args, show: f"looks whether effect {args[0]} has begun",
-    Op.FAILED: lambda args, show: f"fails with {show(args[0])}",
+    Op.FAILED: lambda args, show: f"fails with {show.failure(args[0])}",
     Op.RETURNED: lambda args, show: "comes to its end",
 }
