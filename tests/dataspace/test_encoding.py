@@ -72,6 +72,41 @@ def test_a_list_is_asked_for_cells_only_where_its_encoding_has_one(monkeypatch: 
     assert len(asked) == 201
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["turn", [1, 2.5], {"at": b"\xff\xff\x06"}],
+        ["turn", CellRef(1, 0), {"text": CellRef(300, 2**20)}],
+        [CelledBlob("image/png", CellRef(7, 300))],
+        [CellRef(2**40, 1), 1024 * b"\xd6\xff"],
+    ],
+)
+def test_a_record_is_decoded_once_whether_it_has_cells_or_none(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[bytes] = []
+    unpack = msgpack.unpackb
+    monkeypatch.setattr(msgpack, "unpackb", lambda data, **options: calls.append(data) or unpack(data, **options))
+    check_types(decode(encode(value)))
+    assert calls == [encode(value)]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(CellRef(*at) for at in ((1, 1), (1, 128), (128, 128), (2**28, 2**21), (2**50, 2**50))),
+        *(CelledBlob(kind, CellRef(5, 128)) for kind in ("", "a/b", "a/bcd", "application/pdf")),
+    ],
+)
+def test_a_cell_is_found_however_the_length_of_its_encoding_is_written(cell: CellRef | CelledBlob) -> None:
+    ext = msgpack.unpackb(encode(cell))
+    code, content = bytes([ext.code]), ext.data
+    for width, head in ((1, b"\xc7"), (2, b"\xc8"), (4, b"\xc9")):
+        written = head + len(content).to_bytes(width, "big") + code + content
+        assert type(decode(b"\x91" + written)) is CelledList
+        assert type(decode(b"\x81\xa1a" + written)) is CelledDict
+    assert type(decode(encode([cell]))) is CelledList
+    assert type(decode(encode({"a": cell}))) is CelledDict
+
+
 @pytest.mark.parametrize("bits", ["7ff8000000000000", "fff8000000000001", "7ff0000000000001", "8000000000000000"])
 def test_floats_are_kept_bit_for_bit(bits: str) -> None:
     """Invariant 41: NaN has a defined answer."""
