@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dataspace.log.files import Files, SyncFailed, WriteFailed
+from dataspace.log.files import Files, SyncFailed, WriteFailed, refused
 from dataspace.log.layout import Layout, PlaceTaken
 
 
@@ -43,7 +43,11 @@ class Making:
                     self._made.append(path)
             if not self._files.make_folder(folder):
                 raise PlaceTaken(str(folder), *_who_has(folder))
-            self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                self._made.append(folder)  # made the moment before: where it is empty it is no other's
+                raise refused(str(folder), error) from error
             with suppress(OSError):  # without a lock it is only told less well whose it is
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._files.make_folder(self.layout.log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -186,3 +187,20 @@ def test_where_this_user_may_not_look_that_is_told(
     with pytest.raises(ReadFailed, match=r"Permission denied.*who may read it"):
         backup(store, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_folder_that_cannot_be_opened_leaves_nothing(
+    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def full(path: str | Path, flags: int, *rest: int) -> int:
+        if str(path).endswith(".copying"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(BackupFailed, match=r"new\.copying.*Too many open files") as caught:
+        backup(store, tmp_path / "above" / "new")
+    assert caught.value.left == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
