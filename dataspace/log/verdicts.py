@@ -194,8 +194,8 @@ class PastDamaged(SessionDamaged):
             "restore a backup"
         )
         self.args = (
-            f"session {session} is damaged at seq {seq} (position {position}): {what}. A fork from there on could not "
-            f"go on either, so none was made; {remedy}",
+            f"session {session} is damaged at seq {seq} (position {position}): {what}. A fork from there on would "
+            f"stand on records that cannot be read, so none was made; {remedy}",
         )
 
 

@@ -10,7 +10,7 @@ import trio
 
 from actors.session import Session
 from keeve import open_host
-from keeve.errors import PastDamaged, SessionDamaged
+from keeve.errors import NoSuchPoint, PastDamaged, SessionDamaged
 from tests.cli_runner import keeve
 from tests.served_stores import asked, served_store
 from tests.vat.hosts import Counter, World, flip, store_of
@@ -110,6 +110,8 @@ async def test_a_host_that_has_come_to_the_damage_refuses_programs(store: Path, 
         with pytest.raises(PastDamaged, match="last good seq is 3") as refused:
             await s.fork(at=at)
         assert refused.value.seq == LAST_GOOD + 1
+        # No claim that it would not go on, which it might from the snapshot behind the damage.
+        assert "from there on would stand on records that cannot be read, so none was made; " in str(refused.value)
         assert [row.id for row in host.sessions()] == before
         good = await s.fork(at=LAST_GOOD)
         assert await good.turn("goes on") == "goes on"
@@ -130,3 +132,22 @@ async def test_damage_that_the_fork_itself_comes_to_refuses_it(tmp_path: Path) -
                 await (await host.get("s1")).fork()
         assert ([row.id for row in host.sessions()], store_of(host).head) == before
         assert await (await (await host.get("s1")).fork(at=3)).add("more") == 3
+
+
+async def test_a_seq_that_a_damaged_session_has_not_got_is_told_with_all_that_it_has(tmp_path: Path) -> None:
+    """And not with those that are in memory, which end before the damage."""
+    world = World(tmp_path / "store")
+    async with world.host() as host:
+        s = await host.spawn(Counter, "s1")
+        for number in range(6):
+            await s.add(f"word {number}")
+        flip(world, host, "s1", 4, b"word 2")
+    async with world.host() as host:
+        s = await host.get("s1")
+        with pytest.raises(SessionDamaged):
+            await s.fork()
+        for at in (-1, 0, 8, 99):
+            with pytest.raises(NoSuchPoint, match=f"has no seq {at}: it goes from 1 to 7; "):
+                await s.fork(at=at)
+        with pytest.raises(PastDamaged, match="last good seq is 3"):
+            await s.fork(at=7)

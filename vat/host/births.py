@@ -162,7 +162,7 @@ class Births:
         if damaged is not None:
             raise damaged
         if not 1 <= here <= vat.seq:
-            raise NoSuchPoint(vat.id, here, 1, vat.seq)
+            raise NoSuchPoint(vat.id, here, 1, head)
         for each in self._meanwhile:  # before anything is read: from here on it stays, or is away already
             each.note(self._catalog.lineage(vat.uid), here)
         hash, pending = vat.hash, vat.heap.pending
