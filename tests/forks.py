@@ -52,12 +52,11 @@ class Fork:
         terminal: bool = False,
         function: str = KEEVE,
     ) -> None:
-        ours, theirs = os.pipe()
+        self._watcher, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         said = {"words": [*words], "env": {**env}, "folder": os.getcwd(), "terminal": terminal, "function": function}
-        socket.send_fds(_forking(), [json.dumps(said).encode()], [*streams, theirs])
-        os.close(theirs)
-        self._said = os.fdopen(ours)
-        self.pid = int(self._said.readline())
+        with theirs:
+            socket.send_fds(_forking(), [json.dumps(said).encode()], [*streams, theirs.fileno()])
+        self.pid = int(self._watcher.recv(32))
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -67,22 +66,28 @@ class Fork:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; gives its exit code."""
+        """Wait for its end; gives its exit code. Its pid is nobody's from then on."""
         if self.returncode is None:
             if not self._ends(timeout):
                 raise subprocess.TimeoutExpired("a fork", timeout or 0)
-            self.returncode = int(self._said.readline())
-            self._said.close()
+            with self._watcher as watcher:
+                self.returncode = int(watcher.recv(32))
+                watcher.shutdown(socket.SHUT_WR)
+                watcher.recv(1)  # comes to the end when it has let go of the pid
         return self.returncode
+
+    def fileno(self) -> int:
+        """What can be read from when it has ended, until that is asked for."""
+        return self._watcher.fileno()
 
     def _ends(self, timeout: float | None) -> bool:
         looked = select.poll()
-        looked.register(self._said, select.POLLIN)
+        looked.register(self, select.POLLIN)
         return bool(looked.poll(None if timeout is None else timeout * 1000))
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
-        if self.poll() is None:
+        if self.poll() is None:  # if it ends just now, its pid is still its own
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
@@ -131,7 +136,7 @@ def serve(number: int) -> None:
             for each in given:
                 os.close(each)
     said = json.loads(data)
-    _wait_for_it(given)
+    _watch(given)
     _be(said, given)
     try:
         resolve_name(said["function"])()
@@ -144,17 +149,24 @@ def serve(number: int) -> None:
         os._exit(ended.code if isinstance(ended.code, int) else 0)
 
 
-def _wait_for_it(given: list[int]) -> None:
-    """Return in a fork of this process, which itself waits, says which one it was and how it has ended, and ends."""
+def _watch(given: list[int]) -> None:
+    """Return in a fork of this process, which itself tells the tester its pid, waits, and tells how it has ended.
+
+    Until the tester has taken that in, the pid stays: a signal to it reaches nobody else.
+    """
     pid = os.fork()
     if not pid:
         return
-    *streams, says = given
+    *streams, tells = given
     for each in streams:
         os.close(each)
-    os.write(says, f"{pid}\n".encode())
-    _, status = os.waitpid(pid, 0)
-    os.write(says, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    with suppress(ConnectionError), socket.socket(fileno=tells) as tester:  # one that has gone need not be told
+        tester.send(str(pid).encode())
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None  # it waits
+        tester.send(str(ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status).encode())
+        tester.recv(1)
+        os.waitpid(pid, 0)
     os._exit(0)
 
 

@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -116,6 +117,22 @@ def test_a_fork_is_ended_and_waited_for_like_a_process() -> None:
         assert fork.wait(60) == fork.poll() == fork.returncode == -signal.SIGTERM
         fork.kill()  # of nobody
         assert out.read() == ""
+
+
+def test_a_fork_that_has_ended_keeps_its_pid_until_that_is_known() -> None:
+    forks = []
+    for _ in range(10):  # so that the first of them had the time to be gone
+        fork, ours = forked("sys.exit")
+        os.close(ours)
+        assert select.select([fork], [], [], 60)[0] == [fork]
+        forks.append(fork)
+    processes = [os.pidfd_open(fork.pid) for fork in forks]
+    for fork, process in zip(forks, processes, strict=True):
+        signal.pidfd_send_signal(process, 0)
+        assert fork.wait(60) == 0
+        with pytest.raises(ProcessLookupError):
+            signal.pidfd_send_signal(process, 0)
+        os.close(process)
 
 
 def test_a_fork_at_a_terminal_is_reached_by_its_ctrl_c() -> None:
