@@ -122,7 +122,8 @@ def serve(number: int) -> None:
         if not each.name.startswith("keeve.testing") and not each.name.endswith("__main__"):
             import_module(each.name)
     import_module("actors.models.service")  # who makes a model imports it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks for forks ends them
+    # Who asks for forks ends this process; and a fork that has not begun yet is not to miss its Ctrl-C.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     with socket.socket(fileno=number) as told:
         while True:
             data, given, _, _ = socket.recv_fds(told, 1 << 20, 4)
@@ -172,7 +173,6 @@ def _watch(given: list[int]) -> None:
 
 def _be(said: dict[str, Any], given: list[int]) -> None:
     """Take on what a process is given when it starts."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, each in enumerate(given[:3]):
         os.dup2(each, number)
     for each in map(int, os.listdir("/proc/self/fd")):
@@ -193,6 +193,7 @@ def _be(said: dict[str, Any], given: list[int]) -> None:
         stream = open(number, was.mode, buffering, encoding=was.encoding, errors=was.errors, closefd=False)  # noqa: SIM115  # it stays
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 if __name__ == "__main__":

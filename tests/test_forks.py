@@ -37,6 +37,7 @@ def describe() -> None:
             (each.fileno(), each.encoding, each.errors, each.line_buffering, each.mode, each.isatty())
             for each in streams  # type: ignore[union-attr]  # this one has all of them
         ],
+        "blocked": [*signal.pthread_sigmask(signal.SIG_BLOCK, [])],
         "threads": threading.active_count(),
         "group": os.getpgid(0) == os.getpgid(os.getppid()),
     }
@@ -61,9 +62,12 @@ def fail() -> None:
 
 
 def wait() -> None:
-    """Wait for a signal."""
+    """Wait for a signal, which may have come already."""
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
     print("here", flush=True)
-    signal.pause()
+    os.read(woken, 1)
 
 
 def forked(function: str, *words: str, **how: Any) -> tuple[Fork, int]:
@@ -133,6 +137,17 @@ def test_a_fork_that_has_ended_keeps_its_pid_until_that_is_known() -> None:
         with pytest.raises(ProcessLookupError):
             signal.pidfd_send_signal(process, 0)
         os.close(process)
+
+
+def test_a_ctrl_c_right_after_the_start_of_a_fork_ends_it() -> None:
+    for _ in range(20):
+        fork, ours = forked("wait")
+        fork.send_signal(signal.SIGINT)
+        try:
+            assert fork.wait(60) == starting.INTERRUPTED
+        finally:
+            fork.kill()
+            os.close(ours)
 
 
 def test_a_fork_at_a_terminal_is_reached_by_its_ctrl_c() -> None:
