@@ -1,8 +1,9 @@
 """Processes that run `keeve` as forks of one that has imported it: the imports are most of what a start would cost.
 
 A fork has its own words, streams, environment and folder, and none of the descriptors and signals of others: it is what
-`subprocess` would have started, but for what Python reads from the environment when it starts, and the seed of its
-hashes, which is that of all forks here.
+`subprocess` would have started, but for three things. What Python reads from the environment when it starts was read
+before. The seed of its hashes is that of all forks here. And all of `keeve` is imported in it, so an import that is
+missing does not show there.
 
     python -m tests.forks FD
 
