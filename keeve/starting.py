@@ -16,19 +16,29 @@ from itertools import pairwise
 
 INTERRUPTED = 130
 
+_stopped = False
+"""Whether the garbage collector was stopped here, and by nobody else."""
+
 
 def starts() -> None:
     """If this process is the program `keeve`: have Ctrl-C end it at once, unless somebody has said otherwise, and look
     for no garbage."""
+    global _stopped
     if is_the_program(sys.argv, sys.orig_argv):
+        _stopped = gc.isenabled()
         gc.disable()
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _end)
 
 
 def has_started() -> None:
-    """From here on Ctrl-C is a `KeyboardInterrupt`; what is there stays, and is not looked through for garbage."""
-    if not gc.isenabled():
+    """From here on Ctrl-C is a `KeyboardInterrupt`; what is there stays, and is not looked through for garbage.
+
+    A collector that somebody else has stopped stays as it is.
+    """
+    global _stopped
+    if _stopped:
+        _stopped = False
         gc.freeze()
         gc.enable()
     if signal.getsignal(signal.SIGINT) is _end:

@@ -58,18 +58,27 @@ def test_ctrl_c_while_the_program_is_imported_ends_it_with_130_and_no_word(tmp_p
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
 
 
-@pytest.mark.parametrize(("name", "looks"), [("keeve", False), ("shop.py", True)])
-def test_the_program_alone_looks_for_no_garbage_until_it_has_started(name: str, looks: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "before", "said"),
+    [
+        ("keeve", "gc.isenabled()", "False True True"),
+        ("shop.py", "gc.isenabled()", "True True False"),
+        ("keeve", "gc.disable()", "False False False"),
+        ("shop.py", "gc.disable()", "False False False"),
+    ],
+)
+def test_the_program_alone_looks_for_no_garbage_until_it_has_started(name: str, before: str, said: str) -> None:
+    """Whether any is looked for at the start; and then, and whether all that is there is frozen."""
     code = (
-        f"import gc, sys; sys.argv[0] = {name!r}; looked = []\n"
+        f"import gc, sys; sys.argv[0] = {name!r}; {before}; looked = []\n"
         "gc.callbacks.append(lambda *_: looked.append('actors' in sys.modules))\n"
         "import keeve.cli\n"
         "sys.argv[0] = '__main__.py'\n"  # as Python has it for `python -m keeve` by then
-        "print(any(looked)); keeve.starting.has_started(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
+        "looks = any(looked); keeve.starting.has_started(); print(looks, gc.isenabled(), gc.get_freeze_count() > 0)"
     )
     env = environment() | {"PYTHONPATH": str(ROOT)}
     ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    assert ran.stdout == f"{looks}\nTrue {not looks}\n"
+    assert ran.stdout == f"{said}\n"
 
 
 def test_a_program_that_imports_keeve_keeps_its_own_ctrl_c(tmp_path: Path) -> None:
