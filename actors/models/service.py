@@ -1,7 +1,7 @@
 """A service that is asked over HTTP: where it is, the connections to it, and what is read of its responses.
 
-The one rule: only this file imports the HTTP library, and it is imported when a model is made: who makes none does not
-wait for it.
+The one rule: of the models, only this file imports the HTTP library, and it is imported when a model is made: who makes
+none does not wait for it. (A connection to a server of tools imports it for itself, when it is made.)
 """
 
 from __future__ import annotations
