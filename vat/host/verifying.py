@@ -224,8 +224,7 @@ def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
     if taken and store.readonly and store.refresh() != right.catalog.head:
         right.catalog.catch_up()  # its owner may have said it after what was read here, and before it went
         taken = list(Allowing(store, right.catalog, looked.end).taken(looked.gone))
-    # Where a fork does not say what it is, nobody can tell what is needed of deleted sessions.
-    back = list(told(store, returned(store, right.catalog, deleted=not right.unnamed)))
+    back = list(told(store, returned(store, right.catalog)))
     looked.troubles = unsaid(right, looked.troubles, [*taken, *back])
 
 
