@@ -1,6 +1,6 @@
 """What the machine says: disks, file systems, locks, versions.
 
-Each function asks one thing and gives it as data; what it means is for `keeve.cli.doctor`.
+Each function asks one thing and gives it as data; what it means is for those who make signs of it.
 
 The one rule: nothing is left behind, and no lock is taken: whoever opens the store meanwhile must not meet us.
 """

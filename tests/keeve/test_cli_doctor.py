@@ -15,7 +15,7 @@ import pytest
 from dataspace.log.ownership import owner_of
 from keeve import open_host
 from keeve.api import CATALOG
-from keeve.cli import doctor
+from keeve.cli import machine_signs, store_signs
 from keeve.cli.machine import Access, Mount, Space, command_of, mount_of, sync_time
 from tests.cli_runner import keeve
 from tests.cli_worlds import leave_waiting
@@ -183,7 +183,7 @@ def test_a_setting_of_the_model_that_cannot_be_meant_is_bad(store: Path) -> None
 
 
 def test_records_of_a_time_to_come_are_worth_a_warning(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "now", lambda: 1_700_000_000_000_000)
+    monkeypatch.setattr(store_signs, "now", lambda: 1_700_000_000_000_000)
     assert signs(store)["clock"]["state"] == "warn"
 
 
@@ -195,14 +195,14 @@ def test_records_of_a_time_to_come_are_worth_a_warning(store: Path, monkeypatch:
     [("ext4", "ok"), ("nfs4", "bad"), ("cifs", "bad"), ("fuse.sshfs", "bad"), ("tmpfs", "warn"), ("xfs", "ok")],
 )
 def test_a_file_system_is_named_and_judged(store: Path, monkeypatch: pytest.MonkeyPatch, type: str, state: str) -> None:
-    monkeypatch.setattr(doctor, "mount_of", lambda path: Mount("/", type, "box:/home", False))
+    monkeypatch.setattr(machine_signs, "mount_of", lambda path: Mount("/", type, "box:/home", False))
     sign = signs(store)["file system"]
     assert sign["state"] == state
     assert type in sign["seen"]
 
 
 def test_a_file_system_that_is_mounted_read_only_is_bad(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "mount_of", lambda path: Mount("/", "ext4", "/dev/sda1", True))
+    monkeypatch.setattr(machine_signs, "mount_of", lambda path: Mount("/", "ext4", "/dev/sda1", True))
     assert signs(store)["file system"]["state"] == "bad"
 
 
@@ -222,14 +222,14 @@ GIB = 1 << 30
 def test_what_is_left_on_the_disk_is_judged(
     store: Path, monkeypatch: pytest.MonkeyPatch, space: Space, of: str, state: str
 ) -> None:
-    monkeypatch.setattr(doctor, "space_of", lambda path: space)
+    monkeypatch.setattr(machine_signs, "space_of", lambda path: space)
     assert signs(store)[of]["state"] == state
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(0.002, "ok"), (0.2, "warn"), (0.000001, "warn")])
 def test_the_time_of_a_sync_is_judged(store: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, state: str) -> None:
-    monkeypatch.setattr(doctor, "sync_time", lambda place: seconds)
-    monkeypatch.setattr(doctor, "mount_of", lambda path: Mount("/", "ext4", "/dev/sda1", False))
+    monkeypatch.setattr(machine_signs, "sync_time", lambda place: seconds)
+    monkeypatch.setattr(machine_signs, "mount_of", lambda path: Mount("/", "ext4", "/dev/sda1", False))
     assert signs(store)["sync"]["state"] == state
 
 
