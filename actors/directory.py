@@ -36,7 +36,7 @@ class Sessions(Protocol):
     async def delete(self, id: str, asker: Asker, *, force: bool = False) -> None: ...
 
 
-class NoHost(KeeveError):
+class NoHost(KeeveError, quotes=False):
     """A directory that nobody has given the sessions of a host."""
 
     usage: ClassVar[bool] = True

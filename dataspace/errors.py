@@ -7,7 +7,7 @@ is wrong, where, and what to do.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class KeeveError(Exception):
@@ -15,16 +15,23 @@ class KeeveError(Exception):
 
     `usage` tells the two kinds apart: `True` when the caller asked for something that cannot be (the
     command line ends with 2), `False` when what was asked is fine and failed (it ends with 1). `ordinary`:
-    it is how things go, and no failure; logs say it without where it came from.
+    it is how things go, and no failure; logs say it without where it came from. `quotes`: its message may have in it
+    what somebody said or gave, and content is in no log. A class whose messages never do says so itself
+    (`class DiskFull(KeeveError, quotes=False)`): what is derived from it has other words, and says it anew.
     """
 
     usage: ClassVar[bool] = False
     ordinary: ClassVar[bool] = False
+    quotes: ClassVar[bool] = True
+
+    def __init_subclass__(cls, *, quotes: bool = True, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.quotes = quotes
 
     @property
     def logged(self) -> str:
-        """What a log says of it: its message, unless that quotes content, which is in no log."""
-        return str(self)
+        """What a log says of it: its message, or only what it is, its class, where that may quote something."""
+        return type(self).__name__ if self.quotes else str(self)
 
 
 class Broken(KeeveError):
@@ -34,7 +41,7 @@ class Broken(KeeveError):
         super().__init__(message)
 
 
-class Deleted(Broken):
+class Deleted(Broken, quotes=False):
     """The session that was asked, or listened to, has been deleted; its id and uid never come back."""
 
     usage: ClassVar[bool] = True

@@ -28,7 +28,7 @@ from snapshots.shape import extended, grown, shrunk
 from snapshots.tree import Tree
 
 
-class OutOfRange(KeeveError, IndexError):
+class OutOfRange(KeeveError, IndexError, quotes=False):
     """There is no such index."""
 
     usage = True

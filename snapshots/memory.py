@@ -13,7 +13,7 @@ from snapshots.nodes import Node, PageRef
 from snapshots.pages import BadPage, decode_node
 
 
-class MissingPage(KeeveError, LookupError):
+class MissingPage(KeeveError, LookupError, quotes=False):
     """There is no page of that name."""
 
     def __init__(self, ref: PageRef) -> None:

@@ -34,7 +34,7 @@ class PageRef(NamedTuple):
     leads: bool = True
 
 
-class NoLoader(KeeveError, TypeError):
+class NoLoader(KeeveError, TypeError, quotes=False):
     """A page had to be loaded and no loader was passed."""
 
     usage = True

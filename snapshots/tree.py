@@ -16,7 +16,7 @@ from dataspace.values.encoding import encode
 from snapshots.nodes import Child, Loader, Node, PageRef, nowhere
 
 
-class Unwritten(KeeveError, ValueError):
+class Unwritten(KeeveError, ValueError, quotes=False):
     """A tree with nodes in memory was encoded; only a written one has a name."""
 
     usage = True

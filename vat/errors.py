@@ -17,27 +17,29 @@ from dataspace.remedies import Remedy
 
 
 class Failed(KeeveError):
-    """An error of a class that is not known here; `kind` is its name where it was raised."""
+    """An error of a class that is not known here; `kind` is its name where it was raised. `defined`: where that class
+    is, if it is a `KeeveError`."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, defined: str = "") -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind = kind
         self.message = message
+        self.defined = defined
 
     @property
     def logged(self) -> str:
-        return self.message
+        return self.kind if self.defined else self.message  # whether one of ours quotes something, its class knows
 
 
-class Forked(Broken):
+class Forked(Broken, quotes=False):
     """What a fork waited for belongs to its parent: ask again from here."""
 
 
-class Unpaid(Broken):
+class Unpaid(Broken, quotes=False):
     """The actor that owed this is gone: nothing referred to it any more, so nobody could have it settled."""
 
 
-class PromiseCycle(Broken):
+class PromiseCycle(Broken, quotes=False):
     """A promise was told to follow one that follows it."""
 
 
@@ -105,7 +107,7 @@ class FiberDiverged(Broken):
         )
 
 
-class OtherShape(KeeveError, TypeError):
+class OtherShape(KeeveError, TypeError, quotes=False):
     """An older class, which finishes what it began, used a field that has another shape in the version of the state, or
     read one that is gone and has no default."""
 
@@ -132,7 +134,7 @@ RAISE_VERSION: Final = Remedy(
 OR_DEFAULT: Final = Remedy("or-default", ", or give the field a default")
 
 
-class ChangedType(KeeveError, TypeError):
+class ChangedType(KeeveError, TypeError, quotes=False):
     """A class was changed and its version was not: the state has another shape for a field, or has none of it."""
 
     usage: ClassVar[bool] = True
@@ -147,7 +149,7 @@ class ChangedType(KeeveError, TypeError):
         self.field = field
 
 
-class PromiseGone(KeeveError, LookupError):
+class PromiseGone(KeeveError, LookupError, quotes=False):
     """A promise is over, and nothing in the heap has kept what came of it."""
 
     usage: ClassVar[bool] = True
@@ -156,7 +158,7 @@ class PromiseGone(KeeveError, LookupError):
         super().__init__(message)
 
 
-class Reentered(KeeveError, RuntimeError):
+class Reentered(KeeveError, RuntimeError, quotes=False):
     """A vat was to take a message in the middle of another one."""
 
     usage: ClassVar[bool] = True
@@ -165,7 +167,7 @@ class Reentered(KeeveError, RuntimeError):
         super().__init__(message)
 
 
-class Revoked(Broken):
+class Revoked(Broken, quotes=False):
     """The ref was revoked by who handed it on."""
 
 
@@ -176,7 +178,7 @@ ASK_ANOTHER: Final = Remedy(
 )
 
 
-class NothingTakenUp(KeeveError):
+class NothingTakenUp(KeeveError, quotes=False):
     """A call that would wait for a device or a session, in a host that carries out nothing; it has not happened."""
 
     usage: ClassVar[bool] = True
@@ -188,7 +190,7 @@ class NothingTakenUp(KeeveError):
         )
 
 
-class OutsideCrank(KeeveError, RuntimeError):
+class OutsideCrank(KeeveError, RuntimeError, quotes=False):
     """Something that only actors can do was tried outside of a crank."""
 
     usage: ClassVar[bool] = True
@@ -228,7 +230,7 @@ class NotAssignable(KeeveError, AttributeError):
         self.name = name
 
 
-class NoSuchActor(KeeveError, LookupError):
+class NoSuchActor(KeeveError, LookupError, quotes=False):
     """A vat has no actor of that number (any more)."""
 
     usage: ClassVar[bool] = True
@@ -237,7 +239,7 @@ class NoSuchActor(KeeveError, LookupError):
         super().__init__(message)
 
 
-class ReadOnly(KeeveError, TypeError):
+class ReadOnly(KeeveError, TypeError, quotes=False):
     """A `@read` method, or a delivery through a read-only ref, tried to change something."""
 
     usage: ClassVar[bool] = True
@@ -255,7 +257,7 @@ class Refused(KeeveError, PermissionError):
         super().__init__(message)
 
 
-class NotOwed(Refused):
+class NotOwed(Refused, quotes=False):
     """A promise that this actor does not owe, or has settled, was to be settled."""
 
 
@@ -283,7 +285,7 @@ class OtherParameters(BadCall):
         self.method = method
 
 
-class CrankOverrun(KeeveError, RuntimeError):
+class CrankOverrun(KeeveError, RuntimeError, quotes=False):
     """A crank made more deliveries than one may; it is undone whole."""
 
     def __init__(self, message: str) -> None:

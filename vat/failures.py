@@ -38,7 +38,7 @@ _BUILTIN: Final[dict[str, type[Exception]]] = {
     # What cannot be made from a message alone, and what cannot be raised out of a coroutine.
     and not issubclass(kind, UnicodeError | StopIteration | StopAsyncIteration)
 }
-_revived: dict[str, type[Exception]] = {}
+_revived: dict[str, type[KeeveError]] = {}
 
 
 class _Revived:
@@ -62,8 +62,8 @@ def _class_of(name: str, qualified: str) -> type[Exception] | None:
         return _BUILTIN[name]
     key = qualified or name
     if key not in _revived:
-        named: dict[str, type[Exception]] = {}
-        todo: list[type[Exception]] = [KeeveError]
+        named: dict[str, type[KeeveError]] = {}
+        todo: list[type[KeeveError]] = [KeeveError]
         while todo:
             kind = todo.pop()
             if kind.__name__ == name:
@@ -73,7 +73,7 @@ def _class_of(name: str, qualified: str) -> type[Exception] | None:
         found = named.get(qualified, only)
         if found is not None:
             places = {"__module__": found.__module__, "__qualname__": found.__qualname__}
-            _revived[key] = type(name, (_Revived, found), places)
+            _revived[key] = type(name, (_Revived, found), places, quotes=found.quotes)
     return _revived.get(key)
 
 
@@ -88,6 +88,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     """
     if isinstance(error, Failed):
         failure: dict[str, Any] = {"error": error.kind, "message": Text(error.message[:_LONGEST])}
+        if error.defined:
+            failure["class"] = error.defined
     else:
         failure = {"error": type(error).__name__, "message": Text(_message(error)[:_LONGEST])}
         if isinstance(error, KeeveError):
@@ -117,10 +119,11 @@ def content_in(failure: Mapping[str, Any]) -> dict[str, Any]:
     return {**failure, "message": Text(message) if isinstance(message, str) else message}
 
 
-def logged(failure: Mapping[str, Any]) -> str:
-    """The message of a failure, as a log may have it: what an error of ours has quoted is left out."""
-    error = exception_of(failure)
-    return error.logged if isinstance(error, KeeveError) else str(failure["message"])
+def in_log(error: BaseException) -> str:
+    """An error in a line of a log: its class, and what it says, of ours only what quotes nothing."""
+    name = error.kind if isinstance(error, Failed) else type(error).__name__
+    said = error.logged if isinstance(error, KeeveError) else _message(error)
+    return name if said in ("", name) else f"{name}: {said}"
 
 
 _ADVICE: Final = {
@@ -135,15 +138,16 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
     """The exception that a failure stands for; where it was raised is a note (`where`, if the failure does not say)."""
     name, said = failure["error"], failure["message"]
     message = str.__str__(said) if isinstance(said, str) else "(its message was erased)"
-    kind = _class_of(name, failure.get("class", ""))
+    defined = failure.get("class", "")
+    kind = _class_of(name, defined)
     error: Exception
     if kind is None:
-        error = Failed(name, message)
+        error = Failed(name, message, defined)
     else:
         try:
             error = kind(message)
         except TypeError:
-            error = Failed(name, message)
+            error = Failed(name, message, defined)
     place = " ".join(part for part in (failure.get("in", where), failure.get("at", "")) if part)
     if place:
         error.add_note(place)

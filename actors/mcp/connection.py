@@ -33,7 +33,7 @@ LINGER: Final = 0.5
 Credential = Callable[[str], str]
 
 
-class NotInstalled(KeeveError, ImportError):
+class NotInstalled(KeeveError, ImportError, quotes=False):
     """The package that tools of servers need is not there."""
 
     usage: ClassVar[bool] = True
@@ -54,7 +54,7 @@ class ServerUnavailable(KeeveError, OSError):
         return f"the server {self.server} cannot be used, and nothing was called: {self.reason}"
 
 
-class ServerGone(KeeveError, OSError):
+class ServerGone(KeeveError, OSError, quotes=False):
     """A server of tools (`server`) ended during a call of `name`, which may have taken effect."""
 
     def __init__(self, server: str, name: str) -> None:

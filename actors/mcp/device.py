@@ -33,7 +33,7 @@ PATIENCE: Final = 30.0
 """Seconds in which a server has to be ready."""
 
 
-class NotFetched(KeeveError, RuntimeError):
+class NotFetched(KeeveError, RuntimeError, quotes=False):
     """The schemas of a server were wanted before they were asked for."""
 
     usage: ClassVar[bool] = True

@@ -16,7 +16,7 @@ class ModelError(KeeveError):
     """A model gave no answer."""
 
 
-class ModelUnreachable(ModelError):
+class ModelUnreachable(ModelError, quotes=False):
     """No answer came from `url` at all; `cause` is what the network said."""
 
     def __init__(self, url: str, cause: str) -> None:
@@ -29,7 +29,9 @@ class ModelUnreachable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The service refused the request: its `status`, and its own words (`message`)."""
+    """The service refused the request: its `status`, and its own words (`message`), which may quote what was sent."""
+
+    status: int = 0  # where only its message was recorded
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(status, message)
@@ -38,6 +40,10 @@ class ModelRefused(ModelError):
 
     def __str__(self) -> str:
         return f"the model refused ({self.status}): {self.message or 'it gave no reason'}{_ADVICE.get(self.status, '')}"
+
+    @property
+    def logged(self) -> str:
+        return f"status {self.status}" if self.status else super().logged
 
 
 class BadModelURL(KeeveError, ValueError):

@@ -22,7 +22,7 @@ from vat.objects.moving import kept
 from vat.objects.types import Keep, manage, read
 
 
-class TurnRuns(KeeveError):
+class TurnRuns(KeeveError, quotes=False):
     """Something is asked of a conversation that can be done between turns only."""
 
     usage: ClassVar[bool] = True

@@ -65,7 +65,7 @@ class TurnInterrupted(KeeveError):
 MORE_TIME: Final = Remedy("more-time", "give turns more with max_seconds")
 
 
-class TurnOver(KeeveError):
+class TurnOver(KeeveError, quotes=False):
     """What a turn waited for is given up, because the turn is over or has no more time."""
 
     def __init__(self, message: str) -> None:

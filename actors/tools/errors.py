@@ -64,7 +64,7 @@ class ToolFailed(KeeveError):
         return f"{self.name} failed: {self.said}"
 
 
-class ApprovalWanted(KeeveError):
+class ApprovalWanted(KeeveError, quotes=False):
     """A tool (`name`) was not called, because a person has to approve of the call first."""
 
     ordinary: ClassVar[bool] = True
@@ -80,7 +80,7 @@ class ApprovalWanted(KeeveError):
 
 
 class CallRefused(KeeveError):
-    """A person has refused a call, which was not made."""
+    """A person has refused a call, which was not made; the message has their reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

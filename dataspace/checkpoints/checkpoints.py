@@ -38,7 +38,7 @@ _REMEMBERED: Final = 256
 GIVE_SIGNER: Final = Remedy("give-signer", "open the host with signer=..., the file of an Ed25519 key or a SigningKey")
 
 
-class NotSigning(KeeveError):
+class NotSigning(KeeveError, quotes=False):
     """A checkpoint or a receipt was asked for where there is no key to sign it."""
 
     usage: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class NotSigning(KeeveError):
         super().__init__(f"nothing signs here, and no checkpoint is in the store: {GIVE_SIGNER()}")
 
 
-class NotCovered(KeeveError):
+class NotCovered(KeeveError, quotes=False):
     """A checkpoint was taken before the record that it is to prove."""
 
     usage: ClassVar[bool] = True

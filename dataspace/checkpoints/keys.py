@@ -33,7 +33,7 @@ LABEL = "log-key"
 NAME_FORMER: Final = Remedy("name-former", "or name it as the former one, which signs that the new one takes its place")
 
 
-class WrongKey(KeeveError):
+class WrongKey(KeeveError, quotes=False):
     """A host was given another signing key than the one that the log is signed with."""
 
     usage: ClassVar[bool] = True

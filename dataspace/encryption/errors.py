@@ -21,7 +21,7 @@ WITHOUT_KEY: Final = Remedy("without-key", "open it without a key, or make a new
 KEY_FILE: Final = Remedy("key-file", "a file that keeve.host_key makes")
 
 
-class HostKeyNeeded(KeeveError):
+class HostKeyNeeded(KeeveError, quotes=False):
     """The store is encrypted, and no host key was given."""
 
     usage: ClassVar[bool] = True
@@ -31,7 +31,7 @@ class HostKeyNeeded(KeeveError):
         super().__init__(f"{path} is encrypted: {GIVE_KEY()}")
 
 
-class WrongHostKey(KeeveError):
+class WrongHostKey(KeeveError, quotes=False):
     """The host key that was given is not the one that the key file was written with. `given`: where it is from, if that
     is known."""
 
@@ -56,7 +56,7 @@ class BadHostKey(KeeveError, ValueError):
         super().__init__(f"this is no host key: {what}; give 32 random bytes, or {KEY_FILE()}")
 
 
-class NotEncrypted(KeeveError):
+class NotEncrypted(KeeveError, quotes=False):
     """A host key was given, and the store was made without one."""
 
     usage: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class KeyFileError(KeeveError):
     """A key file that cannot be used. Nothing was changed."""
 
 
-class KeyFileMissing(KeyFileError):
+class KeyFileMissing(KeyFileError, quotes=False):
     """The store is encrypted, and its key file is gone."""
 
     def __init__(self, path: str) -> None:
@@ -81,7 +81,7 @@ class KeyFileMissing(KeyFileError):
         )
 
 
-class KeyFileDamaged(KeyFileError):
+class KeyFileDamaged(KeyFileError, quotes=False):
     """The key file is not what was written."""
 
     def __init__(self, path: str, what: str) -> None:
@@ -90,7 +90,7 @@ class KeyFileDamaged(KeyFileError):
         super().__init__(f"{path} is not what was written ({what}): put back its newest copy")
 
 
-class KeyFileOfAnotherLog(KeyFileError):
+class KeyFileOfAnotherLog(KeyFileError, quotes=False):
     """The key file belongs to another store."""
 
     def __init__(self, path: str, expected: bytes, actual: bytes) -> None:
@@ -105,7 +105,7 @@ class KeyFileOfAnotherLog(KeyFileError):
 READ_WITH_THESE: Final = Remedy("read-with-these", "; with readonly=True what its keys open can be read")
 
 
-class KeyFileOlder(KeyFileError):
+class KeyFileOlder(KeyFileError, quotes=False):
     """The key file is older than the log: keys that were in use are not in it, and destroyed ones may be."""
 
     def __init__(self, path: str, serial: int, seen: int) -> None:
@@ -118,7 +118,7 @@ class KeyFileOlder(KeyFileError):
         )
 
 
-class KeyFileWithoutLog(KeyFileError):
+class KeyFileWithoutLog(KeyFileError, quotes=False):
     """There are keys of sessions, and no log that they could be of."""
 
     def __init__(self, path: str) -> None:
@@ -128,7 +128,7 @@ class KeyFileWithoutLog(KeyFileError):
         )
 
 
-class KeyFileNewer(KeyFileError):
+class KeyFileNewer(KeyFileError, quotes=False):
     """The key file was written by a newer version."""
 
     def __init__(self, path: str, format: int) -> None:

@@ -31,7 +31,7 @@ ASIDE: Final = "archiving.new"
 """What a segment is called while it is written in an archive."""
 
 
-class Archived(KeeveError):
+class Archived(KeeveError, quotes=False):
     """Content is in an archive, and that is not here. `position` is the record's, `places` where it should be."""
 
     def __init__(self, segment: int, places: Sequence[str | Path], position: int = 0) -> None:
@@ -46,7 +46,7 @@ class Archived(KeeveError):
         )
 
 
-class NotAnArchive(KeeveError):
+class NotAnArchive(KeeveError, quotes=False):
     """A folder is no archive of this log, and nothing was changed in it."""
 
     usage: ClassVar[bool] = True

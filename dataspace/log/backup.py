@@ -33,7 +33,7 @@ NAMED: Final = 1000
 """Troubles that are named; the others are counted."""
 
 
-class BackupFailed(KeeveError):
+class BackupFailed(KeeveError, quotes=False):
     """A disk refused what a backup writes, or gave it back otherwise. Nothing was made; `left` is what of it could not
     be removed."""
 

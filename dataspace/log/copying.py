@@ -38,7 +38,7 @@ _TAKING: Final = frozenset((Kind.DELETE, Kind.ERASE, Kind.RECLAIMED))
 """Kinds of records that say that something goes, or has gone."""
 
 
-class StillChanging(KeeveError):
+class StillChanging(KeeveError, quotes=False):
     """What is full was written anew, or something deleted or erased, again and again while it was copied. Nothing was
     made."""
 

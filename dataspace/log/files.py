@@ -26,7 +26,7 @@ _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL})
 
 
-class WriteFailed(KeeveError):
+class WriteFailed(KeeveError, quotes=False):
     """The disk refused a write. `undone`: whether the file is again as it was before."""
 
     advice: ClassVar[str] = "this write is not in the log, and all before it is; look at the disk, then try again"
@@ -42,7 +42,7 @@ class WriteFailed(KeeveError):
 MAKE_SPACE: Final = Remedy("make-space", "make space, then try again")
 
 
-class DiskFull(WriteFailed):
+class DiskFull(WriteFailed, quotes=False):
     """There was no space for a write. What was durable before is intact."""
 
     advice = f"this write is not in the log, and all before it is; {MAKE_SPACE()}"
@@ -51,13 +51,13 @@ class DiskFull(WriteFailed):
 OWN_FOLDER: Final = Remedy("own-folder", "use a folder of its own, or only read the store (readonly=True)")
 
 
-class NotWritable(WriteFailed):
+class NotWritable(WriteFailed, quotes=False):
     """This user may not write there, or nobody may."""
 
     advice = f"this process may not write there; {OWN_FOLDER()}"
 
 
-class NoFolder(KeeveError):
+class NoFolder(KeeveError, quotes=False):
     """No folder can be made at that path: what is above it holds none."""
 
     usage = True
@@ -68,7 +68,7 @@ class NoFolder(KeeveError):
         super().__init__(f"no folder can be made at {path} ({reason}): name a place for the store that can hold one")
 
 
-class ReadFailed(KeeveError):
+class ReadFailed(KeeveError, quotes=False):
     """What is there could not be read. It is never taken for nothing."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -85,7 +85,7 @@ class ReadFailed(KeeveError):
         return cls(str(error.filename or path), error.strerror or str(error))
 
 
-class SyncFailed(KeeveError):
+class SyncFailed(KeeveError, quotes=False):
     """The disk could not say that what was written is durable.
 
     Not to be tried again: the kernel may have dropped the pages, and a second sync would succeed for nothing.

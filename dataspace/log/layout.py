@@ -37,7 +37,7 @@ _OURS = frozenset(
 )
 
 
-class PlaceTaken(KeeveError):
+class PlaceTaken(KeeveError, quotes=False):
     """A copy of a store, or what was salvaged of one, cannot be made there."""
 
     usage = True

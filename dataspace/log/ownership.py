@@ -31,7 +31,7 @@ _TICK = 20_000
 """Microseconds within which two changes of a folder may bear the same time."""
 
 
-class NoLocks(KeeveError):
+class NoLocks(KeeveError, quotes=False):
     """Nobody can own a store on this file system: it gives no locks."""
 
     usage: ClassVar[bool] = True

@@ -38,7 +38,7 @@ NAME_STORE: Final = Remedy(
 )
 
 
-class StoreOwned(KeeveError):
+class StoreOwned(KeeveError, quotes=False):
     """Another host owns the store: another process, this one by another path, or the parent of this one.
 
     served: whether that is a server, which lets other processes have its sessions.
@@ -60,7 +60,7 @@ class StoreOwned(KeeveError):
         super().__init__(f"{path} is owned by {owner}: {way}")
 
 
-class StaleOwner(KeeveError):
+class StaleOwner(KeeveError, quotes=False):
     """Somebody else has taken the store over. Nothing was written."""
 
     def __init__(self, path: str, ours: int, theirs: int | None) -> None:
@@ -71,7 +71,7 @@ class StaleOwner(KeeveError):
         super().__init__(f"{path}: taken over {taken}; this host's epoch is {ours}: close it, it is no owner")
 
 
-class StoreMoved(KeeveError):
+class StoreMoved(KeeveError, quotes=False):
     """The store was moved, replaced or overwritten while a host owned it. Nothing was written."""
 
     def __init__(self, path: str, what: str) -> None:
@@ -83,7 +83,7 @@ class StoreMoved(KeeveError):
         )
 
 
-class StoreFailed(KeeveError):
+class StoreFailed(KeeveError, quotes=False):
     """The store does not write any more, since it cannot know what the disk holds. It can still be read.
 
     The batch that saw it first may be in the log or not: opening the store again tells.
@@ -95,7 +95,7 @@ class StoreFailed(KeeveError):
         super().__init__(f"{path} has stopped writing ({cause}): close it and open it again")
 
 
-class StoreReadOnly(KeeveError):
+class StoreReadOnly(KeeveError, quotes=False):
     """An append to a store that is open for reading."""
 
     usage: ClassVar[bool] = True
@@ -106,7 +106,7 @@ class StoreReadOnly(KeeveError):
         super().__init__(f"{path} is open for reading only: {why}; use a host that owns the store to write")
 
 
-class StoreDamaged(StoreReadOnly):
+class StoreDamaged(StoreReadOnly, quotes=False):
     """An append to a store that is open for reading because its log cannot be trusted: `fault` says what is wrong."""
 
     usage: ClassVar[bool] = False
@@ -118,7 +118,7 @@ class StoreDamaged(StoreReadOnly):
         KeeveError.__init__(self, f"{path} is open for reading only, and nothing can be written: {fault}")
 
 
-class StoreClosed(KeeveError):
+class StoreClosed(KeeveError, quotes=False):
     """The store was closed here."""
 
     usage: ClassVar[bool] = True
@@ -128,7 +128,7 @@ class StoreClosed(KeeveError):
         super().__init__(f"{path} is closed: open it again")
 
 
-class NotAStore(KeeveError):
+class NotAStore(KeeveError, quotes=False):
     """What is at the path is no store, and is left alone; without `what` it is nothing at all."""
 
     usage: ClassVar[bool] = True
@@ -140,7 +140,7 @@ class NotAStore(KeeveError):
         super().__init__(f"{path} {NAME_STORE() if what is None else said}")
 
 
-class WrongHead(KeeveError):
+class WrongHead(KeeveError, quotes=False):
     """A record does not follow the newest one of its chain.
 
     `session` is the chain's uid in hex; `expected` the seq and hash prefix that it should name, `actual` what
@@ -157,7 +157,7 @@ class WrongHead(KeeveError):
         )
 
 
-class RecordTooLarge(KeeveError):
+class RecordTooLarge(KeeveError, quotes=False):
     """A record with its cells and pages is larger than a store takes, or there are too many of them."""
 
     usage: ClassVar[bool] = True
@@ -174,7 +174,7 @@ class RecordTooLarge(KeeveError):
         super().__init__(f"session {session}: the record at seq {seq} has {what}")
 
 
-class NoSuchRecord(KeeveError, LookupError):
+class NoSuchRecord(KeeveError, LookupError, quotes=False):
     """No durable record begins at that address."""
 
     def __init__(self, address: int, what: str = "no record begins there") -> None:
@@ -182,7 +182,7 @@ class NoSuchRecord(KeeveError, LookupError):
         super().__init__(f"address {address}: {what}; use one that this store gave")
 
 
-class NoSuchPart(KeeveError, LookupError):
+class NoSuchPart(KeeveError, LookupError, quotes=False):
     """A record has no cell or page of that number."""
 
     def __init__(self, position: int, number: int, what: str) -> None:
@@ -194,7 +194,7 @@ class NoSuchPart(KeeveError, LookupError):
         )
 
 
-class BodyErased(KeeveError):
+class BodyErased(KeeveError, quotes=False):
     """The body of a record was erased; its header stays."""
 
     def __init__(self, position: int) -> None:

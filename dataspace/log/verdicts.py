@@ -152,7 +152,7 @@ class Verdict:
 Visit = Callable[[Found], None]
 
 
-class SessionDamaged(KeeveError):
+class SessionDamaged(KeeveError, quotes=False):
     """A session's content is not what was written. It is readable up to there and refuses writes.
 
     `session` is its uid in hex, or its id where the one who raises knows it. `seq` is the first record
@@ -178,7 +178,7 @@ class SessionDamaged(KeeveError):
         return cls(name, damage.seq, damage.position, damage.what)
 
 
-class PastDamaged(SessionDamaged):
+class PastDamaged(SessionDamaged, quotes=False):
     """A fork of a `session` was asked for at a seq that has damage in its past, and none was made.
 
     `seq` is that of the damaged record, `last_good` the one before it, 0 if there is none.
@@ -212,7 +212,7 @@ class LogError(KeeveError):
         super().__init__(f"{self.summary} (segment {segment}, offset {offset}): {what}. {self.remedy}")
 
 
-class LogCorrupt(LogError):
+class LogCorrupt(LogError, quotes=False):
     """The log is damaged where no crash can have done it. Nothing was cut; it opens read-only."""
 
     summary = "the log is corrupt"
@@ -222,21 +222,21 @@ class LogCorrupt(LogError):
     )
 
 
-class LogTruncated(LogError):
+class LogTruncated(LogError, quotes=False):
     """The log ends before a head that somebody was told of."""
 
     summary = "the log is truncated"
     remedy = "Nothing was changed. The end of the log is missing: put back the newest copy of its segment files"
 
 
-class LogTampered(LogError):
+class LogTampered(LogError, quotes=False):
     """The log does not continue the history that was seen, or a signature is wrong."""
 
     summary = "the log is not the one that was seen"
     remedy = "Nothing was changed. Compare it with a backup or a witness before you trust it"
 
 
-class NewerFormat(LogError):
+class NewerFormat(LogError, quotes=False):
     """The log was written by a newer version."""
 
     summary = "the log was written by a newer version of Keeve"

@@ -87,7 +87,7 @@ class WrongCursor(KeeveError):
         super().__init__(f"{f'cursor {cursor}' if cursor.hash else f'position {cursor.position}'}: {what}")
 
 
-class CursorOfAnotherLog(WrongCursor):
+class CursorOfAnotherLog(WrongCursor, quotes=False):
     """A cursor from another store."""
 
     def __init__(self, cursor: Cursor, log_id: bytes) -> None:
@@ -97,7 +97,7 @@ class CursorOfAnotherLog(WrongCursor):
         )
 
 
-class CursorAhead(WrongCursor):
+class CursorAhead(WrongCursor, quotes=False):
     """A cursor beyond the newest durable record: the log is not the one that was read, or a part is missing."""
 
     def __init__(self, cursor: Cursor, head: int) -> None:
@@ -107,7 +107,7 @@ class CursorAhead(WrongCursor):
         super().__init__(cursor, f"it is ahead of the log, which ends at position {head}: {remedy}")
 
 
-class CursorChanged(WrongCursor):
+class CursorChanged(WrongCursor, quotes=False):
     """A cursor whose record is another one now: history is not what was read."""
 
     def __init__(self, cursor: Cursor, actual: bytes) -> None:

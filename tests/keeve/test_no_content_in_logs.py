@@ -7,7 +7,7 @@ What an exception of one's own says is told as it says it, in a log too: that is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,28 @@ import trio
 from actors.approvals import CallWithdrawn
 from dataspace.log.memory import MemoryLog
 from dataspace.values import FrozenDict
-from keeve import Actor, List, Map, Session, Text, Toolbox, Tools, actor, effect, near, open_host, tool
+from keeve import (
+    Actor,
+    Approvals,
+    KeeveError,
+    List,
+    Map,
+    Session,
+    Text,
+    Toolbox,
+    Tools,
+    actor,
+    effect,
+    near,
+    open_host,
+    tool,
+)
 from keeve.errors import OtherParameters
 from keeve.testing import memory_host
 from tests.keeve.canaries import Keeper, look
 from tests.vat.hosts import settled
 from vat.crank.comparing import told
+from vat.failures import exception_of
 from vat.heap.opcodes import Op
 
 CANARY, OTHER = "CANARY-1234", "CANARY-5678"
@@ -48,6 +64,19 @@ class Gate:
             await trio.sleep_forever()
 
 
+def saying(name: str, defined: str) -> Exception:
+    """An error of that class that quotes something."""
+    return exception_of({"error": name, "class": defined, "message": CANARY})
+
+
+class Fails:
+    """A device that raises what it is told."""
+
+    @effect(on_crash="retry")
+    async def fail(self, effect: Any, name: str, defined: str) -> None:
+        raise saying(name, defined)
+
+
 @actor("logs.sayer", version=1)
 class Sayer(Actor):
     last: str = ""
@@ -55,6 +84,7 @@ class Sayer(Actor):
     said: List[str]
     by_name: Map[str, str]
     tools: Toolbox
+    approvals: Approvals
 
     async def go(self) -> None:
         SAYS["way"](self, SAYS["text"])
@@ -66,6 +96,23 @@ class Sayer(Actor):
 
     async def hear(self, text: Text) -> None:
         await self.device("gate").wait()
+
+    async def pass_on(self, name: str, defined: str) -> None:
+        await self.device("fails").fail(name, defined)
+
+    def fail(self, name: str, defined: str) -> None:
+        raise saying(name, defined)
+
+    def fail_all(self, names: list[list[str]]) -> None:
+        for name, defined in names:
+            self.ref.fail(name, defined)
+            self.ref.pass_on(name, defined)
+
+    async def travel(self) -> None:
+        await self.approvals.ask({"id": "t1", "function": {"name": "travel", "arguments": CANARY}})
+
+    def begin(self) -> None:
+        self.ref.travel()
 
 
 @tool(approval=True)
@@ -187,6 +234,40 @@ async def test_a_call_that_is_withdrawn_is_told_to_who_approved_and_logged_witho
 ) -> None:
     [fact] = await departed(sets, "ask")
     assert fact.keywords["method"] == "ask"
+    assert "CANARY" not in caplog.text
+
+
+def derived(kind: type[KeeveError]) -> Iterator[type[KeeveError]]:
+    for each in kind.__subclasses__():
+        if each.__module__.partition(".")[0] in ("keeve", "actors", "vat", "snapshots", "dataspace"):
+            yield each
+            yield from derived(each)
+
+
+async def test_of_no_error_that_may_quote_something_a_log_has_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    """Each one that has not said that it quotes nothing: raised by a method, and by a device, with nobody waiting."""
+    quoting = {each.__name__: f"{each.__module__}.{each.__qualname__}" for each in derived(KeeveError) if each.quotes}
+    del quoting["Failed"]  # it stands for another one
+    names = [*quoting.items(), ("NotLoaded", "actors.elsewhere.NotLoaded")]
+    assert {"CallRefused", "ToolFailed", "NoSuchTool", "NoSuchKey", "NotAValue", "OtherParameters"} <= quoting.keys()
+    async with memory_host(actors=[Sayer], devices={"fails": Fails(), "gate": Gate()}) as host:
+        sayer = await host.spawn(Sayer, "s1", tools=Tools(pay))
+        await sayer.fail_all([list(each) for each in names])
+        await settled(host)
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    for method in ("fail", "pass_on"):
+        for name, _ in names:
+            assert any(f"logs.sayer.{method} (actor 1): {name}" in line for line in warned), (method, name)
+    assert "CANARY" not in caplog.text
+
+
+async def test_a_persons_reason_is_in_no_line_where_nobody_waits(caplog: pytest.LogCaptureFixture) -> None:
+    async with memory_host(actors=[Sayer], devices={"gate": Gate()}) as host:
+        sayer = await host.spawn(Sayer, "s1", tools=Tools(pay))
+        await sayer.begin()
+        await (await sayer.approvals).refuse("t1", f"no: {CANARY}")
+        await settled(host)
+    assert any("logs.sayer.travel (actor 1): CallRefused" in record.getMessage() for record in caplog.records)
     assert "CANARY" not in caplog.text
 
 

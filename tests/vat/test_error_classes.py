@@ -10,7 +10,7 @@ from actors.chat import BadAnswer, message_in
 from dataspace.errors import KeeveError
 from dataspace.patterns import BadPattern, parse
 from vat.errors import Failed
-from vat.failures import exception_of, failure_of, place_of
+from vat.failures import exception_of, failure_of, in_log, place_of
 
 
 class Shop:
@@ -52,6 +52,40 @@ def test_a_name_that_two_have_says_neither(said: dict[str, str]) -> None:
 
 def test_a_class_that_is_not_loaded_is_not_taken_for_a_built_in_one() -> None:
     assert type(exception_of({"error": "KeyError", "message": "no", "class": "gone.KeyError"})) is Failed
+
+
+class Unknown(Exception):
+    """Of the users' code."""
+
+
+class Shut(KeeveError, quotes=False):
+    """What it says quotes nothing."""
+
+
+class ShutBy(Shut):
+    """Has words of its own, and has not said so."""
+
+
+def test_a_log_has_the_message_of_an_error_only_where_its_own_class_says_that_it_quotes_nothing() -> None:
+    assert in_log(Shut("it is shut")) == "Shut: it is shut"
+    assert in_log(ShutBy("shut by Eve")) == "ShutBy"
+    assert in_log(Shop.OutOfStock("no apples")) == "OutOfStock"
+
+
+@pytest.mark.parametrize("kind", [Shut, ShutBy, Shop.OutOfStock, ValueError, Unknown])
+def test_it_has_the_same_of_an_error_that_was_recorded(kind: type[Exception]) -> None:
+    """What others say is told as they say it, also where their class is not known."""
+    error = kind("so it is")
+    assert in_log(exception_of(failure_of(error))) == in_log(error)
+    assert in_log(Unknown("so it is")) == "Unknown: so it is"
+
+
+def test_an_error_of_ours_whose_class_is_not_loaded_is_logged_by_its_name_alone_however_often_it_is_passed_on() -> None:
+    error = exception_of({"error": "Locked", "message": "locked by Eve", "class": "gone.Locked"})
+    assert type(error) is Failed
+    again = exception_of(failure_of(error))
+    assert in_log(error) == in_log(again) == "Locked"
+    assert str(again) == "Locked: locked by Eve"
 
 
 def test_the_place_of_an_error_is_in_the_users_code_whichever_package_of_ours_raised_it() -> None:

@@ -21,7 +21,7 @@ from vat.crank.keeping import Keeping
 from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone
-from vat.failures import failure_of, logged
+from vat.failures import exception_of, failure_of, in_log
 from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, PENDING, REACTIONS, SETTLER, STATE, Then, comes_of
 from vat.heap.messages import Outcome
@@ -183,13 +183,13 @@ class Promises(Keeping):
         where it waited. Gives the error in words."""
         failure = self.heap.read(outcome.payload)
         error = {name: str(failure[name]) for name in ("error", "message")}
-        said = logged(failure) if lost is None else lost.logged
+        said = in_log(exception_of(failure) if lost is None else lost)
         try:
             type = self.heap.state(actor).type
         except LookupError:
             type = "what is gone"
         what = "nobody waits for what failed" if lost is None else "a method that waited is over"
-        self.progress.unheard.append(f"{what}: {type}.{method} (actor {actor}): {error['error']}: {said}")
+        self.progress.unheard.append(f"{what}: {type}.{method} (actor {actor}): {said}")
         return error
 
     def settle(self, promise: int, outcome: Outcome) -> None:

@@ -34,7 +34,7 @@ from vat.objects.types import ActorType, Field, NewerVersion, Shape, Types, type
 from vat.objects.views import View, view_of
 
 
-class UpgradeFailed(KeeveError):
+class UpgradeFailed(KeeveError, quotes=False):  # what upgrade() says, its author decides
     """A type's `upgrade` raised; the session is as it was, and takes no messages with this code."""
 
     def __init__(self, session: str, name: str, version: int, error: BaseException) -> None:
@@ -46,7 +46,7 @@ class UpgradeFailed(KeeveError):
         self.session = session
 
 
-class NoPart(KeeveError, TypeError):
+class NoPart(KeeveError, TypeError, quotes=False):
     """A field that is a part was given something else by `upgrade`."""
 
     usage: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class NoPart(KeeveError, TypeError):
         self.field = field
 
 
-class PartDropped(KeeveError):
+class PartDropped(KeeveError, quotes=False):
     """A part would go that owes what is waited for: `field` is what held it, `owed` how many promises it owes."""
 
     def __init__(self, field: str, owed: int) -> None:
@@ -72,7 +72,7 @@ class PartDropped(KeeveError):
         self.owed = owed
 
 
-class NotUpgraded(KeeveError):
+class NotUpgraded(KeeveError, quotes=False):
     """A session was to take a message before its actors were brought to the code's version."""
 
     usage = True

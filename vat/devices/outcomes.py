@@ -52,7 +52,7 @@ class EffectError(KeeveError):
         self.effect = effect
 
 
-class OutcomeUnknown(EffectError):
+class OutcomeUnknown(EffectError, quotes=False):
     """The host ended after the effect had started and before its outcome was recorded: it may have happened."""
 
     def __init__(self, effect: str, id: str) -> None:
@@ -73,7 +73,7 @@ GIVE_DEVICE: Final = Remedy(
 )
 
 
-class UnknownDevice(EffectError):
+class UnknownDevice(EffectError, quotes=False):
     """This host has no such device, or the device no such method; `known` are those that it has."""
 
     def __init__(self, effect: str, known: tuple[str, ...]) -> None:
@@ -85,7 +85,7 @@ class UnknownDevice(EffectError):
         return GIVE_DEVICE(effect=self.effect, known=known)
 
 
-class EffectTimeout(EffectError):
+class EffectTimeout(EffectError, quotes=False):
     """An attempt took longer than the device's policy allows (`seconds`). It may have happened all the same."""
 
     def __init__(self, effect: str, seconds: float) -> None:
@@ -102,7 +102,7 @@ class EffectTimeout(EffectError):
 RETURN_LESS: Final = Remedy("return-less", "Have it return less, or declare @effect(largest=...)")
 
 
-class OutcomeTooLarge(EffectError):
+class OutcomeTooLarge(EffectError, quotes=False):
     """A device returned more than its policy allows (`largest` bytes). It has happened; what it gave is not kept."""
 
     def __init__(self, effect: str, largest: int) -> None:
@@ -116,7 +116,7 @@ class OutcomeTooLarge(EffectError):
         )
 
 
-class EffectCancelled(EffectError):
+class EffectCancelled(EffectError, quotes=False):
     """Somebody stopped the effect. Unless `started`, the device was never called."""
 
     def __init__(self, effect: str, started: bool) -> None:
@@ -132,7 +132,7 @@ class EffectCancelled(EffectError):
         return f"{self.effect} was cancelled before it started and did not happen; ask again if it is still wanted"
 
 
-class DeviceFailed(EffectError):
+class DeviceFailed(EffectError, quotes=False):  # what the device says, its author decides
     """A device raised something that cannot be passed on as it is: its class by name (`kind`), and its message."""
 
     def __init__(self, effect: str, kind: str, message: str) -> None:

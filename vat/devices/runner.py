@@ -38,7 +38,7 @@ CLOSING: Final = 5.0
 """Seconds that devices have to close when the host ends, and to stop before it is said which of them does not."""
 
 
-class AlreadyRunning(KeeveError):
+class AlreadyRunning(KeeveError, quotes=False):
     """The runner runs already; it has one task of its own."""
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ SHORTEST_SECRET: Final = 8
 _URLSAFE: Final = str.maketrans("+/", "-_")
 
 
-class NoCredential(KeeveError, LookupError):
+class NoCredential(KeeveError, LookupError, quotes=False):
     """A device asked for a credential that the host does not have; `name` is which one, `reason` why not."""
 
     def __init__(self, name: str, reason: str) -> None:

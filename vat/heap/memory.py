@@ -26,7 +26,7 @@ SALT = 16
 """Bytes of salt before a page, as its digest covers them."""
 
 
-class BadSnapshotPage(KeeveError):
+class BadSnapshotPage(KeeveError, quotes=False):
     """A page of a heap is missing or is not the one that was written."""
 
     def __init__(self, ref: PageRef, what: str) -> None:

@@ -36,7 +36,7 @@ from vat.heap.refs import Promise, Ref
 T = TypeVar("T")
 
 
-class BrokenChain(KeeveError):
+class BrokenChain(KeeveError, quotes=False):
     """A session's records do not follow one another: what is stored is not what was written."""
 
     def __init__(self, session: str, seq: int, what: str) -> None:
@@ -48,7 +48,7 @@ class BrokenChain(KeeveError):
         self.seq = seq
 
 
-class NoSuchPoint(KeeveError, LookupError):
+class NoSuchPoint(KeeveError, LookupError, quotes=False):
     """A session has no state at that seq."""
 
     usage = True

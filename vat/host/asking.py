@@ -21,7 +21,7 @@ OPEN_AGAIN: Final = Remedy(
 )
 
 
-class NotRunning(KeeveError):
+class NotRunning(KeeveError, quotes=False):
     """The host is closed, or is closing. What was asked for and not answered may have been done."""
 
     usage = True

@@ -31,7 +31,7 @@ from vat.devices.outcomes import EffectOutcome, OutcomeUnknown
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted
-from vat.failures import failure_of
+from vat.failures import failure_of, in_log
 from vat.heap.messages import Ended, Outcome
 from vat.host.hearing import Hearing
 from vat.host.residents import Job, Work
@@ -137,7 +137,7 @@ class Errands:
             log.warning("session %s: the arguments of an effect cannot be read now: %s", vat.id, error)
             self._later(vat.uid)
         except KeeveError as error:
-            log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error)
+            log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error.logged)
             self._unreadable(vat, number, entry, error)
         except Exception as error:
             # Whatever is wrong with this one, those that are wanted after it are carried out.
@@ -200,13 +200,13 @@ class Errands:
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
         if isinstance(outcome.error, KeeveError) and outcome.error.ordinary:
-            log.info("session %s: %s", wanted.session, outcome.error)
+            log.info("session %s: %s", wanted.session, outcome.error.logged)
         elif outcome.trace:
             # A `KeeveError` says in its message what is wrong; of any other the message may say little.
             error = outcome.error
             said = f"\n{outcome.trace}"
             if isinstance(error, KeeveError) and error.logged != str(error):  # the trace would quote what was said
-                said = f": {type(error).__name__}: {error.logged}"
+                said = f": {in_log(error)}"
             level = logging.INFO if isinstance(error, KeeveError) else logging.WARNING
             log.log(level, "session %s: %s failed%s", wanted.session, wanted.name, said)
         if outcome.error is None:

@@ -18,7 +18,7 @@ from vat.host.residents import Residents
 log = logging.getLogger("keeve")
 
 
-class Outrun(KeeveError):
+class Outrun(KeeveError, quotes=False):
     """A session went on in its owner's process while somebody here waited for a promise in it."""
 
     def __init__(self, session: str) -> None:

@@ -22,7 +22,7 @@ from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
 from vat.crank.vat import Step, Vat
 from vat.errors import Deleted, gone
-from vat.failures import failure_of
+from vat.failures import failure_of, in_log
 from vat.heap.entries import REACTIONS
 from vat.heap.messages import UNIVERSAL, Call, Outcome, Settled
 from vat.heap.opcodes import To
@@ -119,8 +119,8 @@ class Mail:
             return
         # From here on nothing of this sender is brought to the receiver until all of it is brought again.
         if sender not in self._stuck.get(uid, ()):
-            why = error.logged if isinstance(error, KeeveError) else error
-            log.warning("session %s: messages from %s wait: %s", self._name(uid), self._name(sender), why)
+            why = "session %s: messages from %s wait: %s"
+            log.warning(why, self._name(uid), self._name(sender), in_log(error))
         self._stuck.setdefault(uid, set()).add(sender)
         this.void = True
         self._rounds.pop((uid, sender), None)

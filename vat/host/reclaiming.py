@@ -42,7 +42,7 @@ LONGEST: Final = 600.0
 """Seconds between two tries, at the most, while the disk refuses."""
 
 
-class ErasureUnfinished(KeeveError):
+class ErasureUnfinished(KeeveError, quotes=False):
     """What was to be erased is, and nobody reads it any more; but its bytes lie in the files yet.
 
     `pieces` is how many pieces of content do, with those of other erasures; `cause` is what the disk said.

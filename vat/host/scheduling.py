@@ -17,7 +17,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from vat.crank.vat import Step, Vat
-from vat.failures import failure_of
+from vat.failures import in_log
 from vat.heap.past import NotYet
 from vat.host.commits import Commits
 from vat.host.residents import Job, Resident, Residents
@@ -208,9 +208,7 @@ class Turns:
         for said in step.unheard:
             log.warning("session %s: %s", vat.id, said)
         if step.failure is not None and log.isEnabledFor(logging.INFO):
-            failure = failure_of(step.failure)  # what users' code raises may not let itself be shown
-            said = step.failure.logged if isinstance(step.failure, KeeveError) else failure["message"]
-            log.info("session %s: a delivery failed: %s: %s", vat.id, failure["error"], said)
+            log.info("session %s: a delivery failed: %s", vat.id, in_log(step.failure))
         return self._commits.add(resident, step, job)
 
     def _loaded(self, resident: Resident) -> Vat | None:

@@ -46,7 +46,7 @@ class Busy(KeeveError):
         self.id = id
 
 
-class SnapshotMismatch(KeeveError):
+class SnapshotMismatch(KeeveError, quotes=False):
     """A snapshot names a record that this store does not have as it says."""
 
     def __init__(self, snapshot: Snapshot, what: str) -> None:

@@ -39,7 +39,7 @@ GIVE_TYPE: Final = Remedy(
 )
 
 
-class UnknownActorType(KeeveError, LookupError):
+class UnknownActorType(KeeveError, LookupError, quotes=False):
     """A heap or a caller names an actor type that this host was not given."""
 
     usage: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class UnknownActorType(KeeveError, LookupError):
         self.name = name
 
 
-class NewerVersion(KeeveError):
+class NewerVersion(KeeveError, quotes=False):
     """A heap was written by a newer version of an actor type than the code has."""
 
     def __init__(self, name: str, found: int, known: int) -> None:

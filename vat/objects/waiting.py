@@ -19,7 +19,7 @@ from vat.heap.fibers import ALL, ALL_WITHIN, EVERY, EVERY_WITHIN, FIRST
 from vat.heap.refs import Promise, current
 
 
-class TimeLimit(KeeveError, TimeoutError):
+class TimeLimit(KeeveError, TimeoutError, quotes=False):
     """What was waited for did not come within the time that `within` gave it."""
 
     def __init__(self, seconds: float) -> None:
@@ -29,7 +29,7 @@ class TimeLimit(KeeveError, TimeoutError):
         self.seconds = seconds
 
 
-class NotAwaitable(KeeveError, TypeError):
+class NotAwaitable(KeeveError, TypeError, quotes=False):
     """A fiber awaited something that is no promise."""
 
     usage: ClassVar[bool] = True
