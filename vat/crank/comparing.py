@@ -1,13 +1,15 @@
 """Operations held against each other, and in words: what a fiber did then and does now. Words are for who asks, and
 for logs, where no content is.
 
-The one rule: content counts and not where it is kept. So cells are compared by what is in them, what was erased is like
-anything, and of a failure the class and the message count, not the line of code.
+The one rule: content counts, bit for bit, and not where it is kept. So cells are compared by what is in them, and what
+was erased is like anything. Of a failure the class and the message count, not the line of code: the opcode says which
+argument is one, as what users keep may look like one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from struct import pack
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.drafts import Assertion, Statement
@@ -41,13 +43,38 @@ _BEFORE: Final = 60
 """Characters at their beginning and before their first difference that are shown of two texts."""
 
 
+_FAILURE_AT: Final[Mapping[int, int]] = {
+    Op.BEGIN: 5,
+    Op.FAILED: 1,
+    Op.BROKE: 2,
+    Op.ANSWERED: 4,
+    Op.UNDONE: 3,
+    Op.RESUMED: 4,
+}
+"""Where a failure stands in an operation; in that of an answer only if it says so."""
+
+
 def same(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     """Whether two operations say the same. Loads the cells in them."""
-    if one[0] != other[0]:
-        return False
-    if one[0] == Op.SUSPENDED:  # which promises are kept follows from what is in memory
-        one, other = [*one[:5], *one[7:]], [*other[:5], *other[7:]]
-    return alike(one[1:], other[1:], load)
+    return one[0] == other[0] and alike(_counting(one), _counting(other), load)
+
+
+def _counting(operation: Sequence[Any]) -> Sequence[Any]:
+    """What counts of an operation."""
+    kind, at = operation[0], _FAILURE_AT.get(operation[0], len(operation))
+    if kind == Op.SUSPENDED:  # which promises are kept follows from what is in memory
+        return [*operation[:5], *operation[7:]]
+    if kind == Op.SENT and operation[3].get("succeeded") is False:  # an answer, which `Sending.reply` made
+        message = operation[3]
+        return [*operation[:3], {**message, "payload": _failing(message["payload"])}]
+    if at >= len(operation) or (kind == Op.ANSWERED and operation[3]):
+        return operation
+    return [*operation[:at], _failing(operation[at]), *operation[at + 1 :]]
+
+
+def _failing(failure: Mapping[str, Any]) -> list[Any]:
+    """What counts of a failure."""
+    return [failure["error"], failure["message"]]
 
 
 def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
@@ -66,8 +93,7 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
     if isinstance(one, dict):
         if not isinstance(other, dict) or list(one) != list(other):
             return False
-        names = ("error", "message") if "in" in one and "error" in one and "message" in one else one
-        return all(alike(one[name], other[name], load) for name in names)
+        return all(alike(one[name], other[name], load) for name in one)
     if isinstance(one, list | tuple):
         return isinstance(other, list | tuple) and _all_alike(one, other, load)
     if isinstance(one, Blob | CelledBlob):
@@ -76,14 +102,12 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
             and one.media_type == other.media_type
             and alike(one.content, other.content, load)
         )
-    if isinstance(one, Tree):
-        return type(one) is type(other) and one.count == other.count
     if isinstance(one, int | str | bytes):  # an opcode, or a string of the runtime's
         return (
             isinstance(other, int | str | bytes) and isinstance(one, bool) == isinstance(other, bool) and one == other
         )
     if isinstance(one, float):
-        return isinstance(other, float) and (one == other or (one != one and other != other))
+        return isinstance(other, float) and pack("d", one) == pack("d", other)  # bit for bit: -0.0 is not 0.0
     return type(one) is type(other) and bool(one == other)
 
 
