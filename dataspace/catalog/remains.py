@@ -42,13 +42,23 @@ class Done(NamedTuple):
 
 def done(store: Store, catalog: Checked) -> Done:
     """How far a log has been reclaimed. Where that cannot be read, nothing has."""
-    last = 0
-    for position in catalog.positions(STORE_UID, RECLAIMED):
-        last = position
-    try:
-        return far(catalog.stored(last)) if last else Done()
-    except (KeeveError, BadEncoding):
-        return Done()
+    known, unread = last_done(catalog)
+    return Done() if unread else known
+
+
+def last_done(catalog: Checked) -> tuple[Done, int]:
+    """How far a log has been reclaimed, by the newest record of that which can be read; and the position of the newest
+    one of all, if that one cannot, else 0."""
+    unread = 0
+    for position in reversed([*catalog.positions(STORE_UID, RECLAIMED)]):
+        stored = catalog.stored(position)
+        if stored.header.kind != Kind.RECLAIMED:
+            continue  # one that cannot be read is found under every label
+        try:
+            return far(stored), unread
+        except (KeeveError, BadEncoding):
+            unread = unread or position
+    return Done(), unread
 
 
 def far(stored: Stored) -> Done:

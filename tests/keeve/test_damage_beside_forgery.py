@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from dataspace.log.frames import Type, record_head
+from dataspace.log.frames import Frame, Type, record_head
 from dataspace.records import STORE_UID, Kind
+from keeve.errors import ErasureUnfinished
 from tests.cli_runner import keeve
 from tests.crash.damages import Lying, frames
+from tests.full_disks import TightDisk
 from tests.keeve.canaries import LONG, converse
-from tests.keeve.test_forged_erasures import forge, opened, says
+from tests.keeve.test_forged_erasures import forge, is_record, opened, says
 from tests.keeve.test_verified_once import copied, flip_body, records
 
 
@@ -80,7 +83,7 @@ def test_what_came_back_is_told_whatever_record_cannot_be_read(tmp_path: Path, b
     for nth, each in enumerate(one_of_each(back)):
         header = record_head(each.frame.head)[0]
         if header.uid == STORE_UID and header.kind in (Kind.ERASE, Kind.RECLAIMED):
-            continue
+            continue  # these say what is to be gone
         met.add(header.kind)
         harmed = copied(back, tmp_path / str(nth))
         flip_body(harmed, each)
@@ -114,3 +117,92 @@ def test_what_a_living_fork_needs_may_not_go_whatever_record_cannot_be_read(
     assert forge(harmed, says(b"ONE is said to parent"))
     taken = [each for each in told(harmed) if "somebody took it out" in each["what"]]
     assert [each["session"] for each in taken] == ["parent"]
+
+
+def test_deleted_sessions_that_came_back_are_told_whatever_erasure_cannot_be_read(tmp_path: Path, back: Path) -> None:
+    there, harmed = returned(told(back)), copied(back, tmp_path)
+    spoil(harmed, *records(back, Kind.ERASE))
+    assert returned(told(harmed)) == {each for each in there if each[0] != "talk"}
+
+
+def test_where_nobody_can_tell_whether_deleted_records_may_be_there_that_is_said(tmp_path: Path, back: Path) -> None:
+    """With the record that says how far the log was reclaimed."""
+    there, harmed = returned(told(back)), copied(back, tmp_path)
+    *_, last = records(back, Kind.RECLAIMED)
+    spoil(harmed, last)
+    damaged, *troubles = told(harmed)
+    assert damaged["seq"] == record_head(last.frame.head)[0].seq
+    assert "its record's body is not what was written; 21 records of deleted sessions are there" in damaged["what"]
+    assert returned(troubles) == {each for each in there if each[0] == "talk"}
+
+
+async def test_an_unfinished_erasure_that_cannot_be_read_says_nothing_of_deleted_sessions(tmp_path: Path) -> None:
+    disk = TightDisk()
+    async with opened(tmp_path, files=disk) as host:
+        for id in ("gone", "late", "talk"):
+            await converse(host, id, "ONE is said")
+        await host.delete("gone")
+        await host.reclaim()
+        await host.delete("late")
+        disk.full = True
+        with pytest.raises(ErasureUnfinished):
+            await host.erase("talk", turn=1)
+        disk.full = False
+        await (await host.get("talk")).turn("the end, which no crash may have cut")
+    spoil(tmp_path, list(records(tmp_path, Kind.ERASE))[-1])
+    assert [each["what"] for each in told(tmp_path, "damaged")] == ["its record's body is not what was written"]
+
+
+async def later(folder: Path) -> None:
+    """A store in which a turn is erased, and more is said after that."""
+    async with opened(folder) as host:
+        await converse(host, "talk", "ONE is said", "TWO is said")
+        await host.erase("talk", turn=1)
+        await host.reclaim()
+        await converse(host, "since", "THREE is said", "FOUR is said")
+        await (await host.get("talk")).turn("the end, which no crash may have cut")
+
+
+@pytest.mark.parametrize("kinds", [(), (Kind.ERASE,), (Kind.RECLAIMED,), (Kind.ERASE, Kind.RECLAIMED)])
+async def test_what_goes_after_an_erasure_that_cannot_be_read_is_not_allowed_by_it(
+    tmp_path: Path, kinds: tuple[Kind, ...]
+) -> None:
+    await later(tmp_path)
+    assert forge(tmp_path, says(b"FOUR is said"))
+    spoil(tmp_path, *(each for kind in kinds for each in records(tmp_path, kind, STORE_UID)))
+    taken = [each for each in told(tmp_path) if "somebody took it out" in each["what"]]
+    assert [(each["session"], each["nature"]) for each in taken] == [("since", "altered")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "which"),
+    [
+        (Kind.RECLAIMED, says(b"TWO is said")),  # says how far, and allows nothing
+        (Kind.ERASE, is_record(Kind.CRANK)),  # no erasure takes more than cells
+    ],
+)
+async def test_a_record_that_cannot_be_read_excuses_nothing_that_its_kind_does_not_allow(
+    tmp_path: Path, kind: Kind, which: Callable[[Frame, bytes], bool]
+) -> None:
+    await later(tmp_path)
+    assert forge(tmp_path, which)
+    spoil(tmp_path, *records(tmp_path, kind, STORE_UID))
+    taken = [each for each in told(tmp_path) if "somebody took it out" in each["what"]]
+    assert [(each["session"], each["nature"]) for each in taken] == [("talk", "altered")]
+
+
+async def test_no_erasure_that_cannot_be_read_allows_a_page_of_the_newest_snapshot_to_go(tmp_path: Path) -> None:
+    await later(tmp_path)
+    *_, newest = [each.frame for each in frames(tmp_path) if each.frame.type == Type.PAGE]
+    assert forge(tmp_path, lambda frame, body: frame == newest)
+    spoil(tmp_path, *records(tmp_path, Kind.ERASE, STORE_UID))
+    assert any("page" in each["what"] and "somebody took it out" in each["what"] for each in told(tmp_path))
+
+
+async def test_what_may_be_allowed_by_a_record_that_cannot_be_read_is_named_with_it(tmp_path: Path) -> None:
+    await later(tmp_path)
+    assert forge(tmp_path, says(b"TWO is said"))
+    spoil(tmp_path, *records(tmp_path, Kind.ERASE, STORE_UID))
+    [trouble] = told(tmp_path, "damaged")
+    assert "records something is gone (talk seq 2, talk seq " in trouble["what"]
+    assert "whether this one allows that nobody can tell" in trouble["what"]

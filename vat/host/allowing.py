@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.lookups import LATEST
-from dataspace.catalog.remains import done, left_out, needed, remains, salvaged, tombstones
+from dataspace.catalog.remains import last_done, left_out, needed, remains, salvaged, tombstones
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.frames import Type
@@ -34,16 +34,19 @@ from dataspace.values.encoding import BadEncoding
 from vat.heap.reaching import KEPT
 
 _ARCHIVING = "archiving", "archived", "brought-back"
+_ANEW = frozenset((Kind.SALVAGED,))
 _ALL = 1 << 30
 """As many snapshots as there are."""
 
 
 class Taken(NamedTuple):
-    """Something that is not as records say: of which record (its header and address), and what, in words."""
+    """Something that is not as records say: of which record (its header and address), and what, in words. `kinds` are
+    those of which a record of the store's own, if there was one, would allow all of it."""
 
     header: Header
     address: int
     what: str
+    kinds: frozenset[Kind] = frozenset()
 
 
 class Allowing:
@@ -63,7 +66,7 @@ class Allowing:
     def taken(self, gone: Iterable[Missing]) -> Iterator[Taken]:
         """What of this nobody allows to be gone, a record at a time, in order."""
         at, header, address = 0, None, 0
-        found: list[str] = []
+        found: list[Missing] = []
         for each in gone:
             if each.position > self._catalog.head.position:
                 break  # it came after what is known here, and what allows it may have as well
@@ -74,7 +77,7 @@ class Allowing:
                 at, header, address, found = each.position, stored.header, stored.address, []
             assert header is not None
             if not self._allows(header, each):
-                found.append(_name(each))
+                found.append(each)
         if header is not None and found:
             yield _told(header, address, found)
 
@@ -159,12 +162,20 @@ def _name(each: Missing) -> str:
     return f"{part} (archived, it says)" if each.archived else part
 
 
-def _told(header: Header, address: int, found: list[str]) -> Taken:
+def _kinds(header: Header, each: Missing) -> frozenset[Kind]:
+    """The kinds of records of the store's own that can say of this that it is to be gone."""
+    if each.archived:
+        return _ANEW | {Kind.ARCHIVED} if header.kind == Kind.CRANK else _ANEW
+    return _ANEW | {Kind.ERASE} if each.was == Type.CELL else _ANEW
+
+
+def _told(header: Header, address: int, found: list[Missing]) -> Taken:
+    names = ", ".join(map(_name, found))
     what = (
-        f"{', '.join(found)}: gone, and no record says that it was erased, deleted or archived: somebody took it out; "
+        f"{names}: gone, and no record says that it was erased, deleted or archived: somebody took it out; "
         "put a backup of this segment back"
     )
-    return Taken(header, address, what)
+    return Taken(header, address, what, frozenset.intersection(*(_kinds(header, each) for each in found)))
 
 
 def returned(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> Iterator[Erasure]:
@@ -179,7 +190,7 @@ def returned(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> 
 
 def looked_for(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -> Iterator[Erasure | None]:
     """The same, with None for each record of which nothing is there."""
-    upto = done(store, catalog)
+    upto, _ = last_done(catalog)
     for position, numbers in store.withheld.every():
         left = sorted(set(numbers) - store.withheld.of(position))
         address = catalog.at(position)
@@ -198,6 +209,14 @@ def looked_for(store: SegmentStore, catalog: Catalog, *, deleted: bool = True) -
             break
         for each in remains(catalog, place):
             yield each if each.address not in pending and _whole(store, each) else None
+
+
+def in_doubt(store: SegmentStore, catalog: Catalog) -> tuple[int, int]:
+    """Of how many records of deleted sessions nobody can tell whether they may be there, and the position of the record
+    that says it, as it cannot be read: how far the log was reclaimed. Costs a look at each of those."""
+    known, unread = last_done(catalog)
+    places = [place for place in tombstones(catalog, known.deleted) if place < unread]
+    return len({each.address for place in places for each in remains(catalog, place) if _whole(store, each)}), unread
 
 
 def _whole(store: SegmentStore, each: Erasure) -> bool:

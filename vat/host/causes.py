@@ -18,15 +18,15 @@ from dataspace.log.findings import Finding
 from dataspace.log.frames import place
 from dataspace.log.gaps import Gaps
 from dataspace.log.verdicts import Outcome
-from dataspace.records import STORE_UID, Kind
+from dataspace.records import STORE_UID, Header
 from vat.heap.checking import Unfit
 from vat.heap.restore import Lineage
 from vat.host.allowing import Taken
 from vat.host.reports import Nature, Trouble
 
 _NATURES: dict[Outcome, Nature] = {Outcome.TRUNCATED: "missing", Outcome.NEWER: "unread"}
-_ALLOWING = frozenset((Kind.ERASE, Kind.RECLAIMED, Kind.ARCHIVED, Kind.SALVAGED))
-"""Kinds of records of the store's own that say what of others may be gone."""
+NAMED = 5
+"""Records that are named of which nobody can tell whether something of them may be gone."""
 _STORE = "(the store)"
 
 
@@ -148,21 +148,42 @@ def _spoiled(key: tuple[str, int, int], page: _Page) -> Trouble:
     return Trouble("snapshots", f"{names}: {what}{rest}", page.session, seq, where, nature=nature, spared=page.restored)
 
 
-def unsaid(right: Right, troubles: list[Trouble], taken: Sequence[Taken]) -> list[Trouble]:
-    """What nobody allows to be gone, as troubles; unless a record cannot be read that may: then that one says so."""
+def unsaid(right: Right, troubles: list[Trouble], taken: Sequence[Taken], many: int, by: int) -> list[Trouble]:
+    """What nobody allows to be gone, as troubles; unless a later record cannot be read that may: then that one says so.
+
+    `many` records of deleted sessions are there, and whether they may be says the one at position `by`, if `many`.
+    """
     silent = [right.catalog.stored(position).header for position in sorted(right.unread)]
-    allowing = {header.seq for header in silent if header.uid == STORE_UID and header.kind in _ALLOWING}
-    if not (taken and allowing):
-        return troubles + [_altered(each) for each in taken]
-    first = next((n for n, each in enumerate(troubles) if each.session is None and each.seq in allowing), None)
-    what = f"of {len(taken)} records something is gone, and whether this one allows that nobody can tell"
-    if first is None:
-        return [*troubles, Trouble("log", what, seq=min(allowing), nature="unread")]
-    troubles[first] = attrs.evolve(troubles[first], what=f"{troubles[first].what}; {what}")
-    return troubles
+    allowing = [header for header in silent if header.uid == STORE_UID]
+    found, asked = list(troubles), dict[Header, list[Header]]()
+    for each in taken:
+        may = [one for one in allowing if one.kind in each.kinds and one.position > each.header.position]
+        if may:
+            asked.setdefault(may[-1], []).append(each.header)
+        else:
+            found.append(altered(each))
+    for one, those in asked.items():
+        named = ", ".join(f"{right.catalog.name(each.uid) or _STORE} seq {each.seq}" for each in those[:NAMED])
+        more = f" and {len(those) - NAMED} more" if len(those) > NAMED else ""
+        what = f"of {len(those)} records something is gone ({named}{more})"
+        _say(found, one, f"{what}, and whether this one allows that nobody can tell")
+    if many:
+        what = f"{many} records of deleted sessions are there, and whether they were gone before nobody can tell"
+        _say(found, right.catalog.stored(by).header, what)
+    return found
 
 
-def _altered(taken: Taken) -> Trouble:
+def _say(troubles: list[Trouble], header: Header, what: str) -> None:
+    """Say something more of a record of the store's own that cannot be read."""
+    for n, each in enumerate(troubles):
+        if (each.look, each.session, each.seq) == ("log", None, header.seq):
+            troubles[n] = attrs.evolve(each, what=f"{each.what}; {what}")
+            return
+    troubles.append(Trouble("log", what, seq=header.seq, nature="unread"))
+
+
+def altered(taken: Taken) -> Trouble:
+    """What is not as records say, as it is told."""
     segment, offset = place(taken.address)
     header = taken.header
     session = None if header.uid == STORE_UID else header.uid.hex()

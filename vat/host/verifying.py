@@ -43,8 +43,8 @@ from dataspace.values import Erased
 from dataspace.values.encoding import BadEncoding
 from vat.heap.checking import check_snapshots
 from vat.heap.restore import Lineage
-from vat.host.allowing import Allowing, returned, told
-from vat.host.causes import Causes, unsaid
+from vat.host.allowing import Allowing, in_doubt, returned, told
+from vat.host.causes import Causes, altered, unsaid
 from vat.host.reports import Completeness, Integrity, Look, Nature, Report, Touched, Trouble, todo
 
 Seen: TypeAlias = "str | bytes | Receipt"
@@ -224,8 +224,8 @@ def _allowed(store: SegmentStore, right: Right, looked: _Looked) -> None:
     if taken and store.readonly and store.refresh() != right.catalog.head:
         right.catalog.catch_up()  # its owner may have said it after what was read here, and before it went
         taken = list(Allowing(store, right.catalog, looked.end).taken(looked.gone))
-    back = list(told(store, returned(store, right.catalog)))
-    looked.troubles = unsaid(right, looked.troubles, [*taken, *back])
+    looked.troubles = unsaid(right, looked.troubles, taken, *in_doubt(store, right.catalog))
+    looked.troubles += map(altered, told(store, returned(store, right.catalog)))
 
 
 def _against(testimony: Testimony) -> Trouble:
