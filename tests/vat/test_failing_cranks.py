@@ -263,7 +263,7 @@ def test_a_message_that_is_no_value_leaves_no_trace(world, clerk):
 
 def test_wrong_arguments_are_refused_with_what_is_taken_and_leave_no_trace(world, clerk):
     head = clerk.vat.seq
-    with pytest.raises(OtherParameters, match=r"cranks.clerk has add\(n=1\), .*too many positional arguments"):
+    with pytest.raises(OtherParameters, match=r"cranks.clerk has add\(n=…\), .*too many positional arguments"):
         world.ask(clerk, "add", 1, 2, 3)
     with pytest.raises(BadCall, match=r"cranks.clerk.count is a field, which takes no arguments"):
         world.ask(clerk, "count", 1)

@@ -174,14 +174,29 @@ def _method(cls: type, name: str, function: FunctionType) -> Method:
 
 
 def taken_by(function: Callable[..., Any], given: int) -> Takes:
-    """What a function can be called with behind what it is always `given`, as Python calls it: what a decorator has put
-    in its place counts, and no annotation."""
-    signature = inspect.signature(function, follow_wrapped=False)
+    """What a function can be called with behind what it is always `given`, as Python calls it: its own code counts, and
+    nothing that it says of itself (`__wrapped__`, `__signature__`), no annotation, and no value of a default."""
+    assert isinstance(function, FunctionType)
+    bare = FunctionType(function.__code__, {}, argdefs=function.__defaults__, closure=function.__closure__)
+    bare.__kwdefaults__ = function.__kwdefaults__
+    signature = inspect.signature(bare)
     parameters = list(signature.parameters.values())
     if parameters[:1] and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         parameters = parameters[given:]
-    plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-    return Takes(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    return Takes(signature.replace(parameters=list(map(_without_default, parameters))))
+
+
+class _Unsaid:
+    """Stands for the value of a default, which is the code's own, and may be a secret: who calls is shown that there is
+    one."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+def _without_default(parameter: inspect.Parameter) -> inspect.Parameter:
+    needed = parameter.default is inspect.Parameter.empty
+    return parameter if needed else parameter.replace(default=_Unsaid())
 
 
 def _mark(annotation: Any, names: Mapping[str, Any]) -> Mark | None:
