@@ -15,17 +15,18 @@ from typing import NamedTuple
 
 from dataspace.catalog.connections import FAILED, remove
 from dataspace.catalog.naming import names_for
+from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.tables import Tables
 
 _JOURNAL = "-journal"
 
 
 class Deletions(NamedTuple):
-    """The positions of tombstones by the uids of their sessions: all up to the position `upto`. `wrong` says why a file
-    that is there tells nothing."""
+    """The sessions that were deleted, by their uids: all that have a tombstone up to the position `upto`. `wrong`
+    says why a file that is there tells nothing."""
 
     upto: int = 0
-    tombstones: Mapping[bytes, int] = {}
+    sessions: Mapping[bytes, SessionRow] = {}
     wrong: str = ""
 
 
@@ -53,7 +54,7 @@ def _read(path: Path, log_id: bytes, secret: bytes | None) -> Deletions:
         try:
             if not tables.fits():
                 return Deletions(wrong="it is no catalog of this log and version")
-            return Deletions(tables.head().position, tables.tombstones())
+            return Deletions(tables.head().position, tables.deleted())
         finally:
             tables.close()
     except FAILED as error:

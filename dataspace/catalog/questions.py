@@ -61,10 +61,11 @@ class Questions:
         """The session `uid`."""
         return self._one(f"SELECT {SESSION} WHERE uid = ?", (uid,))
 
-    def tombstones(self) -> dict[bytes, int]:
-        """The positions of all tombstones, by the uids of their sessions."""
-        found = dict(rows(self._reader, "SELECT uid, deleted FROM sessions WHERE deleted > 0"))
-        if not all(isinstance(uid, bytes) and isinstance(position, int) for uid, position in found.items()):
+    def deleted(self) -> dict[bytes, SessionRow]:
+        """All sessions that were deleted, by their uids."""
+        listed = rows(self._reader, f"SELECT {SESSION} WHERE deleted > 0")
+        found = {row.uid: row for row in map(self._names.session, listed)}
+        if not all(map(_sound, found.values())):
             raise TypeError("a row of a session is not what was written")
         return found
 
@@ -249,3 +250,10 @@ def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     if len(memory) >= _REMEMBERED:
         memory.clear()
     memory[key] = value
+
+
+def _sound(row: SessionRow) -> bool:
+    """Whether there stands in a row what was written there, of what tells of a session that it was deleted."""
+    parent = row.parent is None or isinstance(row.parent, bytes)
+    texts = isinstance(row.uid, bytes) and isinstance(row.id, str) and isinstance(row.type, str)
+    return texts and parent and all(isinstance(each, int) for each in (row.deleted, row.parent_seq, row.created))

@@ -102,11 +102,11 @@ def left_out(stored: Stored) -> dict[int, frozenset[int]] | None:
 
 
 def erased(catalog: Checked, position: int) -> Iterator[Erasure]:
-    """What the record at `position` says is erased. Raises what reading it raises."""
+    """What the record at `position` says is erased, of what is in the log. Raises what reading it raises."""
     for said, numbers in erased_cells(catalog.stored(position)).items():
         address = catalog.at(said)
-        assert address is not None
-        yield Erasure(address, sorted(numbers), body=False)
+        if address is not None:
+            yield Erasure(address, sorted(numbers), body=False)
 
 
 def erased_cells(stored: Stored) -> dict[int, frozenset[int]]:

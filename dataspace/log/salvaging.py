@@ -70,7 +70,7 @@ class Chain:
     time: int = 0
     id: str | None = None
     born: Mapping[str, Any] = {}
-    """What a tombstone says of it, as its first record says it."""
+    """What a tombstone says of it, as its first record says it, or is known without that."""
     deleted: bool = False
     """Whether its tombstone is kept."""
     tombstone: bool = False
@@ -284,6 +284,7 @@ class Salvage:
             chain.pending = deeds.pending
         elif not chain.seq and header.uid != STORE_UID:
             chain.tombstone = True
+            self._know(chain, header, None)
         if base := header.kind == Kind.BASE:
             chain.pageless = 0
         erased, gone, holes = self.erasures.of(header.position), list[int](), list[Hole]()
@@ -316,16 +317,19 @@ class Salvage:
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:
-        """Take up what the first record of a session says of it."""
-        if chain.seq or not isinstance(message, Mapping):
+        """Take up what the first record of a session says of it; and where it says nothing, what its header tells, and
+        the one that it was forked from."""
+        if chain.seq:
             return
-        id, parent = message.get("id"), message.get("parent")
+        said = message if isinstance(message, Mapping) else {}
+        id, type, parent, at = said.get("id"), said.get("type"), None, header.seq - 1  # 0 but for a fork
         chain.id = id if isinstance(id, str) else None
-        at = header.seq - 1  # 0 but for a fork
-        chain.born = {"type": message.get("type"), "parent": parent if at else None, "at": at, "created": header.time}
         if header.kind == Kind.FORKED:
             owner, seq = self._hashes[header.previous]
             chain.pageless, chain.hollow = self.chains[owner].lacked(seq)
+            type, parent = type or self.chains[owner].born.get("type"), said.get("parent", owner)
+        type = type if isinstance(type, str) else ""
+        chain.born = {"type": type, "parent": parent, "at": at, "created": header.time}
 
     def _hear(self, header: Header, found: Found) -> None:
         """Take up what a record says its session is called, and those that it names as its fork or its parent."""

@@ -8,19 +8,22 @@ from random import Random
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from actors.session import Session
 from dataspace.catalog.connections import connect
 from dataspace.encryption.errors import HostKeyNeeded, WrongHostKey
 from dataspace.errors import KeeveError
 from dataspace.log.frames import Type, record_head
+from dataspace.log.notices import erase
 from dataspace.log.segments import SegmentStore
 from dataspace.records import STORE_UID, Kind
 from keeve import Settings, open_host
 from keeve.api import now
 from tests.crash.damages import DAMAGES, Lying, frames
 from tests.crash.harms import flip_body
-from vat.host.aftermath import Salvaged
+from vat.host import salvaging
+from vat.host.aftermath import Salvaged, buried
 from vat.host.reclaiming import Reclaiming
 from vat.host.salvaging import salvage
 
@@ -144,10 +147,14 @@ async def test_a_deleted_session_stays_deleted_though_something_before_its_tombs
         assert [(row.id, bool(row.deleted)) for row in host.sessions(deleted=True)] == [("gone", True), ("kept", False)]
 
 
+def is_kind(lying: Lying, kind: Kind) -> bool:
+    return lying.frame.type == Type.RECORD and record_head(lying.frame.head)[0].kind == kind
+
+
 def without_tombstone(store: Path) -> None:
     """Spoil the header of the record that says a session is deleted."""
     for path, frame in frames(store):
-        if frame.type == Type.RECORD and record_head(frame.head)[0].kind == Kind.DELETE:
+        if is_kind(Lying(path, frame), Kind.DELETE):
             data = bytearray(path.read_bytes())
             data[data.index(frame.head) + 20] ^= 1
             path.write_bytes(data)
@@ -218,6 +225,84 @@ def cut_short(catalog: Path) -> None:
     assert len([data for _, data in copies if data]) == 2
     for path, data in copies:
         path.write_bytes(data)
+
+
+@pytest.mark.parametrize("lost", ["the tombstone", "the parent's as well", "the segment", "what names it"])
+async def test_a_fork_that_was_gone_is_buried_as_what_it_was(tmp_path: Path, lost: str) -> None:
+    """Invariant 25: Of its first record only the header is left, which tells where it began, and after which record."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    settings = Settings(reclaim=None)
+    async with open_host(old, settings=settings, segment_bytes=1 << 12) as host:
+        s = await host.spawn(Session, "s1")
+        for n in range(4):
+            await s.turn(f"{n} of s1")
+        f = await s.fork(into="f")
+        await f.turn(f"of f, {SECRET}")
+        await (await f.fork(at=3, into="twig")).turn("of the twig")
+        other = await host.spawn(Session, "other")
+        await host.delete("f")
+        if lost == "the parent's as well":
+            await host.delete("s1")
+        for n in range(20):
+            await other.turn(f"{n} {SECRET}")
+        await host.reclaim()
+        was = {row.id: row for row in host.sessions(deleted=True)}
+        for id in ("gone", "again"):
+            await (await host.spawn(Session, id)).turn(f"{id} {SECRET}")
+        await host.delete("gone")
+    path = next(lying.path for lying in frames(old) if is_kind(lying, Kind.DELETE))
+    if lost == "the segment":
+        path.unlink()
+    else:
+        without_tombstone(old)
+    if lost == "what names it":
+        for lying in frames(old):
+            if is_kind(lying, Kind.FORK) or is_kind(lying, Kind.FORKED):
+                flip_body(*lying)
+    found = salvaged(old, new)
+    assert "f" in found.buried
+    async with open_host(new, settings=settings) as host:
+        assert (await host.verify()).troubles == ()
+        assert (await host.reclaim()).bodies > 0
+        assert (await host.verify()).troubles == ()
+        for row in host.sessions(deleted=True):
+            if row.id in ("f", "gone"):
+                assert row.deleted
+                assert row[6:8] == was.get(row.id, row)[6:8], "the parent, and where it left it"
+                assert (row.type, row.created) == (was.get(row.id, row).type, was.get(row.id, row).created)
+        if "tombstone" in lost or "parent" in lost:
+            assert await (await host.get("twig")).turn("on")
+        with pytest.raises(KeeveError, match="f"):
+            await host.spawn(Session, "f")
+    assert not holds(new, b"gone a sentence")
+
+
+async def test_what_is_named_and_not_there_keeps_nothing_else_from_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 25: A tombstone that does not say where its fork began; a record that erases what no store ever had."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    async with open_host(old, settings=Settings(reclaim=None)) as host:
+        s = await host.spawn(Session, "s1")
+        await s.turn("of s1")
+        await (await s.fork(into="f")).turn(f"of f, {SECRET}")
+        await host.delete("f")
+        await host.reclaim()
+        await (await host.spawn(Session, "gone")).turn(f"gone, {SECRET}")
+        await host.delete("gone")
+    without_tombstone(old)
+    unsaid = {"type": "", "parent": None, "at": 0, "created": 0}
+    monkeypatch.setattr(
+        salvaging, "buried", lambda chain, *how: buried(evolve(chain, born=unsaid) if chain.first > 1 else chain, *how)
+    )
+    assert set(salvaged(old, new).buried) >= {"f"}
+    async with open_host(new, settings=Settings(reclaim=None)) as host:
+        absent = {1_000_000: [0]}
+        await host._engine.reclaiming.say(lambda chain, *how: erase(chain, STORE_UID, "s1", absent, {}, *how))
+        assert (await host.verify()).troubles == ()
+        assert (await host.reclaim()).bodies > 0
+        assert (await host.verify()).troubles == ()
+    assert not holds(new, SECRET[:20].encode())
 
 
 async def test_a_catalog_that_the_log_gainsays_buries_nobody(tmp_path: Path) -> None:

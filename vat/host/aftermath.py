@@ -149,8 +149,7 @@ def buried(chain: Chain, now: int, salts: Salts) -> Record:
     """The tombstone of a session that was deleted, in place of its own, which is lost or comes after what is lost."""
     draft = Draft(chain.uid, chain.seq + 1, Kind.DELETE, max(now, chain.time))
     # Like any tombstone it tells what the first record does, which goes: else the id would be free when that has gone.
-    born = chain.born or {"type": "", "parent": None, "at": 0, "created": chain.time}
-    draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage", **born})
+    draft.message = FrozenDict({"id": name_of(chain), "by": "local", "via": "salvage", **chain.born})
     draft.stated(draft.operation(Op.STATED, 0), "deleted", (name_of(chain),), FrozenDict({}))
     return draft.seal(chain.hash, salts)
 

@@ -222,6 +222,7 @@ class _Written:
             if not log.records:
                 raise NothingSound(str(self._source.folder))
             own = (log.chains[STORE_UID].seq, log.chains[STORE_UID].hash) if log.created else own
+            self._name()
             found = self._found()
             for chain in self._deleted():
                 write(buried(chain, self._now(), self._salts))
@@ -238,6 +239,17 @@ class _Written:
         files.rename(aside.folder, new.absolute())
         files.sync_folder(new.absolute().parent)
         return found
+
+    def _name(self) -> None:
+        """Take from the catalog what deleted sessions were called of which the log does not tell it any more."""
+        chains = self._log.chains
+        known = {chain.id for chain in chains.values()}
+        for uid, row in self._deletions.sessions.items():
+            chain = chains.get(uid)
+            if chain is not None and chain.id is None and row.id not in known and self._is_deleted(chain):
+                known.add(row.id)
+                chain.id = row.id
+                chain.born = {**chain.born, "type": row.type} if chain.born else chain.born
 
     def _leave_out(self, position: int, kept: Kept) -> None:
         """Take down which body and cells of a record are not written, of those that the old log had."""
@@ -265,8 +277,8 @@ class _Written:
     def _is_deleted(self, chain: Chain) -> bool:
         """Whether anything says that a session was deleted: its tombstone, the key file, or the catalog, which is
         believed where the log has nothing else at that position."""
-        at = self._deletions.tombstones.get(chain.uid)
-        told = at is not None and at not in self._log.positions
+        row = self._deletions.sessions.get(chain.uid)
+        told = row is not None and row.deleted not in self._log.positions
         return chain.tombstone or told or chain.uid in self._destroyed
 
     def _deleted(self) -> list[Chain]:
