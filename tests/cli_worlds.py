@@ -178,6 +178,29 @@ async def leave_fibers(store: Path, **calls: tuple[Any, ...]) -> None:
         nursery.cancel_scope.cancel()
 
 
+@actor("test.keeper", version=1)
+class Keeper(Actor):
+    """Keeps promises, and has no method that waits."""
+
+    kept: Any = None
+
+    def ask(self, peer: Any) -> None:
+        self.kept = peer.for_a_person("40")
+
+    def want(self) -> None:
+        self.kept = owe(self)
+
+
+async def leave_promises(store: Path) -> None:
+    """`asks` has a promise of `w1`, which waits for a person, and `owes` one of its own."""
+    async with open_host(store, actors=[Waiter, Keeper]) as host:
+        w1 = await host.spawn(Waiter, "w1")
+        await (await host.spawn(Keeper, "asks")).ask(w1)
+        await (await host.spawn(Keeper, "owes")).want()
+        while not (await w1.describe())["fibers"]:
+            pass
+
+
 @actor("test.guest", version=1)
 class Guest(Actor):
     """Is here, and then is not."""

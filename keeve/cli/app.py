@@ -187,6 +187,7 @@ def effects(
     common: Options = OPTIONS,
 ) -> int:
     """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
+    Of a session that waits for none of these, promises: what another session or an actor of its own owes.
 
     One that has *started* while no process owns the store is of unknown outcome.
 

@@ -85,6 +85,7 @@ async def list_effects(
             (("EFFECT", "SESSION", "STATE", "CALL", "ARGUMENTS"), _effect_rows(told["effects"], told["owner"])),
             (("APPROVAL", "SESSION", "SINCE", "CALL", "ARGUMENTS"), _approval_rows(told["approvals"])),
             (("FIBER", "SESSION", "SINCE", "METHOD", "WAITS FOR"), _fiber_rows(told["fibers"])),
+            (("PROMISE", "SESSION", "WAITS FOR"), _promise_rows(told["promises"])),
         )
         shown = [table for table in tables if table[1]]
         for number, (columns, rows) in enumerate(shown):
@@ -154,6 +155,10 @@ def _fiber_rows(fibers: Sequence[Told]) -> list[tuple[str, ...]]:
         (str(fiber["fiber"]), fiber["session"], _local(fiber["since"]), fiber["method"], waits_for(fiber))
         for fiber in fibers
     ]
+
+
+def _promise_rows(promises: Sequence[Told]) -> list[tuple[str, ...]]:
+    return [(str(each["promise"]), each["session"], each["waits_for"][0]["what"]) for each in promises]
 
 
 def _arguments(call: Told) -> str:

@@ -33,10 +33,12 @@ def called(effect: Told) -> str:
 
 
 def with_words(told: dict[str, Any]) -> dict[str, Any]:
-    """The same, with words for what each fiber in it waits for."""
-    fibers = [{**each, "waits_for": [_source(each, source, told) for source in each["waits_for"]]}
-              for each in told["fibers"]]  # fmt: skip
-    return {**told, "fibers": fibers}
+    """The same, with words for what each fiber and each promise in it waits for."""
+
+    def worded(each: dict[str, Any]) -> dict[str, Any]:
+        return {**each, "waits_for": [_source(each, source, told) for source in each["waits_for"]]}
+
+    return {**told, **{kind: [worded(each) for each in told[kind]] for kind in ("fibers", "promises") if kind in told}}
 
 
 def waits_for(fiber: Told) -> str:
@@ -47,8 +49,8 @@ def waits_for(fiber: Told) -> str:
     return (", or " if fiber["mode"] == "first" else ", ").join(said) or "nothing: it is about to go on"
 
 
-def _source(fiber: Told, source: dict[str, Any], told: Told) -> dict[str, Any]:
-    return {**source, "what": _what(fiber["session"], source, told)}
+def _source(waits: Told, source: dict[str, Any], told: Told) -> dict[str, Any]:
+    return {**source, "what": _what(waits["session"], source, told)}
 
 
 def _what(session: str, source: Told, told: Told) -> str:

@@ -125,7 +125,8 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
-    page = await page_in_order(store, [((row.id,), waits)])
+    told = ("effects", "approvals", "fibers")
+    page = await page_in_order(store, [((row.id,), waits)], kinds=told)
     return {
         **session_face(row, store.name(row.parent)),
         "turns": [turn.face for turn in turns],
@@ -135,7 +136,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
         "facts": [event_face(event) for event in _newest(facts)],
         "forks": forks,
         "snapshots": [snapshot.seq for snapshot in islice(store.catalog.snapshots(row.uid), PAGE)],
-        **{kind: page[kind] for kind in ("effects", "approvals", "fibers")},
+        **{kind: page[kind] for kind in told},
         "truncated": [*truncated, *page["truncated"]],
         "damage": None if damage is None else str(damage),
         "away": isinstance(damage, Archived),

@@ -1,4 +1,4 @@
-"""What sessions wait for: open effects (timers are some), calls that a person has to approve of, and fibers.
+"""What sessions wait for: open effects (timers are some), calls that a person has to approve of, fibers, and promises.
 
 The one rule: read from what is stored, never loaded. A session that cannot be read hides no other.
 """
@@ -20,7 +20,7 @@ from vat.devices.timers import deadline_of
 from vat.heap.heap import Heap
 from vat.heap.pending import OpenEffect, effects_in, read_stored
 from vat.heap.restore import Lineage
-from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in
+from vat.heap.waits import Source, WaitingFiber, askers_in, fibers_in, owed_in
 from vat.host.resolving import EffectStatus
 from vat.objects.views import ListView, MapView, SetView
 
@@ -38,12 +38,14 @@ class UnreadSession:
 
 @attrs.frozen
 class Waits:
-    """All that one session waits for. `askers` are other sessions, by uid, that wait for its answers."""
+    """All that one session waits for. `promises` are told where there is nothing else: what settles those that are not
+    settled. `askers` are other sessions, by uid, that wait for its answers."""
 
     effects: tuple[OpenEffect, ...] = ()
     approvals: tuple[WaitingCall, ...] = ()
     fibers: tuple[WaitingFiber, ...] = ()
     askers: frozenset[bytes] = frozenset()
+    promises: tuple[Source, ...] = ()
 
 
 def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
@@ -53,12 +55,10 @@ def waits_of(store: Reading, row: SessionRow, cache: PageCache) -> Waits:
 
 def waits_in(row: SessionRow, heap: Heap, lineage: Lineage) -> Waits:
     """What a session waits for, that has this heap."""
-    return Waits(
-        tuple(effects_in(heap, row)),
-        tuple(approvals_in(heap, row.id)),
-        tuple(fibers_in(heap, row, lineage)),
-        frozenset(askers_in(heap)),
-    )
+    effects, approvals = tuple(effects_in(heap, row)), tuple(approvals_in(heap, row.id))
+    fibers, askers = tuple(fibers_in(heap, row, lineage)), frozenset(askers_in(heap))
+    promises = () if effects or approvals or fibers else tuple(owed_in(heap))
+    return Waits(effects, approvals, fibers, askers, promises)
 
 
 # Effects.
@@ -129,6 +129,11 @@ def fiber_face(fiber: WaitingFiber, waits: Waits, store: Reading) -> dict[str, A
         "mode": fiber.mode,
         "waits_for": [_source_face(source, waits, store) for source in fiber.sources],
     }
+
+
+def promise_face(session: str, source: Source, waits: Waits, store: Reading) -> dict[str, Any]:
+    """A promise of a session in JSON, with what settles it."""
+    return {"promise": source.promise, "session": session, "waits_for": [_source_face(source, waits, store)]}
 
 
 def _source_face(source: Source, waits: Waits, store: Reading) -> dict[str, Any]:

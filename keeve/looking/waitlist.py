@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -20,11 +21,11 @@ from dataspace.log.archives import Archived
 from dataspace.observe.cursor import BadCursor
 from keeve.looking.parts import AT_ONCE, LOOKED_AT, Room, numbers_in, weight
 from keeve.looking.reading import CACHE, Reading, StateOf
-from keeve.looking.waiting import UnreadSession, Waits, approval_face, effect_face, fiber_face, waits_of
+from keeve.looking.waiting import UnreadSession, Waits, approval_face, effect_face, fiber_face, promise_face, waits_of
 from snapshots.cache import PageCache
 from vat.heap.pending import OpenEffect
 
-KINDS: Final = ("unreadable", "effects", "approvals", "fibers")
+KINDS: Final = ("unreadable", "effects", "approvals", "fibers", "promises")
 """What is told of a session, in this order."""
 BEHIND: Final = len(KINDS)
 """Stands for a kind behind all that a session has."""
@@ -111,8 +112,9 @@ def in_order(store: Reading, after: Order = ()) -> Iterator[Found | None]:
 
 
 def _first_of(waits: Waits, rows: dict[bytes, SessionRow], last: str) -> Path | None:
-    """The path of the first of these, up to the last, for which a fiber waits."""
-    awaited = (rows.get(source.uid) for fiber in waits.fibers for source in fiber.sources)
+    """The path of the first of these, up to the last, for which a fiber waits, or else a promise."""
+    sources = chain(waits.promises, *(fiber.sources for fiber in waits.fibers))
+    awaited = (rows.get(source.uid) for source in sources)
     first = min((row.id for row in awaited if row is not None and row.id <= last), default=None)
     return None if first is None else (first,)
 
@@ -185,7 +187,7 @@ async def page_in_order(
         if each is None:
             continue
         path, found = each
-        items = (item for item in _items(store, found, state_of, effect) if KINDS[item[0][0]] in kinds)
+        items = (item for item in _items(store, path[-1], found, state_of, effect) if KINDS[item[0][0]] in kinds)
         for number, (of, face) in enumerate(items, 1):
             if number % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
@@ -205,7 +207,7 @@ async def page_in_order(
 
 
 def _items(
-    store: Reading, found: Waits | UnreadSession, state_of: StateOf, effect: str
+    store: Reading, session: str, found: Waits | UnreadSession, state_of: StateOf, effect: str
 ) -> Iterator[tuple[tuple[int, ...], Callable[[], dict[str, Any]]]]:
     """What is told of a session, in order: where it stands, and what makes its face."""
     if isinstance(found, UnreadSession):
@@ -219,6 +221,8 @@ def _items(
         yield (2, call.actor, call.promise), partial(approval_face, call)
     for fiber in found.fibers:
         yield (3, fiber.number), partial(fiber_face, fiber, found, store)
+    for source in found.promises:
+        yield (4, source.promise), partial(promise_face, session, source, found, store)
 
 
 def _effect_face(effect: OpenEffect, state_of: StateOf) -> dict[str, Any]:

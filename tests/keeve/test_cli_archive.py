@@ -12,7 +12,7 @@ from actors.session import Session
 from keeve.cli.output import Output
 from keeve.cli.progress import OFTEN, telling, written
 from tests.cli_runner import keeve
-from tests.cli_worlds import asking_devices, leave_a_turn_waiting, leave_asking
+from tests.cli_worlds import asking_devices, leave_a_turn_waiting, leave_asking, leave_promises
 from tests.keeve.canaries import LONG, found
 from tests.served_stores import asked, served_store
 from vat.host import basing
@@ -154,6 +154,18 @@ def test_a_session_that_waits_for_a_person_or_a_tool_is_not_idle(tmp_path: Path,
     said = keeve("archive", "--into", cold, "--idle", "--keep", "0", "--store", store)
     assert "session stuck is not idle and keeps what it needs" in said.out
     assert "keeve effects --session stuck" in said.out
+
+
+def test_what_a_session_that_is_not_idle_waits_for_is_told(tmp_path: Path) -> None:
+    """Also where it is another session, or an actor of its own, and no method waits."""
+    store = tmp_path / "store"
+    trio.run(leave_promises, store)
+    talked(store, "idle")
+    told = keeve("archive", "--into", tmp_path / "cold", "--idle", "--store", store, "--json").json
+    assert (told["waiting"], told["whole"]) == (["asks", "owes"], ["w1"])
+    for session, what in (("asks", "session w1"), ("owes", "actor 1, which owes it")):
+        said = keeve("effects", "--session", session, "--store", store, "--json").json
+        assert [source["what"] for promise in said["promises"] for source in promise["waits_for"]] == [what]
 
 
 async def test_a_server_keeps_what_sessions_need_that_wait(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from keeve import Actor, Approvals, actor, open_host
 from keeve.cli.waiting import called, state_in_words
 from keeve.looking import effect_face
 from tests.cli_runner import keeve
-from tests.cli_worlds import Waiter, leave_fibers
+from tests.cli_worlds import Waiter, leave_fibers, leave_promises
 from vat.heap.pending import OpenEffect
 
 
@@ -50,7 +50,15 @@ async def test_a_call_that_waits_for_a_person_is_shown_until_somebody_has_decide
     assert effects(store)["approvals"] == [call]
     async with open_host(store, actors=[Waiter]) as host:
         await (await (await host.get("w1")).approvals).approve("c1")
-    nothing = {"effects": [], "approvals": [], "fibers": [], "unreadable": [], "truncated": [], "next": None}
+    nothing = {
+        "effects": [],
+        "approvals": [],
+        "fibers": [],
+        "promises": [],
+        "unreadable": [],
+        "truncated": [],
+        "next": None,
+    }
     assert effects(store) == {"owner": None, **nothing}
 
 
@@ -92,6 +100,27 @@ async def test_a_fiber_that_waits_for_another_session_is_listed_with_it(store: P
     await leave_fibers(store, w1=("for_tomorrow",), w2=("for_another", "w1"))
     assert awaited(store, "w2") == [[{"kind": "session", "session": "w1", "what": "session w1"}]]
     assert {fiber["session"] for fiber in effects(store)["fibers"]} == {"w1", "w2"}
+
+
+async def test_a_session_that_waits_without_a_fiber_is_told_with_what_it_waits_for(store: Path) -> None:
+    await leave_promises(store)
+    own = {"kind": "actor", "actor": 1, "what": "actor 1, which owes it"}
+    other = {"kind": "session", "session": "w1", "what": "session w1"}
+    for session, source in (("asks", other), ("owes", own)):
+        told = keeve("effects", "--session", session, "--store", store, "--json").json
+        [promise] = told["promises"]
+        assert (promise["session"], promise["waits_for"]) == (session, [source])
+        said = keeve("effects", "--session", session, "--store", store).out
+        assert said.split()[:4] == ["PROMISE", "SESSION", "WAITS", "FOR"]
+        assert f"  {source['what']}\n" in said
+    assert [each["session"] for each in effects(store)["promises"]] == ["asks"]  # behind the one for which it waits
+
+
+async def test_what_something_else_is_told_of_has_no_promises(store: Path) -> None:
+    await leave_promises(store)
+    told = keeve("effects", "--session", "w1", "--store", store, "--json").json
+    assert (len(told["fibers"]), len(told["approvals"]), told["promises"]) == (1, 1, [])
+    assert keeve("show", "asks", "--store", store, "--json").json["truncated"] == []
 
 
 async def test_a_fiber_that_waits_for_what_an_actor_owes_names_the_actor(store: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 import trio
 from hypothesis import given, settings
@@ -58,7 +59,7 @@ class Looked:
             place, before = order_in(after), len(self.restored)
             page = trio.run(page_in_order, self, in_order(self, place), place, limit)  # type: ignore[arg-type]  # all that it needs
             assert len(self.restored) - before <= waitlist.LOOKED_INTO + (len(place[0]) if place else 0)
-            yield [each["session"] for kind in ("unreadable", "fibers") for each in page[kind]]
+            yield [each["session"] for kind in ("unreadable", "fibers", "promises") for each in page[kind]]
             after = page["next"]
 
 
@@ -99,3 +100,16 @@ def test_all_pages_restore_no_more_than_a_few_times_what_there_is() -> None:
 def test_who_waits_for_one_that_cannot_be_read_is_told_behind_the_next_for_which_it_waits() -> None:
     store = Looked(frozenset("ab"), {"a": frozenset(), "b": frozenset(), "c": frozenset("ab")}, "a")
     assert sorted(id for page in store.pages(1000) for id in page) == ["a", "b", "c"]
+
+
+def test_who_waits_for_several_without_a_fiber_is_told_behind_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Looked(frozenset("bc"), {"a": frozenset("bc"), "b": frozenset(), "c": frozenset()})
+    waits = store.waits
+
+    def without_fiber(_store: Any, row: Any, cache: Any) -> Waits:
+        found = waits(_store, row, cache)
+        sources = [attrs.evolve(source, promise=n) for n, source in enumerate(found.fibers[0].sources, 1)]
+        return attrs.evolve(found, fibers=(), promises=tuple(sources)) if row.id == "a" else found
+
+    monkeypatch.setattr(store, "waits", without_fiber)
+    assert [id for page in store.pages(1) for id in page] == ["b", "a", "a", "c"]

@@ -1,4 +1,4 @@
-"""What the fibers of a session wait for, read from its heap.
+"""What a session and its fibers wait for, read from its heap.
 
 A fiber waits for promises; what each of them comes down to (an effect, another fiber, an actor that owes it, another
 session) is found by following what settles it.
@@ -102,6 +102,13 @@ def source_of(heap: Heap, promise: int, effects: dict[int, int]) -> Source | Non
         return Source(root, kind, *which)
     uid = heap.find("awaiting", root)
     return Source(root, "message" if uid is None else "session", uid=uid or b"")
+
+
+def owed_in(heap: Heap) -> list[Source]:
+    """What settles the promises of a session that are not settled, each once. Costs all promises."""
+    effects = {entry[Effect.PROMISE]: number for number, entry in heap.entries("effects")}
+    found = [source_of(heap, promise, effects) for promise, _ in heap.entries("promises")]
+    return sorted({source for source in found if source is not None}, key=lambda source: source.promise)
 
 
 def askers_in(heap: Heap) -> set[bytes]:

@@ -51,7 +51,7 @@ class ApprovalList(Struct):
 
 
 class SourceFace(Struct):
-    """What an async method waits for; beside its kind, the id or number of that."""
+    """What an async method or a session waits for; beside its kind, the id or number of that."""
 
     kind: Literal["effect", "approval", "fiber", "session", "actor", "message"]
     effect: str | UnsetType = UNSET
@@ -77,6 +77,14 @@ class FiberFace(Struct):
     waits_for: list[SourceFace]
 
 
+class PromiseFace(Struct):
+    """What a session waits for that has none of the others: a promise, and what is to settle it."""
+
+    promise: int
+    session: str
+    waits_for: list[SourceFace]
+
+
 class UnreadFace(Struct):
     """A session of which it cannot be read what it waits for, and why."""
 
@@ -91,5 +99,6 @@ class WaitingList(Struct):
     effects: list[EffectFace]
     approvals: list[ApprovalFace]
     fibers: list[FiberFace]
+    promises: list[PromiseFace]
     unreadable: list[UnreadFace]
     next: Annotated[str | None, Meta(description="What `after` is for the next page; null at the end.")]

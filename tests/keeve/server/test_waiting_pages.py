@@ -15,12 +15,12 @@ from dataspace.errors import KeeveError
 from keeve import looking
 from keeve.looking import waitlist
 from keeve.server.page import waiting
-from tests.cli_worlds import SOON, Stuck, Waiter
+from tests.cli_worlds import SOON, Keeper, Stuck, Waiter
 from tests.page_visits import browser, only_ours
 from tests.server_worlds import World, world
 
 WAITING = "/api/v1/waiting"
-KINDS = ("effects", "approvals", "fibers")
+KINDS = ("effects", "approvals", "fibers", "promises")
 
 
 async def forgotten(call: Any, *args: Any) -> None:
@@ -72,7 +72,12 @@ async def test_pages_of_what_waits_have_all_of_it_once_in_one_order(monkeypatch:
             assert all(sum(len(page[kind]) for kind in KINDS) == limit for page in pages[:-1])
             assert {kind: joined(pages, kind) for kind in KINDS} == {kind: whole[kind] for kind in KINDS}
         pages = await in_pages(w, 1, session="w2")
-        assert {kind: len(joined(pages, kind)) for kind in KINDS} == {"effects": 2, "approvals": 0, "fibers": 1}
+        assert {kind: len(joined(pages, kind)) for kind in KINDS} == {
+            "effects": 2,
+            "approvals": 0,
+            "fibers": 1,
+            "promises": 0,
+        }
         monkeypatch.setattr(waitlist, "LOOKED_INTO", 1)
         pages = await in_pages(w, 1000)
         assert len(pages) > 2
@@ -120,3 +125,14 @@ async def test_a_look_gives_the_kinds_that_are_asked_for() -> None:
         assert told["truncated"] == ["approvals"]
         told = await looking.look(looking.reading_of(w.host), "waits", {"id": "w2", "kinds": ["effects"], "limit": 1})
         assert (len(told["effects"]), told["truncated"]) == (1, ["effects"])
+
+
+async def test_a_session_that_only_waits_for_another_is_told_over_http_with_that() -> None:
+    async with world(actors=[Waiter, Keeper]) as w:
+        w1 = await w.host.asking("ann").spawn(Waiter, "w1")
+        asks = await w.host.asking("ann").spawn(Keeper, "asks")
+        await asks.ask(w1)
+        [told] = await in_pages(w, 1000, session="asks")
+        [promise] = told["promises"]
+        assert (promise["session"], promise["waits_for"]) == ("asks", [{"kind": "session", "session": "w1"}])
+        assert [told[kind] for kind in ("effects", "approvals", "fibers", "unreadable")] == [[]] * 4
