@@ -111,6 +111,11 @@ WORDS: Final[Mapping[str, Words]] = {
     "look-at-turns": Words("", None, None),
     "make-host-key": Words(None, "keeve new-key makes one", "keeve new-key makes one"),
     "make-key": Words(None, "--make makes one", None),
+    "mend-server": Words(
+        "",
+        ". See that it can be started and reached, and ask again; --field 'tools=[]' makes a session without tools",
+        None,
+    ),
     "make-space": Words(
         "whoever keeps the server has to make space; then try again",
         "make space, then try again: with room for one segment, keeve gc takes out what was deleted, and keeve archive "

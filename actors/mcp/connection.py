@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -19,6 +20,7 @@ import trio
 
 from actors.mcp.contents import names_of, schema_of
 from dataspace.errors import KeeveError
+from dataspace.remedies import Remedy
 from vat.devices.outcomes import alone
 
 if TYPE_CHECKING:
@@ -29,6 +31,11 @@ LAST_WORDS: Final = 2000
 
 LINGER: Final = 0.5
 """Seconds in which a server that has ended can still be heard: what it started may hold its standard error open."""
+
+MEND_SERVER: Final = Remedy(
+    "mend-server",
+    ". See that it can be started and reached, and ask again; with tools=[] a session is made without tools",
+)
 
 Credential = Callable[[str], str]
 
@@ -43,15 +50,19 @@ class NotInstalled(KeeveError, ImportError, quotes=False):
 
 
 class ServerUnavailable(KeeveError, OSError):
-    """A server of tools (`server`) could not be started or reached, so nothing was called; `reason` says why."""
+    """A server of tools (`server`) could not be started or reached, so nothing was called; `reason` says why.
 
-    def __init__(self, server: str, reason: str) -> None:
-        super().__init__(server, reason)
+    remedy: what whoever asks can do, where that is no model.
+    """
+
+    def __init__(self, server: str, reason: str, remedy: str = "") -> None:
+        super().__init__(server, reason, remedy)
         self.server = server
         self.reason = reason
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"the server {self.server} cannot be used, and nothing was called: {self.reason}"
+        return f"the server {self.server} cannot be used, and nothing was called: {self.reason}{self.remedy}"
 
 
 class ServerGone(KeeveError, OSError, quotes=False):
@@ -149,6 +160,7 @@ class Connection:
 
     async def _connected(self, words: _Words, limit: trio.CancelScope) -> None:
         """Stay connected; once it is, there is no `limit` any more."""
+        await trio.to_thread.run_sync(_imported, self._server)
         from mcp import Client
 
         async with AsyncExitStack() as stack:
@@ -168,6 +180,13 @@ class Connection:
             return failure
         what = f"it did not answer in {self._patience:g} s" if failure is None else str(failure)
         return ServerUnavailable(self._server.shown, f"{what or type(failure).__name__}{words}")
+
+
+def _imported(server: Server) -> None:
+    """Import what a connection needs, in a thread: it may take longer than a host may be held."""
+    import_module("mcp")
+    if server.url is not None:
+        import_module("mcp.client.streamable_http")
 
 
 async def _transport(

@@ -17,9 +17,15 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-import trio
-
-from actors.mcp.connection import Connection, Credential, Server, ServerGone, ServerUnavailable, check_installed
+from actors.mcp.connection import (
+    MEND_SERVER,
+    Connection,
+    Credential,
+    Server,
+    ServerGone,
+    ServerUnavailable,
+    check_installed,
+)
 from actors.mcp.contents import part_of, text_of, value_of
 from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
@@ -89,7 +95,6 @@ class McpTools(Source):
         self._longest = longest
         self._patience = patience
         self._hosts = 0
-        self._starting = trio.Lock()
         self._connection: Connection | None = None
         self._schemas: list[dict[str, Any]] | None = None
         self.policies = {"run": self._policy}
@@ -110,6 +115,18 @@ class McpTools(Source):
         await self._connected(credential or Vault().resolve)
         return self.schemas
 
+    async def ready(self, vault: Vault) -> None:
+        """Have the server asked, unless it has told its tools before. Raises as `fetch`, with what to do."""
+        if self._schemas is not None:
+            return
+        try:
+            await self._connected(vault.resolve)
+            return
+        except ServerUnavailable as error:
+            reason = vault.redact(error.reason)  # which may quote what the server was given
+        named = f"{self._server.shown} of the tools {self.prefix}*" if self.prefix else self._server.shown
+        raise ServerUnavailable(named, reason, MEND_SERVER())
+
     @effect(on_crash="retry")
     async def offer(self, effect: Effect) -> list[dict[str, Any]]:
         """The schemas of the server's tools, as they are now."""
@@ -122,13 +139,13 @@ class McpTools(Source):
         Raises `ToolFailed` where the server says so, `NoSuchTool`, `BadArguments`, `ServerUnavailable` and
         `ApprovalWanted` before anything was called, and `ServerGone` where the server ended in the middle.
         """
-        from mcp import MCPError
-
         name = call["function"]["name"]
         if self._needs_approval(name) and not approved:
             raise ApprovalWanted(name)
         arguments = _arguments(name, call["function"].get("arguments"))
         connection = await self._connected(effect.credential)
+        from mcp import MCPError  # which was imported for the connection, in a thread
+
         if name not in connection.names:
             raise NoSuchTool(name, tuple(connection.names))
 
@@ -169,15 +186,15 @@ class McpTools(Source):
         return self._all or name in self._approval
 
     async def _connected(self, credential: Credential) -> Connection:
-        async with self._starting:
-            connection = self._connection
-            if connection is None or connection.gone.is_set():
-                if not self._hosts:
-                    raise ServerUnavailable(self._server.shown, "no host runs that it is a device of; open one first")
-                connection = self._connection = Connection(self._server, self.prefix, credential, self._patience)
-            await connection.ready()
-            self._schemas = connection.schemas
-            return connection
+        """The connection, which begins if there is none. Whoever comes while one begins has what comes of that."""
+        connection = self._connection
+        if connection is None or connection.gone.is_set():
+            if not self._hosts:
+                raise ServerUnavailable(self._server.shown, "no host runs that it is a device of; open one first")
+            connection = self._connection = Connection(self._server, self.prefix, credential, self._patience)
+        await connection.ready()
+        self._schemas = connection.schemas
+        return connection
 
     async def __aenter__(self) -> McpTools:
         self._hosts += 1

@@ -39,6 +39,7 @@ from actors.tools.shortening import LONGEST, shortened
 from actors.tools.signatures import Signature
 from dataspace.values import freeze
 from vat.devices.devices import Effect, Policy, effect
+from vat.devices.vault import Vault
 from vat.failures import advice_on
 
 Function: TypeAlias = Callable[..., Any]
@@ -74,6 +75,10 @@ class Source(ABC):
     @abstractmethod
     async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
         """The same, when they have been asked for."""
+
+    async def ready(self, vault: Vault) -> None:
+        """Have them asked for, unless they are known; what it raises says what to do."""
+        await self.fetch(vault.resolve)
 
     @abstractmethod
     def variant(self, call: Mapping[str, Any], approved: bool = False) -> tuple[str, Policy] | None:
@@ -190,6 +195,11 @@ class Tools:
         for source in self._sources.values():
             await source.fetch(credential)
         return self.schemas
+
+    async def ready(self, vault: Vault) -> None:
+        """Have the sources asked that have not told their tools yet, so that `schemas` has them all."""
+        for source in self._sources.values():
+            await source.ready(vault)
 
     async def __aenter__(self) -> Tools:
         stack = AsyncExitStack()

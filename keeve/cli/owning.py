@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +63,14 @@ async def owned(folder: Path, own: Own, *, talking: bool, makes: bool) -> AsyncI
     # Without a file the host that has the models is somebody's program: which it has is not known here.
     models = named(own.environ, ["model", *settings.models]) if settings.models else None
 
-    def begins(type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def begins(type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         kind = kinds.get(type)
-        return fields if kind is None else begins_with(kind, fields, models, tools)
+        return fields if kind is None else await begins_with(kind, fields, models, tools, vault)
 
     if not talking:
-        async with owning(folder, types, makes=makes) as host:
+        vault = Vault()
+        # It carries nothing out, and servers of tools are asked for theirs all the same.
+        async with owning(folder, types, makes=makes) as host, tools or nullcontext():
             yield Owned(host, passing=True, begins=begins)
         return
     answers = answering(settings, own.environ)

@@ -109,7 +109,7 @@ class Owned:
         host: Host,
         *,
         passing: bool,
-        begins: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
+        begins: Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]],
         answers: str = "",
     ) -> None:
         self._host = host
@@ -142,7 +142,7 @@ class Owned:
 
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
         """The ref to a new one."""
-        return await self._host.directory.spawn(type, id, dict(self._begins(type, fields)))
+        return await self._host.directory.spawn(type, id, dict(await self._begins(type, fields)))
 
     async def delete(self, id: str, force: bool) -> None:
         """Delete a session."""

@@ -20,9 +20,11 @@ def kinds_of(serving: Serving) -> dict[str, type]:
     return {CONVERSATION: Session, **serving.types}
 
 
-def beginning(serving: Serving, kind: type, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a session of that type begins with, where these are given. Raises a `Refusal`."""
+async def beginning(serving: Serving, kind: type, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a session of that type begins with, where these are given. Raises a `Refusal`, and as
+    `begins_with` where tools cannot be had.
+    """
     try:
-        return begins_with(kind, fields, serving.named, serving.tools)
+        return await begins_with(kind, fields, serving.named, serving.tools, serving.vault)
     except NoSuchModel as error:
         raise no_model(error.model, serving.named, f"fields.{error.field}", 422) from None

@@ -154,6 +154,9 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.ModelUnreachable: ErrorAnswer(502, ANEW),
     known.ModelRefused: ErrorAnswer(502, f"send what the model takes; where it is the key or the address, {KEEPER}"),
     known.ModelError: ErrorAnswer(502, ANEW),
+    known.ServerUnavailable: ErrorAnswer(
+        503, 'see that it can be started and reached, and ask again; with "tools": [] a session is made without tools'
+    ),
     known.BadAnswer: ErrorAnswer(502, KEEPER),
     known.NotCalled: ErrorAnswer(502, "name another model, or leave tool_choice out"),
     known.OutcomeUnknown: ErrorAnswer(502, "find out what came of it: whether it may be asked again nobody here knows"),

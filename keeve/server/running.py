@@ -96,6 +96,7 @@ async def serve(
             models=tuple(devices) or ("model",),
             named=named(environ, devices),
             tools=tools,
+            vault=found.vault,
             types={type_of(each).name: each for each in actors},
             secret=secret,
         )

@@ -22,6 +22,7 @@ from keeve.server.rate_limits import RateLimits
 from keeve.server.standing import Standing
 from keeve.server.tracing import Tracing
 from keeve.settings import ServerSettings, named
+from vat.devices.vault import Vault
 from vat.host.host import Host
 from vat.host.outside import HostRef
 
@@ -36,8 +37,9 @@ class Serving:
     log: structured, and without secrets. metrics: what is counted. tracing: spans.
     models: the names of the host's devices that are models; the first is what sessions have unless they say otherwise.
     named: the device behind each name under which a model may be asked for (`keeve.settings.named`).
-    tools: the host's device `tools`, a `Tools`, if it has one. types: the actor types of its own, by name, besides
-    `Session`. quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
+    tools: the host's device `tools`, a `Tools`, if it has one. vault: the host's.
+    types: the actor types of its own, by name, besides `Session`.
+    quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
     rates: how often, and how much at once. standing: whether those who are being answered are taken yet.
     heard: what models have said of the answers that they are giving.
     secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
@@ -56,6 +58,7 @@ class Serving:
     waiting: set[trio.CancelScope] = attrs.field(factory=set)
     models: tuple[str, ...] = ("model",)
     tools: Any = None
+    vault: Vault = attrs.field(factory=Vault, repr=False)
     types: Mapping[str, type] = attrs.field(factory=dict)
     secret: str = attrs.field(factory=lambda: token_urlsafe(32), repr=False)
     standing: Standing = attrs.field(default=attrs.Factory(lambda self: Standing(self.auth.principal), takes_self=True))

@@ -140,11 +140,11 @@ class TokenGuard:
         """Whether what a session has stated is there."""
         return self._serving.auth.sees(self._asking(), session, uid)
 
-    def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a session of that type begins with here, where these fields are given."""
         kind = kinds_of(self._serving).get(type)
         try:
-            return fields if kind is None else beginning(self._serving, kind, fields)
+            return fields if kind is None else await beginning(self._serving, kind, fields)
         except Refusal as error:
             field = (error.param or type).removeprefix("fields.")
             raise BadSetting(field, f"cannot be: {error.message}; {error.remedy}") from None

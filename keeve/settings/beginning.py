@@ -4,6 +4,8 @@
     another type of one's own                            its field of the kind `Toolbox`, where it has one such
     what names a model                                   the device behind the name, which has to be there
 
+Servers of tools (`McpTools`) are asked for theirs when they are wanted first, and not where tools are given.
+
 The one rule: every door asks here, so that the same session comes of the same words.
 """
 
@@ -17,6 +19,7 @@ from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools
 from dataspace.errors import KeeveError
+from vat.devices.vault import Vault
 from vat.objects.types import type_of
 
 
@@ -31,12 +34,15 @@ class NoSuchModel(KeeveError, LookupError):
         super().__init__(f"there is no model {model!r:.100} here: use one that is there, {', '.join(known)}")
 
 
-def begins_with(
-    kind: type, fields: Mapping[str, Any], named: Mapping[str, str] | None, tools: Tools | None
+async def begins_with(
+    kind: type, fields: Mapping[str, Any], named: Mapping[str, str] | None, tools: Tools | None, vault: Vault
 ) -> dict[str, Any]:
-    """The fields that a session of that type begins with, where these are given. Raises `NoSuchModel`.
+    """The fields that a session of that type begins with, where these are given.
 
-    named: the device behind the name of each model; None: which there are is not known.
+    named: the device behind the name of each model; None: which there are is not known. vault: what servers of tools
+    are given their credentials from.
+
+    Raises `NoSuchModel`; and `ServerUnavailable` or `NoCredential` where a server of tools has not told its tools yet.
     """
     begins = dict(fields)
     for name in _names(kind, "model", Model):
@@ -45,8 +51,10 @@ def begins_with(
                 raise NoSuchModel(asked, name, named)
             begins[name] = named[asked]
     holds = _names(kind, "tools", Toolbox)
-    if tools is not None and len(holds) == 1:  # with several, only who wrote them knows which is for what
-        begins.setdefault(holds[0], tools.schemas)
+    # With several, only who wrote them knows which is for what.
+    if tools is not None and len(holds) == 1 and holds[0] not in begins:
+        await tools.ready(vault)
+        begins[holds[0]] = tools.schemas
     return begins
 
 

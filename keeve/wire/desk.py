@@ -87,7 +87,7 @@ class Desk:
         if not isinstance(type, str) or not isinstance(fields, Mapping | None):
             raise TypeError("spawn(type, id=None, fields=None): type is a registered name, fields a dict")
         self._must("spawn", id if isinstance(id, str) else "")
-        begins = self._guard.begins(type, fields or {})
+        begins = await self._guard.begins(type, fields or {})
         async with self._guard.room():
             return await self._host.directory.spawn(type, id, begins, request=asked)
 

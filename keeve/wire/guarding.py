@@ -99,7 +99,7 @@ class Guard(Protocol):
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session (its id and uid; "" for the store itself) has stated is there, for this principal."""
 
-    def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a session of that type begins with here, where these fields are given. Raises for what it cannot."""
 
     async def paced(self) -> None:

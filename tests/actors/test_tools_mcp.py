@@ -195,6 +195,34 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
             await run(tools, "pid")
 
 
+async def test_who_comes_while_a_server_is_started_has_what_comes_of_that(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    code = f"import sys; p = open({str(starts)!r}, 'a'); p.write('x'); p.close(); sys.exit('down')"
+    failed: list[str] = []
+
+    async def ask(tools: Tools) -> None:
+        try:
+            await tools.fetch()
+        except ServerUnavailable as error:
+            failed.append(error.reason)
+
+    async with using([sys.executable, "-c", code]) as tools:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask, tools)
+        assert (len(failed), starts.read_text()) == (3, "x")
+        await ask(tools)
+        assert (len(failed), starts.read_text()) == (4, "xx")
+
+
+async def test_what_a_server_says_when_it_cannot_be_asked_has_no_credential_in_it() -> None:
+    vault = Vault({"bank": lambda: "canary-12345"})
+    code = "import os, sys; sys.exit('no ' + os.environ['TOKEN'])"
+    async with using([sys.executable, "-c", code], secrets={"TOKEN": "bank"}) as tools:
+        with pytest.raises(ServerUnavailable, match=r"It said: no ‹credential bank›\. See that it can be started"):
+            await tools.ready(vault)
+
+
 async def test_without_a_host_there_is_no_server() -> None:
     with pytest.raises(ServerUnavailable, match="no host runs that it is a device of"):
         await McpTools(SERVER).fetch()
@@ -336,3 +364,28 @@ async def test_a_server_may_be_at_a_url_and_come_back_there() -> None:
             await run(tools, "pid")
         async with served(port):
             assert await run(tools, "pid") != first
+
+
+# What it takes of its host
+
+
+def test_the_package_is_imported_in_a_thread_which_holds_no_host_up() -> None:
+    code = f"""
+import sys, threading, trio
+from actors.mcp import McpTools
+
+class Noting:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "httpx2"):
+            threads.add(threading.current_thread())
+
+async def main():
+    async with McpTools({SERVER!r}) as tools:
+        sys.meta_path.insert(0, Noting())
+        await tools.fetch()
+
+threads = set()
+trio.run(main)
+assert threads and threading.main_thread() not in threads, threads
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

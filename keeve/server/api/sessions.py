@@ -65,7 +65,7 @@ async def create_session(asked: Asked) -> Document:
         what = f"there is no type {body.type!r:.100} here; {there_are(kinds)}"
         raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
     given = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
-    fields = beginning(serving, kind, given)
+    fields = await beginning(serving, kind, given)
     principal = serving.principal(asked.request)
     async with serving.quota.room(principal):
         try:

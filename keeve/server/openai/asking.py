@@ -173,8 +173,8 @@ def number(body: Json, name: str, least: float, most: float, whole: bool = False
 # What the model is asked.
 
 
-def how_of(serving: Serving, body: Json, about: Json) -> Json:
-    """What a session is asked to do with the input of a response. Raises a `Refusal`."""
+async def how_of(serving: Serving, body: Json, about: Json) -> Json:
+    """What a session is asked to do with the input of a response. Raises a `Refusal`, and as `Tools.ready`."""
     instructions = body.get("instructions", "")
     if not isinstance(instructions, str):
         raise refused("it has to be a text", "instructions")
@@ -188,25 +188,27 @@ def how_of(serving: Serving, body: Json, about: Json) -> Json:
         options["max_completion_tokens"] = body["max_output_tokens"]
     options |= _text_options(body.get("text", {})) | _reasoning_options(body.get("reasoning", {}))
     tools, own, device = _tools(serving, body.get("tools", []), responses=True)
-    return _how(serving, body, about, instructions, tools, own, device, options)
+    return await _how(serving, body, about, instructions, tools, own, device, options)
 
 
-def chat_how(serving: Serving, body: Json, system: str, about: Json) -> Json:
+async def chat_how(serving: Serving, body: Json, system: str, about: Json) -> Json:
     """The same, of a chat completion."""
     if body.get("n", 1) != 1:
         raise refused("only 1 is supported", "n", "ask as often as answers are wanted", "unsupported_parameter")
     options: Json = {name: body[name] for name in CHAT_PASSED if name in body}
     tools, own, device = _tools(serving, body.get("tools", []), responses=False)
-    return _how(serving, body, about, system, tools, own, device, options)
+    return await _how(serving, body, about, system, tools, own, device, options)
 
 
-def _how(
+async def _how(
     serving: Serving, body: Json, about: Json, system: str, tools: list[Json], own: Any, device: str, options: Json
 ) -> Json:
     model = model_of(serving, body)
     if model.tools is not None and (own is False or device == model.tools):
         own, device = True, model.tools
     choice = _choice(body)
+    if own is not False and serving.tools is not None:
+        await serving.tools.ready(serving.vault)
     _check_choice(choice.get("tool_choice", "auto"), [*names_in(tools), *_own_names(serving, own)])
     if tools or own is not False:
         options |= choice

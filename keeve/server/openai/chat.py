@@ -69,7 +69,7 @@ class Completions:
         talk = None if name is None else await named(talking, name)
         if talk is not None and talk.row.type != TYPE:
             return await sessions.answered(self._serving, talking, talk, body, system, messages)
-        how = chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
+        how = await chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
         async with AsyncExitStack() as ending:
             if talk is None:
                 talk = await (talking.made("completion") if keep else talking.unstored(ending))

@@ -103,7 +103,7 @@ class Responses:
         if previous is not None and not isinstance(previous, str):
             raise refused("it has to be the id of a response", "previous_response_id")
         about |= {"previous": previous, "conversation": conversation}
-        how = how_of(self._serving, body, about)
+        how = await how_of(self._serving, body, about)
         input = messages_of(await self._resolved(talking, body["input"]))
         talk: Talk | None = None
         after: int | None = None
