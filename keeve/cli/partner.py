@@ -1,6 +1,6 @@
 """The other end of a conversation: a session, wherever its store is, as the prompt has to do with it.
 
-The prompt is in a thread of its own (`keeve.cli.chat`), and has all of this done in that of the store.
+The prompt is in a thread of its own (`keeve.cli.conversation`), and has all of this done in that of the store.
 
 The one rule: it is asked for nothing that a client could not ask for, so it does not matter whether a host of this
 process has the store, or a server, which may be started again meanwhile.

@@ -11,7 +11,7 @@ import trio
 
 from actors.models import ChatModel, EchoModel
 from actors.session import Session
-from keeve.cli import chat
+from keeve.cli import conversation
 from keeve.looking import LOOKS, say_word
 from tests.cli_worlds import Caller, SlowModel, leave_a_turn_waiting, leave_asking
 from tests.model_server import Answer, chunk, held, model_server, stream, streamed
@@ -82,7 +82,7 @@ async def test_what_a_person_has_to_approve_is_told_and_waited_for(
         return await look(*args, **how)
 
     monkeypatch.setitem(cast(Any, LOOKS), "waits", counted)
-    monkeypatch.setattr(chat, "LOOK", 0.01)
+    monkeypatch.setattr(conversation, "LOOK", 0.01)
     await leave_asking(store)
     async with served_store(store) as there, trio.open_nursery() as nursery:
         said: list[Any] = []

@@ -38,7 +38,7 @@ CLIENT = ("keeve.client", "anyio", "wsproto")
 OTHERS = ("mcp", "pydantic", "asyncio", "openai", "keeve.testing")
 """What nothing imports that was not asked for it."""
 
-TALKING = ("keeve.cli.chat", "keeve.cli.partner", "keeve.host_thread")
+TALKING = ("keeve.cli.chat", "keeve.cli.conversation", "keeve.cli.partner", "keeve.host_thread")
 CARE = ("keeve.cli.doctor", "keeve.cli.verify", "keeve.cli.salvage", "keeve.cli.dump", "vat.host.salvaging")
 COMMANDS = (*TALKING, *CARE, "keeve.cli.app", "keeve.cli.tokens", "keeve.cli.serve", "keeve.settings", "keeve.looking")
 
