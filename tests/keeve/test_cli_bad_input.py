@@ -20,6 +20,7 @@ from keeve import cli, open_host, signing_key
 from keeve.cli import run
 from keeve.remedies import worded
 from keeve.testing import folder_for_stores
+from keeve.wire.desk import NAME_SESSION
 from tests.cli_runner import Said, environment, keeve, keeve_process
 from tests.cli_worlds import leave_waiting
 
@@ -381,7 +382,7 @@ async def test_whoever_types_is_told_commands_and_not_calls(
     told.append(keeve("log", "(_ . _)", "--after", "yesterday", "--store", store))
     messages.append(str(NotWritable("data", "Permission denied", True)))
     messages.append(str(StoreOwned("data", 17, served=True)))
-    messages.append("observe of all sessions is for who may see all: name one, session=…")
+    messages.append(f"observe of all sessions is for who may see all: {NAME_SESSION()}")
     messages += [str(ModelRefused(status, "no")) for status in (401, 403)]
     for said in told:
         refused(said, 2)
