@@ -79,7 +79,7 @@ class Unfit(NamedTuple):
 
     `what` in words; `snapshot` is the one that it is about (None: the heap at the end). If a page of that cannot be
     read, `page` is which; if a record cannot, `record` is whose (a uid in hex) and at which seq. `restored`: whether
-    there is a heap without it.
+    there is a heap without it. `cut`: whether there may be pages of it that were not looked at.
     """
 
     what: str
@@ -87,6 +87,7 @@ class Unfit(NamedTuple):
     page: tuple[int, int] | None = None
     record: tuple[str, int] | None = None
     restored: bool = False
+    cut: bool = False
 
 
 def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[Unfit]:
@@ -132,9 +133,10 @@ def check_snapshots(lineage: Lineage, index: Index, seq: int) -> Iterator[Unfit]
     except Exception as error:  # noqa: BLE001  # operations that nobody can have written may do anything
         found.append(Unfit(f"its records up to seq {seq} give no heap: {error}", record=_record(error)))
     met: set[tuple[str, int]] = set()
+    cut = {each.snapshot for each in found if each.cut}
     for each in found:
         if each.record is None or each.record not in met:
-            yield each._replace(restored=restored)
+            yield each._replace(restored=restored, cut=each.snapshot in cut)
         if each.record is not None:
             met.add(each.record)
 
@@ -157,8 +159,8 @@ def _loaded(lineage: Lineage, snapshot: SnapshotRow) -> Heap:
 def _unread(snapshot: SnapshotRow, error: KeeveError) -> Unfit:
     """A snapshot that cannot be read."""
     if isinstance(error, BadSnapshotPage):
-        return Unfit(f"heap page {error.ref.seq}.{error.ref.number}: {error.what}", snapshot, error.ref[:2])
-    return Unfit(f"it cannot be read: {error}", snapshot, None, _record(error))
+        return Unfit(f"heap page {error.ref.seq}.{error.ref.number}: {error.what}", snapshot, error.ref[:2], cut=True)
+    return Unfit(f"it cannot be read: {error}", snapshot, None, _record(error), cut=True)
 
 
 def _record(error: Exception) -> tuple[str, int] | None:

@@ -10,6 +10,7 @@ The one rule: what is left out follows from something that is told; everything e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import attrs
 
@@ -55,6 +56,13 @@ class _Page:
     restored: bool = True
 
 
+class _Cut(NamedTuple):
+    """A snapshot of which not all pages were looked at: they are of one of these sessions."""
+
+    sessions: frozenset[str]
+    restored: bool
+
+
 class Causes:
     """What is told of a log so far: of its records, by session (a uid in hex) and seq, and of its pages."""
 
@@ -62,6 +70,7 @@ class Causes:
         self._records: set[tuple[str, int]] = set()
         self._pages: dict[tuple[str, int, int], _Page] = {}
         self._met: set[tuple[bytes, int, str]] = set()
+        self._cut: list[_Cut] = []
         self.gaps = Gaps()
         """What was passed over where frames do not parse, which is told with its place."""
 
@@ -91,9 +100,12 @@ class Causes:
 
     def unfit(self, right: Right, lineage: Lineage, each: Unfit) -> Trouble | None:
         """What is told of a session's snapshots and heap; None for what follows from something else."""
+        snapshot = each.snapshot
+        if snapshot is not None and each.cut:
+            sessions = frozenset(leg.uid.hex() for leg in right.catalog.lineage(lineage.uid))
+            self._cut.append(_Cut(sessions, each.restored))
         if each.record is not None and self._follows(right, lineage, each.record):
             return None
-        snapshot = each.snapshot
         owner = None if snapshot is None else right.catalog.by_uid(snapshot.uid)
         uid = lineage.uid if owner is None or owner.deleted else owner.uid
         if snapshot is not None and each.page is not None:
@@ -121,19 +133,24 @@ class Causes:
 
     def pages(self, troubles: Sequence[Trouble]) -> list[Trouble]:
         """All troubles, with each page that cannot be read told once, and for what it is needed."""
-        met = {id(page.found): page for page in self._pages.values() if page.found is not None}
+        met = {id(page.found): (key, page) for key, page in self._pages.items() if page.found is not None}
         found: list[Trouble] = []
         for each in troubles:
-            page = met.get(id(each))
-            if page is None:
+            key, page = met.get(id(each), (None, None))
+            if page is None or key is None:
                 found.append(each)
             elif not page.snapshots:
-                found.append(_unneeded(each))
+                cut = [one for one in self._cut if key[0] in one.sessions]
+                found.append(_unmet(each, cut))
         return found + [_spoiled(key, page) for key, page in self._pages.items() if page.snapshots]
 
 
-def _unneeded(found: Trouble) -> Trouble:
-    return attrs.evolve(found, what=f"{found.what}; no session is restored from it", spared=True)
+def _unmet(found: Trouble, cut: Sequence[_Cut]) -> Trouble:
+    """A page that none of the snapshots has come to; some of them were not looked at to their end."""
+    if not cut:
+        return attrs.evolve(found, what=f"{found.what}; no session is restored from it", spared=True)
+    what = "whether a snapshot needs it nobody can tell, since something else of the same snapshots is damaged, too"
+    return attrs.evolve(found, what=f"{found.what}; {what}", spared=all(each.restored for each in cut))
 
 
 def _spoiled(key: tuple[str, int, int], page: _Page) -> Trouble:
