@@ -8,6 +8,7 @@ The one rule: the doctor looks and changes nothing. (To time the disk it writes 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +16,25 @@ from typing import Any, Final
 import attrs
 
 from keeve.cli.machine_signs import disk, model, versions
+from keeve.cli.options import OPTIONS, Options
 from keeve.cli.output import Output
 from keeve.cli.signs import BAD, NOTE, OK, UNSEEN, WARN, Sign
 from keeve.cli.store_signs import store
 from keeve.cli.text import counted
 
 _STYLES: Final = {OK: "green", NOTE: "dim", WARN: "yellow", BAD: "red"}
+
+
+def doctor(*, common: Options = OPTIONS) -> int:
+    """Say what is wrong with this store or this machine, and what to do.
+
+    Ends with 1 when something must be done, with 2 when it could not look into an encrypted store. Changes nothing.
+
+    ```
+    keeve doctor --store ./data
+    ```
+    """
+    return tell_signs(common.where.files("doctor"), common.output, os.environ)
 
 
 def examine(folder: Path, environ: Mapping[str, str]) -> Iterator[Sign]:
@@ -31,7 +45,7 @@ def examine(folder: Path, environ: Mapping[str, str]) -> Iterator[Sign]:
     yield from store(folder)
 
 
-def doctor(folder: Path, output: Output, environ: Mapping[str, str]) -> int:
+def tell_signs(folder: Path, output: Output, environ: Mapping[str, str]) -> int:
     """Tell how a store is. Gives 1 when something is bad, 2 when nothing is and not all could be looked at."""
     found: list[Sign] = []
     tell: Callable[[Sign], Any] = found.append if output.as_json else lambda sign: _tell(output, sign, found)

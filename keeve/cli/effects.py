@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from shlex import quote
-from typing import Any
+from typing import Annotated, Any
+
+import trio
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
+from keeve.cli.options import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
 from keeve.cli.stores import Looks
@@ -22,6 +28,66 @@ from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
 from keeve.cli.where import Where
 from keeve.looking import KINDS, PAGE
 from vat.host.resolving import NoSuchEffect
+
+
+def effects(
+    *,
+    session: str | None = None,
+    ids: Annotated[bool, Flag] = False,
+    calls: Annotated[bool, Flag] = False,
+    after: str = "",
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    common: Options = OPTIONS,
+) -> int:
+    """List what has no outcome yet: calls of models and tools, timers, what a person is to approve, fibers that wait.
+    Of a session that waits for none of these, promises: what another session or an actor of its own owes.
+
+    One that has *started* while no process owns the store is of unknown outcome.
+
+    ```
+    keeve effects
+    keeve effects --session s1
+    keeve effects --limit 20 --json
+    ```
+
+    Parameters
+    ----------
+    session
+        Only what this session waits for.
+    ids
+        Only the ids of effects, one on each line.
+    calls
+        Only the ids of calls that wait for a person, one on each line.
+    after
+        Only what follows: `next` of a page gives the next one.
+    limit
+        At most so many of all of these.
+    """
+    how: dict[str, Any] = {"session": session, "ids": ids, "calls": calls, "after": after, "limit": limit}
+    return common.looked_at(partial(list_effects, output=common.output, **how))
+
+
+def resolve(
+    effect: str, /, *, value: str | None = None, error: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+) -> int:
+    """Settle a call whose outcome nobody knows, with what you have found out.
+
+    ```
+    keeve resolve 3f2a… --value '"the mail was sent"'
+    keeve resolve 3f2a… --error 'the mail was not sent'
+    ```
+
+    Parameters
+    ----------
+    effect
+        The id of the effect, as `keeve effects` tells it, or the beginning of it.
+    value
+        What it returned, as JSON.
+    error
+        Why it failed, in words.
+    """
+    trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, own=common.own))
+    return 0
 
 
 class NotJSONText(KeeveError, ValueError):

@@ -5,16 +5,55 @@ The one rule: nothing else happens to the store. The parent's pending work stays
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Annotated
+
+import trio
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import parse
 from keeve.cli.again import chat_with
+from keeve.cli.options import OWNER_OPTIONS, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
 from keeve.cli.stores import Acts
 from keeve.cli.where import Where
 from keeve.faces import turns_of
 from vat.host.host import IdInUse
+
+
+def fork(
+    session: str,
+    /,
+    *,
+    at: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    turn: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    into: str | None = None,
+    common: OwnerOptions = OWNER_OPTIONS,
+) -> int:
+    """Make a new session from another, as it is now, or was after a turn or at a seq. Says the new one's id.
+
+    ```
+    keeve fork s1
+    keeve fork s1 --turn 3 --into s1-before-the-mistake
+    ```
+
+    Parameters
+    ----------
+    session
+        The id of the session to fork.
+    at
+        The seq of the last record that both have in common; `keeve show` tells the seqs of the turns.
+    turn
+        The number of the last turn that both have in common.
+    into
+        The id of the new session.
+    """
+    trio.run(partial(fork_session, common.where, common.output, session, at=at, turn=turn, into=into, own=common.own))
+    return 0
 
 
 class NoSuchTurn(KeeveError, LookupError):

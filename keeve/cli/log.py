@@ -9,19 +9,69 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from math import inf
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Away, Event, Unreadable
 from dataspace.observe.places import place_of
 from dataspace.patterns import parse
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.stores import Looks
 from keeve.cli.text import local_time, visible
 from keeve.faces import event_face
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def log(
+    pattern: str,
+    /,
+    *,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="")] = False,
+    after: str = "start",
+    until: str | None = None,
+    session: str | None = None,
+    lineage: Annotated[bool, Flag] = False,
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    common: Options = OPTIONS,
+) -> int:
+    """Show the events that match a pattern, past and (with --follow) live. With --json, one line of JSON for each.
+
+    A pattern is a fact with holes: `_` is anything, `?name` captures, `. _` leaves the rest open.
+
+    ```
+    keeve log '(turn . _)' --follow
+    keeve log '(turn-done ?n "s1" . _)' --session s1 --json
+    keeve log '(_ . _)' --after 2026-11-30T01:18 --until 2026-11-30T01:19
+    ```
+
+    Parameters
+    ----------
+    pattern
+        What to look for.
+    follow
+        Go on with what comes, until Ctrl-C.
+    after
+        Where to begin: start, head, a position, or the cursor that an event carried; or a time, as 2026-11-30T01:18 (in
+        your zone), 2026-11-30T01:18Z or with an offset: then what was recorded later.
+    until
+        Where to end: a position, or a time: then what was recorded up to that.
+    session
+        Only what this session has stated.
+    lineage
+        With --session: what its ancestors stated before it was forked, too.
+    limit
+        End after so many.
+    """
+    check(pattern, after, until, follow=follow)
+    how: dict[str, Any] = {"after": after, "until": until, "session": session, "lineage": lineage}
+    return common.looked_at(partial(tell_log, output=common.output, pattern=pattern, limit=limit, follow=follow, **how))
 
 
 class BadTime(KeeveError, ValueError):

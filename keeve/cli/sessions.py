@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from keeve.cli.log import stated
+from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.stores import Looks
 from keeve.cli.text import counted, local_time, shortened, time_said
@@ -21,6 +26,56 @@ PAGE: Final = 500
 
 ERASED: Final = {"$erased": True}
 """What stands in the place of content that was erased."""
+
+
+def ls(
+    prefix: str = "",
+    /,
+    *,
+    deleted: Annotated[bool, Flag] = False,
+    after: str = "",
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    ids: Annotated[bool, Flag] = False,
+    common: Options = OPTIONS,
+) -> int:
+    """List the sessions, in the order of their ids.
+
+    ```
+    keeve ls
+    keeve ls customer- --limit 20 --json
+    ```
+
+    Parameters
+    ----------
+    prefix
+        Only those whose ids begin with this.
+    deleted
+        Those that were deleted as well.
+    after
+        Only those that come after this id: the last one of a page gives the next page.
+    limit
+        At most so many.
+    ids
+        Only their ids, one on each line.
+    """
+    how: dict[str, Any] = {"prefix": prefix, "after": after, "limit": limit, "deleted": deleted, "ids": ids}
+    return common.looked_at(partial(list_sessions, output=common.output, **how))
+
+
+def show(session: str, /, *, common: Options = OPTIONS) -> int:
+    """Show a session: its turns, its forks, its head, what is pending.
+
+    ```
+    keeve show s1
+    keeve show s1 --json | jq .turns
+    ```
+
+    Parameters
+    ----------
+    session
+        The id of the session.
+    """
+    return common.looked_at(partial(show_session, output=common.output, id=session))
 
 
 async def list_sessions(

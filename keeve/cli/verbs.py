@@ -1,6 +1,6 @@
 """The commands that ask a session for something, once: their names, options and help.
 
-The one rule: a command parses and hands over, as those in `keeve.cli.app` do.
+The one rule: a command parses and hands over: what it does is in the module that it calls.
 """
 
 from __future__ import annotations

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
+from cyclopts import Parameter
 
 from dataspace.encryption.errors import HostKeyNeeded
 from dataspace.log.layout import Layout
+from keeve.cli.options import OPTIONS, Options
 from keeve.cli.output import Output
 from keeve.cli.proofs import key_texts, read
 from keeve.cli.reading import reading
@@ -25,7 +27,35 @@ from vat.host.verifying import verify_at_once, verify_without_key
 _GOOD = {"sound": "green", "proved": "green", "not known": "", "not looked at": "yellow"}
 
 
-def verify(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[str]) -> int:
+def verify(
+    *,
+    key: Annotated[list[str] | None, Parameter(negative="")] = None,
+    expect: Annotated[list[str] | None, Parameter(negative="")] = None,
+    common: Options = OPTIONS,
+) -> int:
+    """Check everything: frames, chains and checkpoints, snapshots against the log, the catalog against the log.
+
+    Says two things: whether what is there is what was written, and whether all is there that was seen from outside.
+    Ends with 1 when something is wrong, with 2 when nothing is and not all could be looked at (an encrypted store, and
+    no key). Changes nothing.
+
+    ```
+    keeve verify
+    keeve verify --expect yesterday --key keys.txt
+    ```
+
+    Parameters
+    ----------
+    key
+        A verifier key that the log has to have signed with, one of a witness, or a file of them; may be given several
+        times.
+    expect
+        The file of a receipt or a checkpoint: the log has to have all that was seen in it; may be given several times.
+    """
+    return tell_verdict(common.where.files("verify"), common.output, key or [], expect or [])
+
+
+def tell_verdict(folder: Path, output: Output, keys: Sequence[str], expect: Sequence[str]) -> int:
     """Tell what is wrong with a store. Gives 1 when something is, 2 when nothing is and some of it could not be
     looked at (an encrypted store without its key). Raises `NotAStore` or `NewerFormat`.
 

@@ -267,7 +267,7 @@ def test_a_folder_that_is_not_writable_is_refused_and_nothing_is_left(folder_of_
     words = ["chat", "s1", "--store", str(folder_of_root / "data")]
     # Root may write anywhere, so this is somebody else.
     code = (
-        "import os, sys, keeve.cli, keeve.cli.app, keeve.cli.chat, keeve.cli.owning\n"
+        "import os, sys, keeve.cli, keeve.cli.chat, keeve.cli.owning\n"
         "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         f"sys.exit(keeve.cli.run({words!r}))"
     )

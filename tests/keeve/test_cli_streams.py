@@ -109,7 +109,7 @@ def test_ctrl_c_ends_any_command_with_130(store: Path, monkeypatch: pytest.Monke
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("sessions.list_sessions", "doctor.doctor", "verify.verify", "chat.chat"):
+    for name in ("sessions.list_sessions", "doctor.tell_signs", "verify.tell_verdict", "chat.hold_conversation"):
         monkeypatch.setattr(f"keeve.cli.{name}", interrupted)
     for words in (("ls",), ("doctor",), ("verify",), ("chat", "s1")):
         said = keeve(*words, "--store", store)

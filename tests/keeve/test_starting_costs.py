@@ -40,7 +40,8 @@ OTHERS = ("mcp", "pydantic", "asyncio", "openai", "keeve.testing")
 
 TALKING = ("keeve.cli.chat", "keeve.cli.conversation", "keeve.cli.partner", "keeve.host_thread")
 CARE = ("keeve.cli.doctor", "keeve.cli.verify", "keeve.cli.salvage", "keeve.cli.dump", "vat.host.salvaging")
-COMMANDS = (*TALKING, *CARE, "keeve.cli.app", "keeve.cli.tokens", "keeve.cli.serve", "keeve.settings", "keeve.looking")
+EVERYDAY = ("keeve.cli.sessions", "keeve.cli.log", "keeve.cli.fork", "keeve.cli.effects")
+COMMANDS = (*TALKING, *CARE, *EVERYDAY, "keeve.cli.tokens", "keeve.cli.serve", "keeve.settings", "keeve.looking")
 
 OWNING = ("keeve.cli.own", "keeve.cli.owning", "keeve.settings", "tomllib")
 """What a host is made of that a command runs."""
@@ -109,7 +110,7 @@ def test_what_is_imported_later_is_imported_where_it_is_needed(store: Path) -> N
     asked = "from actors.models import ChatModel; ChatModel('http://127.0.0.1:1/v1', 'small')"
     assert first(importers(asked), ("httpx2",)) == {"httpx2": found_in("actors/models/service.py", "import httpx2")}
     helped = importers(RUN.format(words=["--help"]))
-    assert set(first(helped, (*PAGES, *COMMANDS))) >= {"markdown_it", "keeve.cli.app", "keeve.cli.serve"}
+    assert set(first(helped, (*PAGES, *COMMANDS))) >= {"markdown_it", *EVERYDAY, "keeve.cli.serve"}
     for words, name in ((["doctor"], "keeve.cli.doctor"), (["chat", "s1"], "keeve.cli.owning")):
         assert name in importers(RUN.format(words=[*words, "--store", str(store)]))
 
