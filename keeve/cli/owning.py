@@ -20,7 +20,7 @@ from keeve.cli.reading import must_be_there
 from keeve.cli.stores import Owned
 from keeve.host_keys import host_key_from
 from keeve.looking import CONVERSATION
-from keeve.settings import answering, begins_with, models_of, named
+from keeve.settings import answering, begins_with, models_of, named, vault_of
 from vat.devices.vault import Vault
 from vat.host.host import Host
 from vat.host.settings import Settings
@@ -68,7 +68,7 @@ async def owned(folder: Path, own: Own, *, talking: bool, makes: bool) -> AsyncI
         return fields if kind is None else await begins_with(kind, fields, models, tools, vault)
 
     if not talking:
-        vault = Vault()
+        vault = vault_of(settings, own.environ)
         # It carries nothing out, and servers of tools are asked for theirs all the same.
         async with owning(folder, types, makes=makes) as host, tools or nullcontext():
             yield Owned(host, passing=True, begins=begins)

@@ -1,4 +1,5 @@
-"""What a server is made of, looked at before anything is made: its certificate, its models, its principals.
+"""What a server is made of, looked at before anything is made: its certificate, its models, its credentials, its
+principals.
 
 The one rule: a start that cannot be leaves nothing behind, so whatever can be wrong is found here.
 """
@@ -13,14 +14,15 @@ import attrs
 from keeve.server.listening import must_be_free, tls
 from keeve.server.owner import BadTokenFile, token_in
 from keeve.settings import BadServerSetting, PrincipalFile, ServerSettings, model_names, models_of
-from vat.devices.vault import Vault
+from vat.devices.vault import NoCredential, Vault
 
 
 @attrs.frozen
 class Prepared:
     """What was found.
 
-    devices: the models, by the names of their devices. models: the models' own names, by these. vault: their keys.
+    devices: the models, by the names of their devices. models: the models' own names, by these. vault: their keys, and
+    the credentials of the settings.
     principals: all but the owner, with their tokens. stands_in: the first model of the file, where that is what
     sessions ask.
     """
@@ -39,9 +41,19 @@ async def prepared(settings: ServerSettings, environ: Mapping[str, str]) -> Prep
     devices, vault = models_of(settings, environ)
     first = next(iter(settings.models), "model")
     stands_in = first if first != "model" and devices["model"] is devices[first] else None
+    must_have(settings, vault)
     principals = principals_of(settings)
     await must_be_free(settings)
     return Prepared(devices, model_names(settings, environ, devices), vault, principals, stands_in)
+
+
+def must_have(settings: ServerSettings, vault: Vault) -> None:
+    """Raise `BadServerSetting` unless all credentials can be had: from now on, none of them stands in a log."""
+    for each in settings.credentials.values():
+        try:
+            vault.resolve(each.name)
+        except NoCredential as error:
+            raise BadServerSetting(f"credentials.{each.name}", each.where, error.reason) from error
 
 
 def principals_of(settings: ServerSettings) -> list[tuple[PrincipalFile, str]]:

@@ -1,16 +1,18 @@
 """What a host is told to be, wherever it is opened: by `keeve serve`, or by a command that has a store to itself.
 
 Flags, variables and a TOML file are read into `ServerSettings` (`settings_from`; `shown` gives them with where each
-came from, `HOW` what each is), of which its models come (`models_of`, `named`), and what sessions begin with
-(`begins_with`).
+came from, `HOW` what each is), of which its models and its vault come (`models_of`, `named`, `vault_of`), and what
+sessions begin with (`begins_with`).
 """
 
 from keeve.settings.beginning import NoSuchModel, begins_with
-from keeve.settings.models import answering, model_names, model_shown, models_of, named
+from keeve.settings.models import answering, model_names, model_shown, models_of, named, vault_of
 from keeve.settings.settings import (
     HOW,
+    TABLES,
     VERBS,
     BadServerSetting,
+    CredentialSource,
     LoadedSettings,
     ModelSource,
     PrincipalFile,
@@ -21,8 +23,10 @@ from keeve.settings.settings import (
 
 __all__ = [
     "HOW",
+    "TABLES",
     "VERBS",
     "BadServerSetting",
+    "CredentialSource",
     "LoadedSettings",
     "ModelSource",
     "NoSuchModel",
@@ -36,4 +40,5 @@ __all__ = [
     "named",
     "settings_from",
     "shown",
+    "vault_of",
 ]

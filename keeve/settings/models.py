@@ -1,5 +1,6 @@
 """The models that settings and the environment name, as devices, and the names under which they may be asked for: that
-of each device, and before it the name that the environment gives its model (`KEEVE_MODEL`), which its user knows.
+of each device, and before it the name that the environment gives its model (`KEEVE_MODEL`), which its user knows; and
+the vault, with their keys and the other credentials that settings name.
 
 The one rule: whoever opens a store with the same settings has the same models.
 """
@@ -8,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from actors.models import ChatModel, EchoModel, model_from_environment
 from keeve.settings.settings import BadServerSetting, LoadedSettings, ServerSettings
-from vat.devices.vault import Environment, Vault
+from vat.devices.vault import Environment, File, Vault
+
+ADD: Final = "say where it is in the file of settings, in a table [credentials.{name}], with variable or file"
+"""What to do about a credential that a host of settings has not."""
 
 
 def named(environ: Mapping[str, str], devices: Iterable[str]) -> dict[str, str]:
@@ -27,13 +31,14 @@ def named(environ: Mapping[str, str], devices: Iterable[str]) -> dict[str, str]:
 
 
 def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dict[str, Any], Vault]:
-    """The models as devices, and the vault with their keys: those of the settings, and the environment's as `model`.
+    """The models as devices, those of the settings, and the environment's as `model`; and the vault with their keys and
+    the credentials of the settings.
 
     Without any of them there is the host's own stand-in, an echo. Raises `BadServerSetting`, `BadModelSetting`.
     """
     chosen = model_from_environment(environ)
     devices: dict[str, Any] = {} if isinstance(chosen.device, EchoModel) else {"model": chosen.device}
-    credentials = dict(chosen.credentials)
+    keys: dict[str, Environment] = dict(chosen.credentials)
     for model in settings.models.values():
         if model.name in devices:
             raise BadServerSetting(f"models.{model.name}", model.where, "the environment has a model of that name")
@@ -41,11 +46,27 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
             if not environ.get(model.key):
                 reason = f"key names the variable {model.key}, which is not set"
                 raise BadServerSetting(f"models.{model.name}", model.where, reason)
-            credentials[f"model.{model.name}"] = Environment(model.key, environ)
+            keys[f"model.{model.name}"] = Environment(model.key, environ)
         devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
     if devices and "model" not in devices:
         devices["model"] = devices[next(iter(devices))]
-    return devices, Vault(credentials)
+    for each in settings.credentials.values():
+        if each.name in keys:
+            raise BadServerSetting(
+                f"credentials.{each.name}", each.where, "a model's key has that name: choose another"
+            )
+    return devices, vault_of(settings, environ, keys)
+
+
+def vault_of(
+    settings: ServerSettings, environ: Mapping[str, str], keys: Mapping[str, Environment] | None = None
+) -> Vault:
+    """The vault with the credentials that settings name, and these `keys`. Each is looked up when it is asked for."""
+    named = {
+        each.name: File(each.file) if each.file is not None else Environment(str(each.variable), environ)
+        for each in settings.credentials.values()
+    }
+    return Vault({**named, **(keys or {})}, add=ADD)
 
 
 def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:

@@ -3,11 +3,11 @@
 All of them are a server's; a command that has a store to itself takes of them those that it can use.
 
 A value comes from a flag, or else from the environment (`KEEVE_SERVER_PORT`), or else from a TOML file (`port = 8420`),
-or else is the default; `LoadedSettings` says which it was. `[principals.NAME]` and `[models.NAME]` are tables of the
-file.
+or else is the default; `LoadedSettings` says which it was. `[principals.NAME]`, `[models.NAME]` and
+`[credentials.NAME]` are tables of the file.
 
-The one rule: no secret is a setting. Tokens are in files, keys of models in variables of the environment, and what
-stands here is their names; so all of it can be shown.
+The one rule: no secret is a setting. Tokens are in files, keys of models in variables of the environment, credentials
+in either, and what stands here is their names; so all of it can be shown.
 """
 
 from __future__ import annotations
@@ -60,6 +60,23 @@ class ModelSource:
     model: str
     key: str | None = None
     where: str = "file"
+
+
+@attrs.frozen
+class CredentialSource:
+    """Where a credential of the vault is: in a `variable` of the environment, or in a `file` for its owner alone."""
+
+    name: str
+    variable: str | None = None
+    file: Path | None = None
+    where: str = "file"
+
+
+TABLES: Final = ("principals", "models", "credentials")
+"""The settings that only a file has: a table for each of what has a name."""
+
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _count(least: int, most: int) -> Callable[[Any], int]:
@@ -179,6 +196,7 @@ class ServerSettings:
     )
     principals: Mapping[str, PrincipalFile] = attrs.field(factory=dict)
     models: Mapping[str, ModelSource] = attrs.field(factory=dict)
+    credentials: Mapping[str, CredentialSource] = attrs.field(factory=dict)
 
 
 HOW: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
@@ -218,7 +236,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
     given.pop("config", None)
     for source, names in (("environment", given), (where, file)):
         for name in names:
-            if name not in HOW and not (source == where and name in ("principals", "models")):
+            if name not in HOW and not (source == where and name in TABLES):
                 shown = f"{PREFIX}{name.upper()}" if source == "environment" else name
                 raise BadServerSetting(shown, source, "there is no such setting")
     values: dict[str, Any] = {}
@@ -242,15 +260,10 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
                     said = f"{PREFIX}{name.upper()}" if source == "environment" else name
                     raise BadServerSetting(said, source, str(error)) from error
                 break
-    for name, read in (("principals", _principal), ("models", _model)):
+    for name, read in zip(TABLES, (_principal, _model, _credential), strict=True):
         if name in file:
-            values[name] = _table(name, where, file[name], read)
+            values[name] = _table(name, config, where, file[name], read)
             sources[name] = where
-    if "principals" in values:
-        values["principals"] = {
-            name: attrs.evolve(each, token_file=_beside(config, each.token_file))
-            for name, each in values["principals"].items()
-        }
     settings = ServerSettings(**values)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadServerSetting("tls_cert, tls_key", "together", "TLS needs both, the certificate and its key")
@@ -301,13 +314,17 @@ def _file(config: Path | None) -> Mapping[str, Any]:
         raise BadServerSetting("config", str(config), f"it is not TOML ({error})") from error
 
 
-def _table(name: str, where: str, given: Any, read: Callable[[str, Mapping[str, Any]], Any]) -> dict[str, Any]:
+def _table(
+    name: str, config: Path | None, where: str, given: Any, read: Callable[[str, Mapping[str, Any]], Any]
+) -> dict[str, Any]:
     if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
         raise BadServerSetting(name, where, f"write a table for each: [{name}.NAME]")
     found = {}
     for key, each in given.items():
         try:
-            found[_text(key)] = attrs.evolve(read(key, each), where=where)
+            said = read(key, each)
+            beside = {field: _beside(config, value) for field, value in attrs.asdict(said, recurse=False).items()}
+            found[_text(key)] = attrs.evolve(said, **{**beside, "where": where})
         except (ValueError, TypeError) as error:
             raise BadServerSetting(f"{name}.{key}", where, str(error)) from error
     return found
@@ -325,9 +342,22 @@ def _principal(name: str, given: Mapping[str, Any]) -> PrincipalFile:
 def _model(name: str, given: Mapping[str, Any]) -> ModelSource:
     _only(given, "url", "model", "key")
     key = given.get("key")
-    if key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(key)):
+    if key is not None and not _VARIABLE.fullmatch(str(key)):
         raise ValueError("key is the name of the variable that holds the key, not the key itself")  # and is not shown
     return ModelSource(name, _text(given.get("url")), _text(given.get("model", name)), key)
+
+
+def _credential(name: str, given: Mapping[str, Any]) -> CredentialSource:
+    _only(given, "variable", "file")
+    variable, file = given.get("variable"), given.get("file")
+    if (variable is None) == (file is None):
+        raise ValueError('say where it is: variable = "NAME", or file = "PATH"')
+    # What is given by mistake may be the value, and is not shown.
+    if variable is not None and not _VARIABLE.fullmatch(str(variable)):
+        raise ValueError("variable is the name of the variable that holds the value, not the value itself")
+    if file is not None and not (isinstance(file, str) and file and file.isprintable()):
+        raise ValueError("file is the path of the file that holds the value, not the value itself")
+    return CredentialSource(name, variable, None if file is None else Path(file))
 
 
 def _only(given: Mapping[str, Any], *names: str) -> None:

@@ -158,10 +158,14 @@ def _lowered(percent: str) -> str:
 
 
 class Vault:
-    """Credentials by name. `Vault({"openai": Environment("OPENAI_API_KEY"), "crm": File("/run/keys/crm")})`."""
+    """Credentials by name. `Vault({"openai": Environment("OPENAI_API_KEY"), "crm": File("/run/keys/crm")})`.
 
-    def __init__(self, sources: Mapping[str, Source] | None = None) -> None:
+    add: what who asks for one that is not there is told to do; `{name}` in it is its name.
+    """
+
+    def __init__(self, sources: Mapping[str, Source] | None = None, *, add: str = "add the name to it") -> None:
         self._sources = dict(sources or {})
+        self._add = add
         self._given: dict[str, tuple[str, ...]] = {}  # the last values of each, in the order in which they were given
         self._forms: list[tuple[str, str, int]] = []  # what a value looks like, its name, its length; longest first
 
@@ -174,7 +178,7 @@ class Vault:
         source = self._sources.get(name)
         if source is None:
             known = ", ".join(self.names()) or "nothing"
-            raise NoCredential(name, f"this host's vault has {known}; add the name to it")
+            raise NoCredential(name, f"this host's vault has {known}; {self._add.format(name=name)}")
         reason = None
         value: object = None
         try:

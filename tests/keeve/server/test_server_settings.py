@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from keeve.cli.serve import Flags
 from keeve.server.listening import tls
-from keeve.settings import HOW, BadServerSetting, PrincipalFile, ServerSettings, settings_from
+from keeve.settings import HOW, TABLES, BadServerSetting, CredentialSource, PrincipalFile, ServerSettings, settings_from
 from tests.cli_runner import ROOT, keeve
 from tests.server_certificates import certificate
 
@@ -34,7 +34,7 @@ def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path: P
 
 
 def test_every_setting_has_a_flag_and_says_what_it_is() -> None:
-    names = {field.name for field in attrs.fields(ServerSettings)} - {"principals", "models"}
+    names = {field.name for field in attrs.fields(ServerSettings)} - set(TABLES)
     assert names == set(HOW)
     assert {field.name for field in attrs.fields(Flags)} == names - {"store"}
     said = " ".join(keeve("serve", "--help", env={"COLUMNS": "200"}).out.split())
@@ -71,6 +71,13 @@ def test_the_page_has_every_setting_with_its_default_and_what_it_is() -> None:
         ('[principals.ann]\ntoken_file = "x"\nverbs = ["fly"]', "none of read"),
         ('[principals.ann]\ntoken = "x"', "has no token"),
         ('[models.m]\nurl = "http://x/v1"\nkey = "sk-secret-of-mine!"', "name of the variable"),
+        ('[credentials]\nshop = "sk-secret-of-mine!"', r"a table for each: \[credentials.NAME\]"),
+        ("[credentials.shop]", 'variable = "NAME", or file = "PATH"'),
+        ('[credentials.shop]\nvariable = "A"\nfile = "a"', 'variable = "NAME", or file = "PATH"'),
+        ('[credentials.shop]\nvalue = "sk-secret-of-mine!"', "it has no value; it has variable, file"),
+        ('[credentials.shop]\nvariable = "sk-secret-of-mine!"', "name of the variable"),
+        ('[credentials.shop]\nfile = "sk-secret\\nof-mine"', "path of the file"),
+        ('[credentials.shop]\nfile = ["sk-secret"]', "path of the file"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
@@ -111,25 +118,40 @@ def test_principals_have_their_tokens_in_files(tmp_path: Path) -> None:
     assert settings.principals == {"ann": PrincipalFile("ann", tmp_path / "ann.token", ("read",), f"file {file}")}
 
 
+def test_credentials_are_named_where_they_are_and_a_file_of_them_is_beside_that_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('[credentials.shop]\nvariable = "SHOP_KEY"\n[credentials.bank]\nfile = "bank.key"\n')
+    settings = settings_from({}, {}, file).settings
+    assert settings.credentials == {
+        "shop": CredentialSource("shop", "SHOP_KEY", None, f"file {file}"),
+        "bank": CredentialSource("bank", None, tmp_path / "bank.key", f"file {file}"),
+    }
+
+
 def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text(
         '[models.small]\nurl = "https://me:hunter2@models.example/v1"\nkey = "SOME_KEY"\n'
         '[principals.ann]\ntoken_file = "ann.token"\n'
+        '[credentials.shop]\nvariable = "SHOP_KEY"\n[credentials.bank]\nfile = "bank.key"\n'
     )
-    env = {"KEEVE_SERVER_PORT": "9000", "SOME_KEY": "sk-0123456789"}
+    (tmp_path / "bank.key").write_text("sk-0123456789")
+    env = {"SHOP_KEY": "sk-0123456789", "KEEVE_SERVER_PORT": "9000", "SOME_KEY": "sk-0123456789"}
     said = keeve("config", store_folder / "s", "--config", file, "--grace", "3", "--json", env=env)
     shown = {each["name"]: (each["value"], each["source"]) for each in said.json["settings"]}
     assert shown["port"] == (9000, "environment")
     assert shown["grace"] == (3.0, "flag")
     assert shown["host"] == ("127.0.0.1", "default")
     assert shown["models"][0]["small"]["url"] == "https://models.example/v1"
+    assert shown["credentials"][0]["shop"] == {"name": "shop", "variable": "SHOP_KEY", "file": None}
     assert "hunter2" not in said.out
     assert "sk-0123456789" not in said.out
     for_people = keeve("config", store_folder / "s", "--config", file, env=env)
     assert for_people.code == 0
     assert "9000" in for_people.out
     assert "url = https://models.example/v1, model = small, key = SOME_KEY\n" in for_people.out
+    assert f"name = bank, file = {tmp_path / 'bank.key'}\n" in for_people.out
+    assert "sk-0123456789" not in for_people.out
     assert shown["model"] == ("small at https://models.example/v1", f"file {file}")
     named = keeve(
         "config", "--config", file, env=env | {"KEEVE_MODEL": "s", "KEEVE_MODEL_URL": "http://localhost:1/v1"}
