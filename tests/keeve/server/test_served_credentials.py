@@ -1,4 +1,4 @@
-"""Credentials that settings name: what a server's tools find in its vault, and what nobody finds anywhere (Invariant 20)."""
+"""Credentials that settings name: tools of a server find them in its vault, nobody elsewhere (Invariant 20)."""
 
 from __future__ import annotations
 
