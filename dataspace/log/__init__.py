@@ -9,7 +9,7 @@ folder without owning it. `keyring` has the keys of an encrypted store, `rekeyin
 what went elsewhere, `leaving` names it; `near` serves records that lie near each other from one read. For whoever
 looks at a log that may be damaged: `frames` says how it lies in a file, `survey` finds them, `patience` and `windows`
 read, `packed` knows segments without their zeros; `salvaging` finds what is sound, and `rewriting` writes it anew.
-`backup` copies a store's folder while its owner goes on.
+`backup` copies a store's folder while its owner goes on; `making` has the folder in which that, or a salvage, is made.
 
 These modules are public, all others are private to the package.
 """
@@ -26,6 +26,7 @@ __all__ = [
     "keyring",
     "layout",
     "leaving",
+    "making",
     "marks",
     "memory",
     "near",

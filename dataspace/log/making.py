@@ -1,4 +1,4 @@
-"""Making: the folder in which a store is copied, beside the name that it gets when all of it is there.
+"""Making: the folder in which a store is copied or salvaged, beside the name that it gets when all of it is there.
 
 Whoever makes it holds a lock on it, so that what a process left that was killed is told from what another one makes.
 
@@ -13,24 +13,37 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, NamedTuple, Self
 
 from dataspace.log.files import Files, SyncFailed, WriteFailed, refused
 from dataspace.log.layout import Layout, PlaceTaken
 
 
-class Making:
-    """The folder `NEW.copying`, until it is `NEW`. Made when it is entered, with the folders above it that are missing;
-    gone again, with these, when it is left without `name`."""
+class Way(NamedTuple):
+    """What a store is made by: what the name of its folder ends with meanwhile, what it is called, what it makes."""
 
-    def __init__(self, new: Path, files: Files) -> None:
+    suffix: str
+    name: str
+    whole: str
+
+
+BACKUP: Final = Way("copying", "backup", "backup")
+SALVAGE: Final = Way("salvaging", "salvage", "store")
+
+
+class Making:
+    """The folder `NEW.copying` (or as its `way` has it), until it is `NEW`. Made when it is entered, with the folders
+    above it that are missing; gone again, with these, when it is left without `name`."""
+
+    def __init__(self, new: Path, files: Files, way: Way = BACKUP) -> None:
         self.new = new.absolute()
         """The name that it gets."""
+        self._way = way
         self._files = files
         self._made: list[Path] = []
         self._fd: int | None = None
         self._named = False
-        self.layout = Layout(self.new.with_name(f"{self.new.name}.copying"))
+        self.layout = Layout(self.new.with_name(f"{self.new.name}.{way.suffix}"))
         self.left = ""
         """What of it could not be removed."""
 
@@ -42,7 +55,7 @@ class Making:
                 if self._files.make_folder(path):
                     self._made.append(path)
             if not self._files.make_folder(folder):
-                raise PlaceTaken(str(folder), *_who_has(folder))
+                raise PlaceTaken(str(folder), *_who_has(folder, self._way))
             try:
                 self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except OSError as error:
@@ -62,7 +75,7 @@ class Making:
     def check(self) -> None:
         """Raise `PlaceTaken` where its name leads elsewhere by now: somebody has removed it, and may make another."""
         if not self._is_ours():
-            raise PlaceTaken(str(self.layout.folder), "it was removed while a backup was made in it")
+            raise PlaceTaken(str(self.layout.folder), f"it was removed while a {self._way.name} was made in it")
 
     def _is_ours(self) -> bool:
         if self._fd is None:
@@ -117,14 +130,14 @@ class Making:
                     self._files.remove_folder(folder)
 
 
-def _who_has(folder: Path) -> tuple[str, str]:
+def _who_has(folder: Path, way: Way) -> tuple[str, str]:
     """Whether a folder is being made, or left of a process that was killed; and what to do then."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return "another backup to this place is being made", "wait for that"
+            return f"another {way.name} to this place is being made", "wait for that"
         finally:
             os.close(fd)
-    return "it is left of a backup that was interrupted, and is no backup", "remove it"
+    return f"it is left of a {way.name} that was interrupted, and is no {way.whole}", "remove it"

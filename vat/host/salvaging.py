@@ -27,7 +27,8 @@ from dataspace.log.archives import Archives
 from dataspace.log.files import Files, ReadFailed, open_plain
 from dataspace.log.frames import Type, record_head, record_head_length
 from dataspace.log.keyring import open_keys
-from dataspace.log.layout import Layout, PlaceTaken, State, check_new
+from dataspace.log.layout import Layout, State, check_new
+from dataspace.log.making import SALVAGE, Making
 from dataspace.log.marks import Certificate, ChainHead
 from dataspace.log.notices import created, reclaimed
 from dataspace.log.opening import known_here
@@ -76,10 +77,7 @@ def salvage(
     """
     source, files = Layout(old), files or Files()
     _check(source, new)
-    aside = Layout(new.absolute().with_name(new.name + ".salvaging"))
-    if aside.folder.exists():
-        raise PlaceTaken(str(aside.folder), "it is left of a salvage that was interrupted: remove it")
-    with ExitStack() as stack:
+    with Making(new, files, SALVAGE) as making, ExitStack() as stack:
         disk = _Disk(source, stack, progress)
         keys = open_keys(source, key, files, salts)
         archives = Archives(source)
@@ -89,13 +87,9 @@ def salvage(
         log_id = log.log_id or source.log_id()
         if log_id is None:
             raise NothingSound(str(source.folder))
-        try:
-            found = _Written(log, log_id, source, aside, files, now, salts).store(new, key, segment_bytes)
-            places = tuple([*disk.unread, *found.places][:NAMED])
-            return attrs.evolve(found, places=places, older_keys="" if keys is None else keys.behind)
-        except BaseException:
-            _remove(aside)
-            raise
+        found = _Written(log, log_id, source, making, files, now, salts).store(key, segment_bytes)
+        places = tuple([*disk.unread, *found.places][:NAMED])
+        return attrs.evolve(found, places=places, older_keys="" if keys is None else keys.behind)
 
 
 def _check(source: Layout, new: Path) -> None:
@@ -157,14 +151,14 @@ class _Disk:
 
 
 class _Written:
-    """One new store in the making, at `aside`."""
+    """One new store in the making."""
 
     def __init__(
         self,
         log: Salvage,
         log_id: bytes,
         source: Layout,
-        aside: Layout,
+        making: Making,
         files: Files,
         now: Callable[[], int],
         salts: Salts,
@@ -172,7 +166,7 @@ class _Written:
         self._log = log
         self._log_id = log_id
         self._source = source
-        self._aside = aside
+        self._making = making
         self._files = files
         self._now = now
         self._salts = salts
@@ -182,10 +176,10 @@ class _Written:
         self._destroyed: Collection[bytes] = ()
         self._sealed = False
 
-    def store(self, new: Path, key: bytes | None, segment_bytes: int) -> Salvaged:
+    def store(self, key: bytes | None, segment_bytes: int) -> Salvaged:
         """Make it, and give it its name."""
-        log, files, aside = self._log, self._files, self._aside
-        aside.make_folders(files)
+        log, files, aside = self._log, self._files, self._making.layout
+        self._making.check()
         if key is not None:
             files.replace(aside.keys, self._source.keys.read_bytes())
         keys = open_keys(aside, key, files, self._salts)
@@ -194,7 +188,7 @@ class _Written:
         self._deletions = deletions_in(known, copy, self._log_id, secret)
         if keys is not None:
             self._sealed, self._destroyed = True, keys.destroyed
-        with _Segments(aside, files) as sink:
+        with _Segments(self._making, files) as sink:
             # It looks at the uid, the seq and the kind alone, which a header has as well.
             sealing: Any = None if keys is None else keys.seal
             rewriter = Rewriter(self._log_id, sink, segment_bytes, sealing)
@@ -236,8 +230,8 @@ class _Written:
                 write(reclaimed(own, 0, rewriter.position, 0, self._now(), self._salts))
             rewriter.end()
         aside.write_format(files, self._log_id)
-        files.rename(aside.folder, new.absolute())
-        files.sync_folder(new.absolute().parent)
+        check_new(self._source, self._making.new)
+        self._making.name()
         return found
 
     def _name(self) -> None:
@@ -351,28 +345,19 @@ class _Written:
         return False
 
 
-def _remove(layout: Layout) -> None:
-    """Take away what was being made, file by file: nothing else is touched."""
-    for path in [layout.segment(number) for number in layout.segments()]:
-        path.unlink(missing_ok=True)
-    for path in (layout.keys, layout.format, *layout.folder.glob("*.new*")):
-        path.unlink(missing_ok=True)
-    for folder in (layout.log, layout.folder):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-
-
 class _Segments:
     """The segment files of a folder, written one after another. Each is durable when the next one begins."""
 
-    def __init__(self, layout: Layout, files: Files) -> None:
-        self._layout = layout
+    def __init__(self, making: Making, files: Files) -> None:
+        self._making = making
+        self._layout = making.layout
         self._files = files
         self._fd: int | None = None
         self._offset = 0
 
     def begin(self, segment: int) -> None:
         self._close()
+        self._making.check()
         self._fd = self._files.open(self._layout.segment(segment), create=True)
         self._offset = 0
 
