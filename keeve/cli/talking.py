@@ -10,14 +10,13 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import trio
 
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.patterns import parse
-from keeve.api import OURS
 from keeve.cli.effects import parsed
 from keeve.cli.log import stated
 from keeve.cli.output import Output
@@ -28,10 +27,6 @@ from keeve.cli.stores import Acts, Looks
 from keeve.cli.text import local_time, time_said
 from keeve.cli.where import Where
 from keeve.looking import Input, end_turn, outcome, taken_face
-from vat.objects.types import type_of
-
-_NUMBERED: Final = frozenset(type_of(each).name for each in OURS)
-"""The types whose `interrupt` gives the number of a turn."""
 
 
 class BadField(KeeveError, ValueError):
@@ -108,11 +103,10 @@ async def interrupt(where: Where, output: Output, id: str, turn: int | None, *, 
     """End the turn of that number, or the one that runs."""
     async with where.acting(own) as store:
         ended = await end_turn(await store.get(id), id, turn)
-        row = await store.look("row", id=id)
     if output.as_json:
         output.document(ended)
-    elif row["type"] not in _NUMBERED:
-        output.say(f"its interrupt() gave {json.dumps(ended.get('answer', ended['turn']), ensure_ascii=False)}")
+    elif "answer" in ended:
+        output.say(f"its interrupt() gave {json.dumps(ended['answer'], ensure_ascii=False)}")
     else:
         output.say("no turn was to end" if ended["turn"] is None else f"turn {ended['turn']} was interrupted")
 

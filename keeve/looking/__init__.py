@@ -4,8 +4,8 @@ Of files it is done where the command runs, of a server's store at the server (`
 both say the same. Saying it in words is `keeve.cli`'s. What became of an input is looked at by all of them as `Input`.
 """
 
+from keeve.looking.asking import end_turn, must_state_turns, outcome, status_of
 from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
-from keeve.looking.ending import end_turn
 from keeve.looking.inputs import Input, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.pages import NoMessages, chain_of, messages_of
@@ -16,7 +16,7 @@ from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.spans import TurnSpans
 from keeve.looking.state import FieldPlace, fields_of, put_together
-from keeve.looking.stating import StatesNoTurns, must_state_turns, outcome, states_turns, status_of
+from keeve.looking.stating import StatesNoTurns, states_turns
 from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
 from keeve.looking.waitlist import BEHIND, KINDS, all_waits, in_order, order_in, page_in_order, written
 

@@ -22,7 +22,8 @@ from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import ANY, Pattern, capture, pattern
 from keeve.faces import face
-from keeve.looking.stating import StatesNoTurns, must_state_turns, outcome
+from keeve.looking.asking import must_state_turns, outcome
+from keeve.looking.stating import StatesNoTurns
 from vat.crank.vat import RequestConflict
 
 EARLIER: Final = 0.5

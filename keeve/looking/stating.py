@@ -1,16 +1,14 @@
 """Whether a session states its turns: by these facts it is known which number an input has been given.
 
-The one rule: it is asked before anything is said, so that nothing is accepted of which nobody could tell.
+The one rule: nobody is asked here. What a `status()` has given is looked at, see `asking.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any, ClassVar, Final
 
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
-from vat.errors import BadCall, Failed, NoSuchMethod, ReadOnly
 
 SAY_AS_TURN: Final = Remedy(
     "say-as-turn", "say it as a turn, and wait for what comes of it; or call its own methods, such as ref.steer(...)"
@@ -34,27 +32,3 @@ def states_turns(status: Any) -> bool:
     """Whether what a session's `status()` gives says that it states its turns. A type of one's own may tell how many
     turns it has accepted, and cannot state them."""
     return isinstance(status, dict) and type(status.get("accepted")) is int and status.get("stated") is True
-
-
-async def outcome(awaited: Awaitable[Any]) -> Any:
-    """What comes of a call; an error of the session's own, of whatever class, as `Failed`."""
-    try:
-        return await awaited
-    except KeeveError:
-        raise
-    except Exception as error:
-        raise Failed(type(error).__name__, str(error)) from error
-
-
-async def status_of(ref: Any) -> Any:
-    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so, or fails."""
-    try:
-        return await outcome(ref.status())
-    except (NoSuchMethod, BadCall, ReadOnly, Failed):
-        return None
-
-
-async def must_state_turns(ref: Any, session: str) -> None:
-    """Raise `StatesNoTurns` unless a session states its turns."""
-    if not states_turns(await status_of(ref)):
-        raise StatesNoTurns(session)

@@ -16,8 +16,8 @@ import pytest
 import trio
 
 import keeve.client
-from keeve import Actor, EchoModel, Text, actor, open_host
-from keeve.errors import OtherParameters
+from keeve import Actor, EchoModel, Session, Text, actor, open_host, read
+from keeve.errors import OtherParameters, Refused
 from tests.keeve.own_shapes import Plain, TakesMore
 from tests.pages import ROOT
 from tests.served_stores import asked, served_store
@@ -70,6 +70,70 @@ async def test_over_http_what_an_interrupt_gives_that_is_no_turn_is_its_answer()
             {"session": "plain", "turn": None, "answer": False},
             {"session": "doing", "turn": None, "answer": {"ended": 1}},
         ]
+
+
+@actor("verbs.derived", version=1)
+class Derived(Session):
+    """A conversation under a name of its own: its turns have numbers."""
+
+
+@actor("verbs.counting", version=1)
+class Counting(Actor):
+    """Its `interrupt` gives a number, which is none of a turn."""
+
+    def interrupt(self, turn: int | None = None) -> int | None:
+        return turn
+
+
+@actor("verbs.counting.untold", version=1)
+class Untold(Counting):
+    @read
+    def status(self) -> None:
+        raise ValueError("not today")
+
+
+@actor("verbs.counting.barred", version=1)
+class Barred(Counting):
+    @read
+    def status(self) -> None:
+        raise Refused("not for you")
+
+
+OWN = [Counting, Untold, Barred]
+INTERRUPTED = [
+    (Derived, [], "no turn was to end", {"turn": None}),
+    *((kind, [], "its interrupt() gave null", {"turn": None, "answer": None}) for kind in OWN),
+    *((kind, ["--turn", "3"], "its interrupt() gave 3", {"turn": 3, "answer": 3}) for kind in OWN),
+]
+
+
+@pytest.mark.parametrize("served", [False, True])
+@pytest.mark.parametrize(("kind", "words", "said", "told"), INTERRUPTED)
+async def test_what_an_interrupt_gives_is_a_turn_where_the_session_states_its_turns(
+    kind: type[Actor], words: list[str], said: str, told: Any, served: bool, store_folder: Path
+) -> None:
+    """Whatever its type is called."""
+    command = ["interrupt", "own", *words, "--store", store_folder]
+    if served:
+        async with served_store(store_folder, actors=[kind]) as store:
+            await store.host.spawn(kind, "own")
+            texts = [await asked(*command), await asked(*command, "--json")]
+    else:
+        async with open_host(store_folder, actors=[kind]) as host:
+            await host.spawn(kind, "own")
+        command += ["--actors", __name__]
+        texts = [await asked(*command), await asked(*command, "--json")]
+    assert texts[0].out == f"{said}\n"
+    assert texts[1].json == {"session": "own", **told}
+
+
+async def test_over_http_too() -> None:
+    async with world(actors=[kind for kind, *_ in INTERRUPTED[:4]]) as w:
+        for number, (kind, words, _, told) in enumerate(INTERRUPTED):
+            await w.host.spawn(kind, f"s{number}")
+            body = {"turn": 3} if words else {}
+            answer = await w.owner.post(f"/api/v1/sessions/s{number}/interrupt", json=body)
+            assert answer.json() == {"session": f"s{number}", **told}
 
 
 async def test_a_call_that_does_not_fit_leaves_no_trace_of_its_request_id() -> None:

@@ -136,8 +136,8 @@ class Accepted(Struct):
 
 
 class Interrupted(Struct):
-    """The turn that was ended; null if there was none to end. `answer`, in the place of that: what the `interrupt` of a
-    type of one's own gave, where it is another thing."""
+    """The turn that was ended; null if there was none to end. `answer`: what the `interrupt` of a type gave that states
+    no turns, or whatever else one gave."""
 
     session: str
     turn: int | None

@@ -1,0 +1,67 @@
+"""Asking a session what every agent may have: what comes of a call (`outcome`), `status`, and `interrupt`, which ends a
+turn.
+
+The one rule: an agent of one's own has these as it likes, or has none of them. So nothing is asked of it that it need
+not have to answer, and what it gives is told as its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from dataspace.errors import KeeveError
+from keeve.faces import face
+from keeve.looking.stating import StatesNoTurns, states_turns
+from vat.errors import BadCall, Failed, NoSuchMethod, ReadOnly
+
+
+async def outcome(awaited: Awaitable[Any]) -> Any:
+    """What comes of a call; an error of the session's own, of whatever class, as `Failed`."""
+    try:
+        return await awaited
+    except KeeveError:
+        raise
+    except Exception as error:
+        raise Failed(type(error).__name__, str(error)) from error
+
+
+async def status_of(ref: Any) -> Any:
+    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so, or fails."""
+    try:
+        return await outcome(ref.status())
+    except (NoSuchMethod, BadCall, ReadOnly, Failed):
+        return None
+
+
+async def must_state_turns(ref: Any, session: str) -> None:
+    """Raise `StatesNoTurns` unless a session states its turns.
+
+    It is asked before anything is said, so that nothing is accepted of which nobody could tell.
+    """
+    if not states_turns(await status_of(ref)):
+        raise StatesNoTurns(session)
+
+
+async def end_turn(ref: Any, session: str, turn: int | None) -> dict[str, Any]:
+    """Have a session's turn end, the one of that number or the one that runs; what its `interrupt` gave, in JSON.
+
+    That is the number of a turn, or None if there was none to end; of a type that states no turns, and of whatever else
+    it gave, it is the `answer`. What has no turns that are numbered is asked without a number; with one, only what
+    takes it. Raises `NoSuchMethod`, or `OtherParameters` for an `interrupt` that takes no turn, or more; and what it
+    raises.
+    """
+    answer = await outcome(ref.interrupt() if turn is None else ref.interrupt(turn=turn))
+    numbered = answer is None or type(answer) is int
+    ended = {"session": session, "turn": answer if numbered else None}
+    if numbered and states_turns(await _status_if_told(ref)):
+        return ended
+    return {**ended, "answer": face(answer)}
+
+
+async def _status_if_told(ref: Any) -> Any:
+    # The turn has ended by now: what goes wrong from here on is no failure of that.
+    try:
+        return await status_of(ref)
+    except KeeveError:
+        return None
