@@ -20,11 +20,12 @@ import apsw
 
 from dataspace.catalog.checked import Checked
 from dataspace.catalog.connections import FAILED, connect, remove, rows
+from dataspace.catalog.deletions import deleted_beyond
 from dataspace.catalog.lookups import steady
 from dataspace.catalog.naming import names_for
 from dataspace.catalog.packing import item
 from dataspace.catalog.recall import Notable, noted
-from dataspace.catalog.recent import Recent
+from dataspace.catalog.recent import Recent, SessionRow
 from dataspace.catalog.schema import FORMAT, about, ours
 from dataspace.catalog.tables import READING, Tables
 from dataspace.catalog.tree import LogTree
@@ -83,13 +84,16 @@ class Catalog(Checked):
         self._wait = RUN
         self._making = False
         self.tree = LogTree(self)
+        self._known: Sequence[SessionRow] = ()
         with self._writing:
             tables = self._found(path) or self._fresh()
         super().__init__(tables, store)
+        self.beyond = {} if store.fault is None else deleted_beyond(store, self._known)
         try:
             self._begin_at(tables.head())
             withhold_from_start(store, self)
             self.catch_up()
+            self._bury()
         except KeeveError:
             raise
         except FAILED:
@@ -265,8 +269,15 @@ class Catalog(Checked):
         self._making = True
         try:
             self.catch_up(upto)
+            self._bury()
         finally:
             self._making = False
+
+    def _bury(self) -> None:
+        """Whoever was deleted where the log cannot be read any more stays so: of a store that is open for reading."""
+        if self.beyond:
+            self.flush()
+            self._tables.bury(self.beyond)
 
     def _begin_at(self, head: Head) -> None:
         self._recent = Recent(head)
@@ -285,6 +296,8 @@ class Catalog(Checked):
             tables = (Tables.copy if self._store.readonly else Tables)(path, self._store.log_id, self._names)
             if self._fits(tables):
                 return tables
+            if tables.fits():
+                self._known = list(tables.deleted().values())
         except (*FAILED, OSError):
             pass
         if tables is not None:

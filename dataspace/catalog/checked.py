@@ -9,6 +9,8 @@ The one rule: what comes out of here is what the log has at that place. (What a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dataspace.catalog.lookups import Lookups, steady
 from dataspace.catalog.recall import Mistaken, Recall, Said
 from dataspace.catalog.recent import SessionRow
@@ -20,7 +22,12 @@ from dataspace.records import Kind
 
 
 class Checked(Lookups):
-    """The records of a `Catalog`'s `store`, by position, by seq, and by handle."""
+    """The records of a `Catalog`'s `store`, by position, by seq, and by handle.
+
+    `beyond` are the sessions that were deleted where the log cannot be read any more.
+    """
+
+    beyond: Mapping[bytes, int] = {}
 
     def __init__(self, tables: Tables, store: Store) -> None:
         super().__init__(tables)
@@ -62,7 +69,7 @@ class Checked(Lookups):
                 raise Mistaken
             if row.position <= self._stored and self._tables.position(uid, row.seq + 1) is not None:
                 raise Mistaken  # it was the head once
-            tombstone = self.stored(row.deleted).header if row.deleted else None
+            tombstone = self.stored(row.deleted).header if row.deleted and uid not in self.beyond else None
             if (
                 (header.kind == Kind.DELETE)
                 if tombstone is None

@@ -1,13 +1,15 @@
-"""What a catalog file knows of deletions, for whoever has to do with a log in which tombstones may be lost.
+"""What is known of deletions beside the records that can be read, for a log in which tombstones may be lost.
 
-The file is copied, with its journal, and the copy is read: a transaction that a crash has cut short is undone there.
+A catalog file knows of them. It is copied, with its journal, and the copy is read: a transaction that a crash has cut
+short is undone there. The key file knows whose keys were destroyed; and behind the place up to which a log can be read
+there may be tombstones.
 
 The one rule: the file itself, and its folder, are left as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfile
@@ -17,6 +19,9 @@ from dataspace.catalog.connections import FAILED, remove
 from dataspace.catalog.naming import names_for
 from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.tables import Tables
+from dataspace.log.beyond import tombstones_beyond
+from dataspace.log.segments import SegmentStore
+from dataspace.log.store import Store
 
 _JOURNAL = "-journal"
 
@@ -59,3 +64,18 @@ def _read(path: Path, log_id: bytes, secret: bytes | None) -> Deletions:
             tables.close()
     except FAILED as error:
         return Deletions(wrong=f"it is damaged ({error})")
+
+
+def deleted_beyond(store: Store, known: Iterable[SessionRow]) -> dict[bytes, int]:
+    """The sessions of a store that can be read in part that were deleted behind that part, each with the position of
+    its tombstone, or with the first one that cannot be read. `known` are those that a catalog of it knows.
+
+    Costs a pass over what cannot be read of the log.
+    """
+    end = store.head.position
+    found = {row.uid: row.deleted for row in known if row.deleted > end}
+    if isinstance(store, SegmentStore):
+        found |= dict.fromkeys(store.destroyed, end + 1)
+        with store.still() as (segments, _):
+            found |= tombstones_beyond(segments, store.mark)
+    return found

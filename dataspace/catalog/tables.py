@@ -5,6 +5,7 @@ The one rule: only `Recent`s are written, whole, each in one transaction; nothin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -99,6 +100,12 @@ class Tables(Questions):
         """Write that nothing is known of what lies where in the log: whoever opens it next looks at all of it."""
         db = self._writer or self._begin_writing(self.head().position)
         db.execute("UPDATE about SET segment = NULL, offset = NULL, committed = NULL")
+
+    def bury(self, tombstones: Mapping[bytes, int]) -> None:
+        """Write of these sessions that they are deleted, where it is not known yet. For tables in memory."""
+        assert self._writer is not None
+        sql = "UPDATE sessions SET deleted = ?, pending = 0 WHERE uid = ? AND deleted = 0"
+        self._writer.executemany(sql, [(position, uid) for uid, position in tombstones.items()])
 
     def _begin_writing(self, position: int) -> apsw.Connection:
         """Open the file to write to it, which has to be the one that is read: it has come to `position`."""

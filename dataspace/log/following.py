@@ -98,6 +98,11 @@ class StoreFolder:
         return () if self._keys is None else self._keys.holders
 
     @property
+    def destroyed(self) -> Collection[bytes]:
+        """The uids of the sessions whose keys were destroyed, since they were deleted."""
+        return () if self._keys is None else self._keys.destroyed
+
+    @property
     def opener(self) -> Opener | None:
         """What opens sealed bodies; None where the store is not encrypted."""
         return None if self._keys is None else self._keys.open
