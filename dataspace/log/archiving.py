@@ -32,6 +32,7 @@ from dataspace.log.frames import (
     COMMIT_SIZE,
     ELSEWHERE,
     REST_SIZE,
+    RESTED,
     Frame,
     Type,
     address,
@@ -42,7 +43,7 @@ from dataspace.log.frames import (
     rest_frame,
 )
 from dataspace.log.leaving import DEEDS
-from dataspace.log.packed import RESTED, SegmentFile
+from dataspace.log.packed import SegmentFile
 from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import frame_at
 from dataspace.log.store import BodyErased

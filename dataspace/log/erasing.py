@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.log.files import Files, ReadFailed, WriteFailed
-from dataspace.log.frames import Frame, place
+from dataspace.log.frames import PACKED, Frame, place
 from dataspace.log.layout import Layout
-from dataspace.log.packed import PACKED, write_packed
+from dataspace.log.packed import write_packed
 from dataspace.log.reading import SegmentReader
 from dataspace.log.store import Erasure
 

@@ -34,6 +34,10 @@ from dataspace.records import Header, Record
 
 FORMAT: Final = 1
 """The version that this code writes, and the newest that it reads."""
+PACKED: Final = 2
+"""The format that the first frame of a packed segment names. The segment in it is of format 1."""
+RESTED: Final = 3
+"""That of one with rests in it: a version that does not know these refuses a log with such a file."""
 MAGIC: Final = b"KEEVELOG"
 PREFIX: Final = 24
 """Bytes before a frame's head."""

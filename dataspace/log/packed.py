@@ -31,15 +31,11 @@ from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from dataspace.log.files import Files, open_plain
-from dataspace.log.frames import MAGIC, PREFIX, SEGMENT_SIZE, Type, frame, parse, segment_head
+from dataspace.log.frames import MAGIC, PACKED, PREFIX, RESTED, SEGMENT_SIZE, Type, frame, parse, segment_head
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """Gives bytes from an offset on, fewer where they end."""
 
-PACKED: Final = 2
-"""The format that the first frame of a packed segment names. The segment in it is of format 1."""
-RESTED: Final = 3
-"""That of one with rests in it: a version that does not know these refuses a log with such a file."""
 _MORE: Final = struct.Struct("<QQII")
 _HEAD: Final = SEGMENT_SIZE + _MORE.size
 _RUN: Final = struct.Struct("<II")

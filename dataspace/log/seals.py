@@ -9,11 +9,14 @@ The one rule: what is read here is enough to know that no segment is missing, wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from dataspace.log.frames import FORMAT, SegmentHead, Type, segment_head
+from dataspace.log.frames import FORMAT, PACKED, RESTED, SEGMENT_SIZE, SegmentHead, Type, segment_head
 from dataspace.log.scan import frame_at, written_end
 from dataspace.log.verdicts import Outcome, SegmentBytes
 from dataspace.records import ZERO_HASH
+
+NO_INDEX: Final = "the index of this packed segment is not what was written"
 
 
 class Unsound(Exception):
@@ -33,6 +36,13 @@ def first_frame(segment: SegmentBytes) -> SegmentHead | None:
     return None if found is None or found.type != Type.SEGMENT else segment_head(found.head)
 
 
+def is_packed(segment: SegmentBytes) -> bool:
+    """Whether this is the file of a packed segment and not the segment: that is given to whoever reads the file, unless
+    its index is damaged. Its first frame says more than that of a segment."""
+    found, head = frame_at(segment.data, 0, segment.id), first_frame(segment)
+    return found is not None and head is not None and head.format in (PACKED, RESTED) and found.size > SEGMENT_SIZE
+
+
 def first_frames(segments: Sequence[SegmentBytes]) -> list[SegmentHead | None]:
     """The heads of all segments, in the order of their ids; None for a last one whose frame is not sound.
 
@@ -49,6 +59,8 @@ def first_frames(segments: Sequence[SegmentBytes]) -> list[SegmentHead | None]:
         if head is None and segment is not segments[-1]:
             raise Unsound(Outcome.CORRUPT, number, 0, "the first frame of a sealed segment is not sound")
         if head is not None:
+            if is_packed(segment):
+                raise Unsound(Outcome.CORRUPT, number, 0, NO_INDEX)
             if head.format > FORMAT:
                 what = f"its format is {head.format}, this version reads up to {FORMAT}"
                 raise Unsound(Outcome.NEWER, number, 0, what)

@@ -15,36 +15,20 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from dataspace.log.contents import Bodies, Opener, born_of, grouped, nowhere, unfitting, unfitting_rest, unsealed, whole
 from dataspace.log.findings import OTHERS, Counts, Finding, Note
-from dataspace.log.frames import (
-    ELSEWHERE,
-    RESTS,
-    SEGMENT_SIZE,
-    Frame,
-    Type,
-    checkpoint_head,
-    part_head,
-)
+from dataspace.log.frames import ELSEWHERE, RESTS, SEGMENT_SIZE, Frame, Type, checkpoint_head, part_head
 from dataspace.log.gaps import Gaps, after_gap
 from dataspace.log.gone import Gone
 from dataspace.log.marks import BEGINNING, ChainHead, Mark
 from dataspace.log.recovery import judge, what_is_wrong
-from dataspace.log.scan import (
-    Batch,
-    Trail,
-    begins_at,
-    frame_at,
-    read_batch,
-    written_end,
-    wrong_bodies,
-)
-from dataspace.log.seals import first_frame
+from dataspace.log.scan import Batch, Trail, begins_at, frame_at, read_batch, written_end, wrong_bodies
+from dataspace.log.seals import NO_INDEX, first_frame, is_packed
 from dataspace.log.sweep import Born, Sweep
 from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, Found, Outcome, SegmentBytes, Verdict
 from dataspace.proofs.merkle import Tree, leaf_hash
@@ -173,6 +157,9 @@ class Verification:
         at = 0
         begin = Mark(number, SEGMENT_SIZE, self._trail.position, self._trail.hash, self._trail.commit)
         head = first_frame(segment)
+        if is_packed(segment):
+            yield from self._gap(segment, 0, 0, Outcome.CORRUPT, NO_INDEX)
+            return
         if head is not None:
             at = SEGMENT_SIZE
         if head is None or not begins_at(begin, head):
@@ -194,24 +181,31 @@ class Verification:
                 at = batch.end
                 continue
             # Not before where frames ceased to parse: what lies in those that did is their content.
-            place, after = (number, batch.offset), after_gap(self._segments, segment, batch.offset)
             if self.verdict.outcome.writable and (number, at) >= self.verdict.end.place:
                 yield from self._judged()
                 return
-            gap = self.passed.passed(number, at, self._trail.position, after.offset, after.position)
-            yield from self._judged(False, place, gap)
-            if place != self._told:
-                outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
-                yield Finding(outcome, *place, f"{batch.what}; {gap}")
-            self._gaps = True
+            outcome = Outcome.NEWER if batch.newer else Outcome.CORRUPT
+            after = yield from self._gap(segment, at, batch.offset, outcome, batch.what)
             misfits += 1
             if misfits == PLACES:
                 what = f"frames do not parse in {PLACES} places; what comes after the last of them was not read"
                 yield Finding(Outcome.CORRUPT, number, batch.offset, what)
                 return
-            if after.position is not None:
-                self._trail.resume(after.position, after.commit)
-            at = after.offset
+            at = after
+
+    def _gap(
+        self, segment: SegmentBytes, start: int, offset: int, outcome: Outcome, what: str
+    ) -> Generator[Finding, None, int]:
+        """Frames of the batch that begins at `start` do not parse at an offset. Gives where reading goes on."""
+        place, after = (segment.id, offset), after_gap(self._segments, segment, offset)
+        gap = self.passed.passed(segment.id, start, self._trail.position, after.offset, after.position)
+        yield from self._judged(False, place, gap)
+        if place != self._told:
+            yield Finding(outcome, *place, f"{what}; {gap}")
+        self._gaps = True
+        if after.position is not None:
+            self._trail.resume(after.position, after.commit)
+        return after.offset
 
     def _swept(self, segment: SegmentBytes, at: int, end: int) -> int:
         """Where the sweep comes to. It reads far ahead, so that it is not asked at each batch where it passes none."""

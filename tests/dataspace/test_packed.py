@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,16 +118,25 @@ def test_a_log_that_ends_with_a_packed_segment_has_lost_the_one_after_it(tmp_pat
     again.close()
 
 
-def test_damage_to_the_head_of_a_packed_segment_is_named(tmp_path: Path) -> None:
-    """Invariant 4."""
+def index(data: bytes) -> int:
+    """Where in the file of a packed segment the first copy of its index lies."""
+    tail = data[:-128]
+    size = next(n for n in range(8, len(tail), 8) if tail[-2 * n : -n] == tail[-n:])
+    return len(tail) - 2 * size
+
+
+@pytest.mark.parametrize(("at", "what"), [(lambda _: 120, "first frame"), (index, "index of this packed segment")])
+def test_damage_to_the_head_of_a_packed_segment_is_named(tmp_path: Path, at: Callable[[bytes], int], what: str) -> None:
+    """Invariant 4: And to what says where its bytes lie."""
     store = opened(tmp_path)
     record = Chain().record(cells=["x" * 900])
     store.append([record])
     store.erase([Erasure(record.address, [0], body=False)])
     store.close()
     data = bytearray(segment(tmp_path).read_bytes())
-    data[120] ^= 1
+    data[at(data)] ^= 1
     segment(tmp_path).write_bytes(data)
     again = opened(tmp_path)
     assert isinstance(again.fault, LogCorrupt)
+    assert what in str(again.fault)
     again.close()

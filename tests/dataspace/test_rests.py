@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dataspace.drafts import Draft
-from dataspace.log import archiving
+from dataspace.log import archiving, seals
 from dataspace.log.archives import Archived
 from dataspace.log.findings import Finding
-from dataspace.log.frames import FORMAT, REST_SIZE, record_head
-from dataspace.log.packed import PACKED, RESTED, SegmentFile
+from dataspace.log.frames import FORMAT, PACKED, REST_SIZE, RESTED, record_head
+from dataspace.log.packed import SegmentFile
 from dataspace.log.recovery import judge
 from dataspace.log.rests import facts_of
 from dataspace.log.rewriting import Rewriter
@@ -182,8 +182,9 @@ def test_other_facts_under_sound_checksums_are_found(
     log.close()
 
 
-def test_a_version_that_knows_no_rests_refuses_a_log_with_some(tmp_path: Path) -> None:
+def test_a_version_that_knows_no_rests_refuses_a_log_with_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file says so in its first frame, which every version looks at; without them it is as it was."""
+    monkeypatch.setattr(seals, "is_packed", lambda segment: False)
     log, _ = written(tmp_path)
     path = tmp_path / "store" / "log" / "00000001.seg"
     for act, form in ((lambda: hollow(log, tmp_path), RESTED), (lambda: log.bring_back(1), PACKED)):

@@ -20,6 +20,7 @@ from keeve.api import CATALOG
 from tests.cli_runner import Said, keeve
 from tests.crash.damages import KEY, Lying, fill, frames
 from tests.crash.harms import lying, opened
+from tests.dataspace.test_packed import index
 from tests.keeve.test_forged_erasures import forge, lived, says
 
 FLIPS = 12
@@ -106,6 +107,28 @@ def test_one_flipped_bit_is_one_trouble(tmp_path: Path, kind: str, seed: int, re
         flip(harmed, where, at, chance.randrange(8))
         print(f"{Type(frame.type).name} of {where.path.name}, at {at}")
         one(report(harmed))
+
+
+def test_one_flipped_bit_in_what_says_how_a_segment_is_packed_is_one_trouble(tmp_path: Path, erased: Path) -> None:
+    packed = sorted((erased / "log").iterdir())[1]
+    data = packed.read_bytes()
+    for at in (index(data), index(data) + 7, 30, 100):
+        harmed = copied(erased, tmp_path / str(at))
+        (harmed / "log" / packed.name).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert one(report(harmed))["place"] == "segment 2, offset 0"
+
+
+def test_segments_of_which_the_index_is_damaged_are_each_told_with_what_was_passed_over(
+    tmp_path: Path, erased: Path
+) -> None:
+    harmed = copied(erased, tmp_path)
+    for packed in sorted((harmed / "log").iterdir())[1:3]:
+        data = bytearray(packed.read_bytes())
+        data[index(data)] ^= 1
+        packed.write_bytes(data)
+    troubles = report(harmed).json["troubles"]
+    assert [each["place"] for each in troubles] == ["segment 2, offset 0", "segment 3, offset 0"]
+    assert all("were passed over" in each["what"] for each in troubles)
 
 
 def test_a_record_of_any_kind_that_cannot_be_read_is_one_trouble(tmp_path: Path, signed: Path, erased: Path) -> None:
