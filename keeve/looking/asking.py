@@ -26,11 +26,20 @@ async def outcome(awaited: Awaitable[Any]) -> Any:
         raise Failed(type(error).__name__, str(error)) from error
 
 
+async def told_status(ref: Any) -> Any:
+    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so. Raises
+    `Failed` where it raises something."""
+    try:
+        return await outcome(ref.status())
+    except (NoSuchMethod, BadCall, ReadOnly):
+        return None
+
+
 async def status_of(ref: Any) -> Any:
     """What a session tells of how far it is; None for one of a type that has nothing that can be asked so, or fails."""
     try:
-        return await outcome(ref.status())
-    except (NoSuchMethod, BadCall, ReadOnly, Failed):
+        return await told_status(ref)
+    except Failed:
         return None
 
 
@@ -39,7 +48,11 @@ async def must_state_turns(ref: Any, session: str) -> None:
 
     It is asked before anything is said, so that nothing is accepted of which nobody could tell.
     """
-    if not states_turns(await status_of(ref)):
+    try:
+        status = await told_status(ref)
+    except Failed as error:
+        raise StatesNoTurns(session, str(error)) from error
+    if not states_turns(status):
         raise StatesNoTurns(session)
 
 

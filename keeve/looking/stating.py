@@ -16,15 +16,20 @@ SAY_AS_TURN: Final = Remedy(
 
 
 class StatesNoTurns(KeeveError, TypeError):
-    """A session's type states no turns, as one's own agents do not: an input to it cannot be known by its number."""
+    """A session's type states no turns, as one's own agents do not: an input to it cannot be known by its number.
+
+    error: what its `status()` has failed with, where that is why nobody can tell.
+    """
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, error: str = "") -> None:
         self.session = session
+        self.error = error
+        why = f"cannot say whether it states its turns, since its status() fails ({error})"
         super().__init__(
-            f"session {session!r} is of a type that states no turns, so that an input to it has no number to be known "
-            f"by: {SAY_AS_TURN()}"
+            f"session {session!r} {why if error else 'is of a type that states no turns'}, so that an input to it has "
+            f"no number to be known by: {'mend that, or ' if error else ''}{SAY_AS_TURN()}"
         )
 
 

@@ -18,7 +18,7 @@ import trio
 import keeve.client
 from keeve import Actor, EchoModel, Session, Text, actor, open_host, read
 from keeve.errors import OtherParameters, Refused
-from tests.keeve.own_shapes import Plain, TakesMore
+from tests.keeve.own_shapes import Failing, Plain, TakesMore
 from tests.pages import ROOT
 from tests.served_stores import asked, served_store
 from tests.server_worlds import world
@@ -125,6 +125,27 @@ async def test_what_an_interrupt_gives_is_a_turn_where_the_session_states_its_tu
         texts = [await asked(*command), await asked(*command, "--json")]
     assert texts[0].out == f"{said}\n"
     assert texts[1].json == {"session": "own", **told}
+
+
+@pytest.mark.parametrize("served", [False, True])
+async def test_a_status_that_fails_is_told_as_that_and_not_as_a_type_that_states_no_turns(
+    served: bool, store_folder: Path
+) -> None:
+    said = "cannot say whether it states its turns, since its status() fails (ValueError: not today)"
+    if served:
+        async with served_store(store_folder, actors=[Failing]) as store:
+            ref = await store.host.spawn(Failing, "own")
+            before = store.host.row("own").seq
+            refused = await asked("queue", "own", "hello", "--store", store_folder)
+            assert said in (await asked("chat", "own", "--store", store_folder)).err
+            assert (await ref.calls, store.host.row("own").seq) == (0, before)
+    else:
+        async with open_host(store_folder, actors=[Failing]) as host:
+            await host.spawn(Failing, "own")
+        refused = await asked("queue", "own", "hello", "--store", store_folder, "--actors", "tests.keeve.own_shapes")
+    assert said in refused.err
+    assert "of a type that states no turns" not in refused.err
+    assert "mend that, or say it with keeve turn" in refused.err
 
 
 async def test_over_http_too() -> None:

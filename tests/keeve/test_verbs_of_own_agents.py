@@ -95,7 +95,7 @@ ALWAYS: Final = ("show", "state", "snapshot", "fork")
 SAID: Final = {
     NO: "has no method or public field",
     OTHER: "which cannot be called so",
-    UNSTATED: "is of a type that states no turns",
+    UNSTATED: "an input to it has no number to be known by",
     FIELD: "is a field, which takes no arguments",
     FAILED: "not today",
     "nothing_waits": "waits for approval",
