@@ -20,6 +20,7 @@ from dataspace.log.backup import BackupFailed, StillChanging, backup
 from dataspace.log.copy_check import CopyCheck
 from dataspace.log.copying import TRIES, Copy
 from dataspace.log.files import Files
+from dataspace.log.frames import Type, frame
 from dataspace.log.marks import Damage, Mark
 from dataspace.log.rekeying import rekeyed
 from dataspace.log.segments import SegmentStore
@@ -27,6 +28,8 @@ from dataspace.log.store import Erasure
 from dataspace.log.verify import Verification
 from dataspace.records import STORE_UID
 from keeve.testing.chains import Chain
+from tests.crash.damages import frames
+from tests.crash.harms import lying
 from tests.dataspace import sealed_folders
 from tests.dataspace.archive_folders import TEXTS, filled
 from tests.dataspace.segment_folders import content, segment, spoil
@@ -179,6 +182,36 @@ def test_what_is_written_anew_is_looked_at_too(tmp_path: Path, monkeypatch: pyte
         done = backup(tmp_path / "store", tmp_path / "new")
     assert ["cell 1 is not what was written" in told for told in done.troubles] == [True]
     assert len(looks) == 2
+
+
+def test_what_is_written_anew_is_looked_at_for_commits_that_follow_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch of it is right by itself."""
+    chain = Chain()
+    with sealed_folders.opened(tmp_path / "store", segment_bytes=30_000) as store:
+        for n in range(4):
+            store.append([chain.record("sealed", cells=["x" * 9000, f"{n}" * 9000])])
+        erase = erases(store)
+
+        def erases_and_joins() -> None:
+            erase()
+            path = segment(tmp_path / "store")
+            *_, last = (
+                each.frame
+                for each in frames(tmp_path / "store")
+                if each.frame.type == Type.COMMIT and each.path == path
+            )
+            data = bytearray(lying(path))
+            anew, _ = frame(Type.COMMIT, last.head[:-32] + bytes(32), b"", 1, last.offset)
+            data[last.offset : last.offset + last.size] = anew
+            path.write_bytes(data)
+
+        while_checked(monkeypatch, erases_and_joins)
+        wholes = counted(monkeypatch)
+        done = backup(tmp_path / "store", tmp_path / "new")
+    assert any("a commit that does not follow the one before it" in told for told in done.troubles)
+    assert len(wholes) == 2
 
 
 def test_a_key_that_is_given_up_while_it_is_checked_is_not_needed_for_it(
