@@ -17,6 +17,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+import trio
+
 from actors.mcp.connection import (
     MEND_SERVER,
     Connection,
@@ -49,7 +51,10 @@ class NotFetched(KeeveError, RuntimeError, quotes=False):
         self.server = server
 
     def __str__(self) -> str:
-        return f"nobody has asked {self.server} for its tools yet: await tools.fetch() while the host runs"
+        return (
+            f"nobody has asked {self.server} for its tools yet: await tools.fetch() while the host runs, or with "
+            "keeve.blocking call tools.fetch_from_thread(); where it needs a credential, with vault.resolve"
+        )
 
 
 class McpTools(Source):
@@ -110,8 +115,10 @@ class McpTools(Source):
     async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
         """The same, when the server has been asked; `credential` is `vault.resolve`, if it needs one.
 
-        Raises `ServerUnavailable` or `NoCredential`.
+        Raises `ServerUnavailable` or `NoCredential`; and `NotFetched` where no trio runs.
         """
+        if not trio.lowlevel.in_trio_run():
+            raise NotFetched(self._server.shown)
         await self._connected(credential or Vault().resolve)
         return self.schemas
 
@@ -198,10 +205,12 @@ class McpTools(Source):
 
     async def __aenter__(self) -> McpTools:
         self._hosts += 1
+        self._there = trio.lowlevel.current_trio_token()
         return self
 
     async def __aexit__(self, *raised: Any) -> None:
         self._hosts -= 1
+        self._there = self._there if self._hosts else None
         if not self._hosts and self._connection is not None:
             ending, self._connection = self._connection, None
             await ending.end()

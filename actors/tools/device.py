@@ -61,7 +61,24 @@ def _remedy(given: object) -> str:
     )
 
 
-class Source(ABC):
+class Fetching(ABC):
+    """What knows its tools when it has asked others for them, in the thread of the host that it is a device of."""
+
+    _there: trio.lowlevel.TrioToken | None = None
+    """Where that host runs."""
+
+    @abstractmethod
+    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+        """The schemas, when the sources were asked for theirs; `credential` is `vault.resolve`, if they need one."""
+
+    def fetch_from_thread(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+        """The same from another thread than the host's, while it runs: for `keeve.blocking`, and asyncio programs."""
+        if self._there is None:
+            return trio.run(self.fetch, credential)  # which says that there is no host, where one is needed
+        return trio.from_thread.run(self.fetch, credential, trio_token=self._there)
+
+
+class Source(Fetching):
     """Tools from elsewhere (`McpTools`), to be offered among others: a device by itself as well."""
 
     prefix: str
@@ -71,10 +88,6 @@ class Source(ABC):
     @abstractmethod
     def schemas(self) -> list[dict[str, Any]]:
         """In the form that models take. Raises what says how they are fetched, when they were not."""
-
-    @abstractmethod
-    async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
-        """The same, when they have been asked for."""
 
     async def ready(self, vault: Vault) -> None:
         """Have them asked for, unless they are known; what it raises says what to do."""
@@ -104,7 +117,7 @@ class _Tool:
     longest: int
 
 
-class Tools:
+class Tools(Fetching):
     """A device that runs these functions, each under its own name; what is said here comes before what `@tool` says.
 
     An `async def` runs in the host's event loop, a plain `def` in a thread, of which there are at most `threads`. A
@@ -207,12 +220,15 @@ class Tools:
             for source in self._sources.values():
                 await stack.enter_async_context(source)
             self._entered.append(stack.pop_all())
+            self._there = trio.lowlevel.current_trio_token()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._entered.pop().aclose()
+        ending = self._entered.pop()
+        self._there = self._there if self._entered else None
+        await ending.aclose()
 
     @effect(on_crash="retry")
     async def offer(self, effect: Effect) -> list[dict[str, Any]]:

@@ -364,28 +364,3 @@ async def test_a_server_may_be_at_a_url_and_come_back_there() -> None:
             await run(tools, "pid")
         async with served(port):
             assert await run(tools, "pid") != first
-
-
-# What it takes of its host
-
-
-def test_the_package_is_imported_in_a_thread_which_holds_no_host_up() -> None:
-    code = f"""
-import sys, threading, trio
-from actors.mcp import McpTools
-
-class Noting:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("mcp", "httpx2"):
-            threads.add(threading.current_thread())
-
-async def main():
-    async with McpTools({SERVER!r}) as tools:
-        sys.meta_path.insert(0, Noting())
-        await tools.fetch()
-
-threads = set()
-trio.run(main)
-assert threads and threading.main_thread() not in threads, threads
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

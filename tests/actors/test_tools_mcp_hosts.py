@@ -1,0 +1,58 @@
+"""Tools of servers and the host that has them: asked for from any thread, and never holding it up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.mcp import McpTools, NotFetched, ServerUnavailable
+from actors.tools import Tools
+from keeve import Session, blocking
+from tests.actors.test_tools_mcp import SERVER
+from vat.devices.vault import Vault
+
+
+def test_another_thread_than_the_hosts_has_them_fetched_there(store_folder: Path) -> None:
+    tools, alone = Tools(McpTools(SERVER, secrets={"TOKEN": "bank"})), McpTools(SERVER)
+    vault = Vault({"bank": lambda: "canary-12345"})
+    with pytest.raises(NotFetched, match=r"with keeve\.blocking call tools\.fetch_from_thread\(\)"):
+        asyncio.run(tools.fetch(vault.resolve))
+    with pytest.raises(ServerUnavailable, match="no host runs that it is a device of"):
+        tools.fetch_from_thread()
+    with blocking.open_host(store_folder / "s", devices={"tools": tools, "alone": alone}, vault=vault) as host:
+        schemas = tools.fetch_from_thread(vault.resolve)
+        session = host.spawn(Session, "s1", tools=tools)
+        assert list(session.tools) == schemas == tools.schemas
+        assert alone.fetch_from_thread() == schemas
+        assert (
+            tools.fetch_from_thread() == schemas
+        )  # by the connection that there is, for which no credential is looked up
+    for ended in (tools, alone):
+        with pytest.raises(ServerUnavailable, match="no host runs that it is a device of"):
+            ended.fetch_from_thread()
+
+
+def test_the_package_is_imported_in_a_thread_which_holds_no_host_up() -> None:
+    code = f"""
+import sys, threading, trio
+from actors.mcp import McpTools
+
+class Noting:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "httpx2"):
+            threads.add(threading.current_thread())
+
+async def main():
+    async with McpTools({SERVER!r}) as tools:
+        sys.meta_path.insert(0, Noting())
+        await tools.fetch()
+
+threads = set()
+trio.run(main)
+assert threads and threading.main_thread() not in threads, threads
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
