@@ -66,7 +66,7 @@ def _class_of(name: str, qualified: str) -> type[Exception] | None:
         todo: list[type[KeeveError]] = [KeeveError]
         while todo:
             kind = todo.pop()
-            if kind.__name__ == name:
+            if kind.__name__ == name and kind is not Failed:  # that stands for a class, and is none that was raised
                 named.setdefault(_qualified(kind), kind)
             todo.extend(sub for sub in kind.__subclasses__() if not issubclass(sub, _Revived))
         only = next(iter(named.values())) if len(named) == 1 else None  # it may have moved

@@ -54,6 +54,21 @@ def test_a_class_that_is_not_loaded_is_not_taken_for_a_built_in_one() -> None:
     assert type(exception_of({"error": "KeyError", "message": "no", "class": "gone.KeyError"})) is Failed
 
 
+class TheirFailed(Exception):
+    """Of users, who may call it as ours is called that stands for what is not known."""
+
+
+TheirFailed.__name__ = "Failed"
+
+
+@pytest.mark.parametrize("defined", [{}, {"class": "vat.errors.Failed"}])
+def test_an_error_of_users_that_is_called_failed_is_one_like_any_other(defined: dict[str, str]) -> None:
+    error = exception_of({**failure_of(TheirFailed("out of stock")), **defined})
+    assert type(error) is Failed
+    assert (error.kind, error.message) == ("Failed", "out of stock")
+    assert str(exception_of(failure_of(error))) == "Failed: out of stock"
+
+
 class Unknown(Exception):
     """Of the users' code."""
 
