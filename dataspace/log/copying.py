@@ -126,6 +126,10 @@ class KeyFile(NamedTuple):
         return self.outline.check, self.outline.destroyed
 
 
+def _reach(keys: KeyFile | None) -> tuple[bytes, frozenset[bytes]] | None:
+    return None if keys is None else keys.reach
+
+
 class Copy:
     """A copy in the making: up to `end`, with the key file `keys` if the store is encrypted."""
 
@@ -155,8 +159,8 @@ class Copy:
             if len(self._sealed) < end.segment - 1:
                 continue  # another one is full by now
             self._tail = self._copy_tail(end)
-            self.end, self.keys = end, before
-            if self._is_steady():
+            self.end, self.keys = end, self._key_file()  # that is newer than the log, which may go on meanwhile
+            if _reach(before) == _reach(self.keys) and self._is_steady():
                 self._files.sync_folder(self._making.layout.log)
                 return changed | {end.segment}
         raise StillChanging(str(self._from.folder))
@@ -167,12 +171,9 @@ class Copy:
         return self._is_steady() and not self._source.takes_after(self.end)
 
     def _is_steady(self) -> bool:
-        """Whether each name still leads to the file that was copied, and the key file reaches as far. That is read
-        after the log, and is newer than the log then."""
-        keys = self._key_file()
-        if (keys and keys.reach) != (self.keys and self.keys.reach):
+        """Whether each name still leads to the file that was copied, and the key file reaches as far."""
+        if _reach(self._key_file()) != _reach(self.keys):
             return False
-        self.keys = keys
         end = self.end
         try:
             found = [_Stamp.of(self._from.segment(number).stat()) for number in range(1, end.segment + 1)]

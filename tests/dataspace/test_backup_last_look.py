@@ -18,9 +18,10 @@ from dataspace.encryption.errors import (
 from dataspace.encryption.key_file import packed
 from dataspace.log.backup import BackupFailed, StillChanging, backup
 from dataspace.log.copy_check import CopyCheck
-from dataspace.log.copying import TRIES, Copy
+from dataspace.log.copying import TRIES, Copy, Source
 from dataspace.log.files import Files
 from dataspace.log.frames import Type, frame
+from dataspace.log.making import Making
 from dataspace.log.marks import Damage, Mark
 from dataspace.log.rekeying import rekeyed
 from dataspace.log.segments import SegmentStore
@@ -344,3 +345,44 @@ def test_a_copy_that_reads_otherwise_than_the_store_is_no_backup(
         backup(tmp_path / "store", tmp_path / "new", damaged=damaged.append)
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
     assert damaged == []  # the store is sound
+
+
+def once(act: Act) -> Callable[[int, int], None]:
+    """Does something when the first piece was copied."""
+    acts = [act]
+
+    def progress(done: int, total: int) -> None:
+        if acts:
+            acts.pop()()
+
+    return progress
+
+
+def test_a_key_that_is_destroyed_while_the_log_is_copied_has_the_log_copied_again(tmp_path: Path) -> None:
+    """So that nothing has gone from the copy that no record in it says."""
+    chain = Chain("to be deleted")
+    with sealed_folders.opened(tmp_path / "store") as store, Making(tmp_path / "new", Files()) as making:
+        store.append([chain.record("sealed")])
+
+        def deletes() -> None:
+            store.append([sealed_folders.tombstone(chain)])
+            store.destroy([chain.uid])
+
+        source = Source(tmp_path / "store")
+        copy = Copy(source, making, Files(), once(deletes))
+        copy.bring_up()
+        source.close()
+        assert copy.keys is not None
+        assert chain.uid in copy.keys.outline.destroyed
+        assert copy.end.position == store.head.position
+
+
+def test_the_key_file_is_as_new_as_the_log_that_was_copied(tmp_path: Path) -> None:
+    chain, later = Chain(), Chain("later")
+    with sealed_folders.opened(tmp_path / "store", segment_bytes=30_000) as store:
+        for _ in range(4):
+            store.append([chain.record("sealed", cells=["x" * 9000, "y" * 9000])])
+        done = backup(tmp_path / "store", tmp_path / "new", progress=once(lambda: store.append([later.record("new")])))
+        assert done.position == store.head.position
+    with sealed_folders.opened(tmp_path / "new") as again:
+        assert [stored.body() for stored in again.scan() if stored.header.uid == later.uid]
