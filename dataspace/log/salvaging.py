@@ -71,6 +71,8 @@ class Chain:
     id: str | None = None
     born: Mapping[str, Any] = {}
     """What a tombstone says of it, as its first record says it, or is known without that."""
+    follows: bytes | None = None
+    """Of a fork, the session whose record its first one follows: its parent, or an ancestor of that."""
     deleted: bool = False
     """Whether its tombstone is kept."""
     tombstone: bool = False
@@ -89,7 +91,6 @@ class Chain:
     """The seq of the first snapshot that is kept without its pages."""
     hollow: int = 0
     """The seq of the first record that is kept without its deeds, and that no base stands for; 0 when none is."""
-    tail: tuple[Survey, Frame] | None = None
     _lacks: list[tuple[int, int, int]] = attrs.field(factory=list, init=False)
     """From which seqs on which was `pageless` and `hollow`, where that is not what it was before."""
 
@@ -233,7 +234,6 @@ class Salvage:
         chain.seq, chain.hash, chain.time = header.seq, hash, header.time
         chain.note()
         chain.deleted = chain.deleted or header.kind == Kind.DELETE
-        chain.tail = (found.survey, frame)
         if header.kind in _NAMING:
             self._hear(header, found)
         self._hashes[hash] = (header.uid, header.seq)
@@ -317,15 +317,14 @@ class Salvage:
         return parts, ""
 
     def _know(self, chain: Chain, header: Header, message: Any) -> None:
-        """Take up what the first record of a session says of it; and where it says nothing, what its header tells, and
-        the one that it was forked from."""
+        """Take up what a session's first record says of it; or else what its header and the record before it tell."""
         if chain.seq:
             return
         said = message if isinstance(message, Mapping) else {}
         id, type, parent, at = said.get("id"), said.get("type"), None, header.seq - 1  # 0 but for a fork
         chain.id = id if isinstance(id, str) else None
         if header.kind == Kind.FORKED:
-            owner, seq = self._hashes[header.previous]
+            chain.follows, seq = owner, at = self._hashes[header.previous]
             chain.pageless, chain.hollow = self.chains[owner].lacked(seq)
             type, parent = type or self.chains[owner].born.get("type"), said.get("parent", owner)
         type = type if isinstance(type, str) else ""

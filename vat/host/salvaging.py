@@ -13,7 +13,7 @@ The one rule: either the new store is there, whole, or nothing is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,17 @@ def _check(source: Layout, new: Path) -> None:
     check_new(source, new)
 
 
+def _needed(chains: Mapping[bytes, Chain], dead: Collection[bytes]) -> dict[bytes, int]:
+    """Up to which seq the living sessions need the records of others, by the uids of these."""
+    found: dict[bytes, int] = {}
+    for uid, chain in chains.items():
+        at = chain
+        while uid not in dead and chain.seq and at.follows is not None:
+            found[at.follows] = max(found.get(at.follows, 0), at.first - 1)
+            at = chains[at.follows]
+    return found
+
+
 class _Disk:
     """The segment files of the old store, read patiently: what the disk does not give is zeros."""
 
@@ -171,7 +182,7 @@ class _Written:
         self._now = now
         self._salts = salts
         self._checkpoints = 0
-        self._gone: dict[bytes, dict[int, list[int]]] = {}
+        self._gone: dict[bytes, dict[int, tuple[int, list[int]]]] = {}
         self._deletions = Deletions()
         self._destroyed: Collection[bytes] = ()
         self._sealed = False
@@ -251,16 +262,18 @@ class _Written:
         out = enumerate(kept.parts)
         gone = [n - 1 for n, part in out if part.type == Type.FACTS or (part.body is None and part.type != Type.PAGE)]
         if gone:
-            self._gone.setdefault(header.uid, {})[position] = gone
+            self._gone.setdefault(header.uid, {})[position] = header.seq, gone
 
     def _erased(self) -> dict[int, list[int]]:
-        """What is left out, but for records of deleted sessions that are gone as a whole: tombstones tell that."""
+        """What is left out, but for what is gone of deleted sessions as a whole and no living fork needs: tombstones
+        tell that."""
         dead = {uid for uid, chain in self._log.chains.items() if chain.deleted or self._is_deleted(chain)}
+        needed = _needed(self._log.chains, dead)
         return {
             position: numbers
             for uid, gone in self._gone.items()
-            for position, numbers in gone.items()
-            if uid not in dead or numbers[0] >= 0
+            for position, (seq, numbers) in gone.items()
+            if uid not in dead or numbers[0] >= 0 or seq <= needed.get(uid, 0)
         }
 
     def _open(self) -> list[Chain]:
