@@ -110,8 +110,7 @@ class Causes:
         uid = lineage.uid if owner is None or owner.deleted else owner.uid
         if snapshot is not None and each.page is not None:
             seq, number = each.page
-            address = right.catalog.locate(lineage.uid, seq)
-            if self.gaps.hold(address) or (address is None and right.torn(lineage.uid)):
+            if self._passed(right, lineage, seq):
                 return None
             found = self._pages.setdefault((lineage.owner(seq).hex(), seq, number), _Page(each.what))
             found.session = found.session or uid.hex()
@@ -128,8 +127,12 @@ class Causes:
 
     def _follows(self, right: Right, lineage: Lineage, record: tuple[str, int]) -> bool:
         """Whether that a record cannot be read is told, or follows from what is."""
-        passed = self.gaps.hold(right.catalog.locate(lineage.uid, record[1]))
-        return passed or self.told(record) or right.torn(lineage.uid)
+        return self.told(record) or self._passed(right, lineage, record[1])
+
+    def _passed(self, right: Right, lineage: Lineage, seq: int) -> bool:
+        """Whether a record of a lineage was passed over, or nobody can tell which one it is."""
+        address = right.catalog.locate(lineage.uid, seq)
+        return right.torn(lineage.uid) if address is None else self.gaps.hold(address)
 
     def pages(self, troubles: Sequence[Trouble]) -> list[Trouble]:
         """All troubles, with each page that cannot be read told once, and for what it is needed."""
