@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -21,7 +22,9 @@ import trio
 from actors.mcp.contents import names_of, schema_of
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
+from dataspace.values import freeze
 from vat.devices.outcomes import alone
+from vat.devices.vault import Vault
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -115,7 +118,8 @@ class Connection:
     def __init__(self, server: Server, prefix: str, credential: Credential, patience: float) -> None:
         self._server = server
         self._prefix = prefix
-        self._credential = credential
+        self._ask = credential
+        self._given: dict[str, str] = {}
         self._patience = patience
         self._begun = trio.Event()
         self._failure: Exception | None = None
@@ -164,11 +168,12 @@ class Connection:
         from mcp import Client
 
         async with AsyncExitStack() as stack:
-            transport = await _transport(self._server, self._credential, words, stack)
+            transport = await _transport(self._server, self._resolved, words, stack)
             self.client = await stack.enter_async_context(Client(_Watched(transport, self.gone)))
             tools = {tool["name"]: tool for tool in await _listed(self.client)}
             names = names_of(tools, self._prefix)
-            self.schemas = [schema_of(tool, names[own]) for own, tool in tools.items()]
+            redact = self._hiding().redact_value
+            self.schemas = [redact(freeze(schema_of(tool, names[own]))) for own, tool in tools.items()]
             self.names = {name: own for own, name in names.items()}
             limit.deadline = math.inf
             self._begun.set()
@@ -179,7 +184,20 @@ class Connection:
         if isinstance(failure, KeeveError):
             return failure
         what = f"it did not answer in {self._patience:g} s" if failure is None else str(failure)
-        return ServerUnavailable(self._server.shown, f"{what or type(failure).__name__}{words}")
+        reason = self._hiding().redact(f"{what or type(failure).__name__}{words}")
+        return ServerUnavailable(self._server.shown, reason)
+
+    def _resolved(self, name: str) -> str:
+        """The value of a credential, noted as given to the server, which may say it again."""
+        self._given[name] = self._ask(name)
+        return self._given[name]
+
+    def _hiding(self) -> Vault:
+        """What takes out of text the credentials that the server was given."""
+        vault = Vault({name: partial(str, value) for name, value in self._given.items()})
+        for name in self._given:
+            vault.resolve(name)
+        return vault
 
 
 def _imported(server: Server) -> None:

@@ -130,7 +130,7 @@ class McpTools(Source):
             await self._connected(vault.resolve)
             return
         except ServerUnavailable as error:
-            reason = vault.redact(error.reason)  # which may quote what the server was given
+            reason = error.reason
         named = f"{self._server.shown} of the tools {self.prefix}*" if self.prefix else self._server.shown
         raise ServerUnavailable(named, reason, MEND_SERVER())
 

@@ -90,7 +90,7 @@ def serve(
     path
         The folder of the store; else --store says it.
     config
-        A TOML file of settings.
+        A TOML file of settings; principals, models and credentials of tools are named there alone.
     """
     _needed()
     from keeve.server import link, serve

@@ -56,3 +56,25 @@ trio.run(main)
 assert threads and threading.main_thread() not in threads, threads
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+async def test_what_a_server_says_of_its_tools_has_no_credential_in_it() -> None:
+    vault = Vault({"bank": lambda: "canary-12345"})
+    code = (
+        f"import os, runpy, sys; sys.argv = [{SERVER[1]!r}]; there = runpy.run_path({SERVER[1]!r})\n"
+        "there['server'].tool(description='It has ' + os.environ['TOKEN'])(there['pid'].__class__("
+        "there['pid'].__code__, there, 'told'))\n"
+        "there['server'].run()"
+    )
+    async with Tools(McpTools([sys.executable, "-c", code], secrets={"TOKEN": "bank"})) as tools:
+        said = [schema["function"]["description"] for schema in await tools.fetch(vault.resolve)]
+    assert "It has ‹credential bank›" in said
+
+
+async def test_nor_has_what_it_says_when_it_cannot_be_asked() -> None:
+    vault = Vault({"bank": lambda: "canary-12345"})
+    failing = [sys.executable, "-c", "import os, sys; sys.exit('no ' + os.environ['TOKEN'])"]
+    async with Tools(McpTools(failing, secrets={"TOKEN": "bank"})) as tools:
+        for ask in (lambda: tools.fetch(vault.resolve), lambda: tools.ready(vault)):
+            with pytest.raises(ServerUnavailable, match="It said: no ‹credential bank›"):
+                await ask()
