@@ -166,7 +166,8 @@ class Verification:
             self._gaps = True
             if head is None and frame_at(data, SEGMENT_SIZE, number) is not None:
                 at = SEGMENT_SIZE  # its first frame says nothing of what comes then
-            yield from self._judged()
+            if at:  # else it is said with what is passed over
+                yield from self._judged()
         elif self._verdict is None:
             self._right = begin
         written = written_end(data)

@@ -115,7 +115,9 @@ def test_one_flipped_bit_in_what_says_how_a_segment_is_packed_is_one_trouble(tmp
     for at in (index(data), index(data) + 7, 30, 100):
         harmed = copied(erased, tmp_path / str(at))
         (harmed / "log" / packed.name).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        assert one(report(harmed))["place"] == "segment 2, offset 0"
+        trouble = one(report(harmed))
+        assert trouble["place"] == "segment 2, offset 0"
+        assert "were passed over" in trouble["what"]
 
 
 def test_segments_of_which_the_index_is_damaged_are_each_told_with_what_was_passed_over(
