@@ -36,6 +36,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.marks import START, ChainHead, Head, Mark
 from dataspace.log.store import Store
 from dataspace.log.verdicts import SessionDamaged
+from dataspace.records import Kind
 
 RUN: Final = 1024
 """Records that are noted before they are worth a transaction."""
@@ -117,18 +118,18 @@ class Catalog(Checked):
 
         What was noted before is passed over; what is missing before it is read from the log.
         """
-        if not records:
-            return
         head = self._recent.head.position
-        if records[0].position != head + 1:
+        if records and records[0].position != head + 1:
             self.catch_up(records[0].position - 1)
             head = self._recent.head.position
             records = [record for record in records if record.position > head]
-            if not records:
-                return
+        if not records:
+            return
         recent, origin = self._recent, self._origin
         for record in records:
             recent.note(record, origin)
+            if record.kind == Kind.FORKED:
+                self.adopt(record, recent.threads[record.uid])
         if recent.erasing:
             said, recent.erasing = recent.erasing, []
             for address in said:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dataspace.catalog.lookups import Lookups, steady
-from dataspace.catalog.recall import Mistaken, Recall, Said
-from dataspace.catalog.recent import SessionRow
+from dataspace.catalog.lookups import Leg, Lookups, steady
+from dataspace.catalog.recall import ANYTHING, Mistaken, Notable, Recall, Said
+from dataspace.catalog.recent import SessionRow, Thread
 from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import Fact
@@ -77,6 +77,29 @@ class Checked(Lookups):
             ):
                 raise Mistaken
         return row
+
+    def adopt(self, record: Notable, thread: Thread) -> None:
+        """A fork whose first record cannot be read, or names a parent that is not in the log, goes on from the session
+        whose record that follows. (Of one that is erased its tombstone tells.)"""
+        birth = thread.birth
+        if birth is None or (record.statements is not ANYTHING if birth.parent is None else self.by_uid(birth.parent)):
+            return
+        leg = self._followed(record.address)
+        if leg is not None:
+            thread.birth = birth._replace(parent=leg.uid, parent_seq=leg.upto)
+
+    def _followed(self, address: int) -> Leg | None:
+        """Whose record the first one of a fork follows, which lies at an address; None where that is not in the log.
+
+        The hashes tell, for who does not find the parent that is named. Costs a look at each session.
+        """
+        born = self._store.read(address).header
+        at = born.seq - 1
+        for row in self.all_sessions(deleted=True):
+            place = self.place(row.uid, at) if row.parent_seq < at <= row.seq and row.uid != born.uid else None
+            if place is not None and self.stored(place[1]).header.hash == born.previous:
+                return Leg(row.uid, at)
+        return None
 
     def doubt(self) -> bool:
         """Make the catalog anew: it has led to a record of another session, or of other words, than was asked for.

@@ -33,8 +33,7 @@ _NAMES = frozenset(("id", "type", "parent", "parent_seq"))
 
 class Right:
     """What the log says, for a catalog to be held against: a catalog made anew, in memory, all labels, the positions of
-    the records that cannot be read (`unread`), the sessions of which these may have said what they are (`unnamed`), and
-    the positions of those of them that begin a fork (`born`).
+    the records that cannot be read (`unread`), and the sessions of which these may have said what they are (`unnamed`).
 
     Costs a scan of the log, in the thread that makes it; raises what a scan raises. Close `catalog` at the end.
     """
@@ -43,7 +42,6 @@ class Right:
         self.labels: set[str] = set()
         self.unread: set[int] = set()
         self.unnamed: set[bytes] = set()
-        self.born: list[int] = []
         self.catalog = _Anew(store, self)
 
     def meet(self, record: Notable) -> None:
@@ -51,8 +49,6 @@ class Right:
         self.unread.add(record.position)
         if record.kind in _NAMING:
             self.unnamed.add(record.uid)
-        if record.kind == Kind.FORKED:
-            self.born.append(record.position)
 
     def nameless(self, row: SessionRow) -> bool:
         """Whether what a session is called, its type and its parent are in records that cannot be read."""
@@ -73,8 +69,7 @@ class Right:
 
 
 class _Anew(Catalog):
-    """A catalog in memory, which tells `right` of what it notes; and knows the forks, too, whose first record cannot be
-    read: a header has the hash of the record before it, which is one of the parent's."""
+    """A catalog in memory, which tells `right` of what it notes."""
 
     def __init__(self, store: Store, right: Right) -> None:
         self._right = right
@@ -90,18 +85,6 @@ class _Anew(Catalog):
                 if hasattr(statement, "fact"):
                     self._labels.add(statement.fact.label)
         super().note(records)
-
-    def forks(self, uid: bytes) -> list[SessionRow]:
-        """The sessions that were forked from this one, deleted ones included."""
-        found = super().forks(uid)
-        for position in self._right.born:
-            born = self.stored(position).header
-            row, before = self.by_uid(born.uid), self.locate(uid, born.seq - 1)
-            if row is None or row.parent is not None or before is None:
-                continue  # where its tombstone says what it was, it is among these
-            if self._store.read(before).header.hash == born.previous:
-                found.append(row._replace(parent=uid, parent_seq=born.seq - 1))
-        return found
 
 
 def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:

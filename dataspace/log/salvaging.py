@@ -1,7 +1,7 @@
 """Salvage: from the bytes of a log, whatever state they are in, to all records that are sound, in their order.
 
 Each chain is kept from its beginning for as long as it verifies: its records follow each other by seq and hash, each
-has the body that its hash covers. A fork is kept if its parent is, up to where it left it. After the first record of a
+has the body that its hash covers. A fork is kept if the record is that it goes on from. After the first record of a
 chain that is not there, or is not what was written, nothing more of it is kept.
 
 A cell that is not what its record names is a hole: it reads as erased, and the session goes on behind it, since all
