@@ -44,6 +44,7 @@ class Host:
             vault or Vault(),
             clock=clock,
             mark_started=self.mark_started,
+            in_time=self.in_time,
             settle=self.settle,
             random=chance,
             progress=lambda wanted, value: self.happened.append(("progress", wanted.key[1], value)),
@@ -54,6 +55,9 @@ class Host:
         if self.refused:
             raise OSError("disk full")
         self.happened.append(("started", wanted.key[1]))
+
+    async def in_time(self, wanted):
+        pass
 
     def settle(self, wanted, outcome):
         assert wanted.key[1] not in self.outcomes

@@ -49,12 +49,16 @@ async def run_to_outcome(device, messages=HELLO):
     async def never(wanted):
         raise AssertionError("a model may run again, so nothing is recorded before it is called")
 
+    async def at_once(wanted):
+        pass
+
     async with trio.open_nursery() as nursery:
         runner = EffectRunner(
             {"model": device},
             Vault({"openai": lambda: KEY}),
             clock=lambda: 0,
             mark_started=never,
+            in_time=at_once,
             settle=settle,
             random=lambda: 0.0,
             progress=lambda wanted, value: None,

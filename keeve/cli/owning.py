@@ -1,7 +1,8 @@
 """A host for one command that changes something in a store.
 
 The one rule: nothing else happens to the store. What its sessions wait for stays as it is, for the host that has
-their devices; only what the command itself asks for is taken up, if it is to be.
+their devices; only what the command itself asks for is taken up, if it is to be. But a session that is asked takes its
+timers first whose time has come: what they give up, no word can save.
 """
 
 from __future__ import annotations

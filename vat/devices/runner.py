@@ -101,6 +101,7 @@ class EffectRunner:
     clock: microseconds since 1970, for timers.
     mark_started: returns once it is durable that the effect starts. If it raises, the device is not called, there is no
       outcome, and the effect may be wanted again.
+    in_time: the same, before any call, for what the effect's vat has to take first: its timers whose time has come.
     settle: takes the outcome, once; from then on the effect is the caller's, to keep and to offer until it is
       recorded, and not to be wanted again meanwhile.
     random: gives a number in [0, 1), for the pauses between attempts.
@@ -116,6 +117,7 @@ class EffectRunner:
         *,
         clock: Callable[[], int],
         mark_started: Callable[[Wanted], Awaitable[None]],
+        in_time: Callable[[Wanted], Awaitable[None]],
         settle: Callable[[Wanted, EffectOutcome], None],
         random: Callable[[], float],
         progress: Callable[[Wanted, Value], None],
@@ -130,6 +132,7 @@ class EffectRunner:
         self._variants: dict[tuple[str, str, str], _Lane] = {}
         self._attempts = Attempts(vault, random=random, progress=progress)
         self._mark_started = mark_started
+        self._in_time = in_time
         self._settle = settle
         self._jobs: dict[Key, _Job] = {}
         self._deadlines: Deadlines[Key] = Deadlines(clock, self._due)
@@ -161,6 +164,11 @@ class EffectRunner:
     def has(self, device: str, method: str) -> bool:
         """Whether there is a device of that name with that method."""
         return (device, method) in self._lanes
+
+    def timed(self, device: str, method: str) -> bool:
+        """Whether that is a timer's."""
+        lane = self._lanes.get((device, method))
+        return lane is not None and lane.timed
 
     def repeatable(self, wanted: Wanted) -> bool:
         """Whether it may run again when the host ended while it ran."""
@@ -358,10 +366,13 @@ class EffectRunner:
                 wanted.device,
             )
             return EffectOutcome(error=UnknownDevice(job.wanted.name, known))
-        if surely and not lane.broken:
+        if not lane.broken and not lane.timed:
             try:
-                await self._mark_started(wanted)
+                if surely:
+                    await self._mark_started(wanted)
+                await self._in_time(wanted)
             except Exception:  # noqa: BLE001 - why it is not durable is the host's affair, which raised it
                 return None
+            await trio.lowlevel.checkpoint_if_cancelled()  # by what was taken first
         job.called = True
         return await self._attempts.outcome(wanted, lane.name, lane.method)

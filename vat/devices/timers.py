@@ -121,3 +121,60 @@ class Deadlines(Generic[J]):
                 self._due(key)
             with trio.move_on_after(pause if self._waiting else math.inf):
                 await self._earlier.wait()
+
+
+class Due:
+    """The timers that a vat in memory waits for, by number: which are due, however far `Deadlines` has come.
+
+    Times are in seconds since 1970, `now` in microseconds. A vat has few that are due and not taken, so `any` looks at
+    those; the rest costs O(log n).
+    """
+
+    __slots__ = ("_at", "_order", "_taken", "newest", "seq")
+
+    def __init__(self) -> None:
+        self._at: dict[int, float] = {}
+        self._order: SortedDict[tuple[float, int], None] = SortedDict()
+        self._taken: list[tuple[float, int]] = []
+        self.newest = 0
+        """The highest number that was ever added."""
+        self.seq = 0
+        """What was taken is on record when the vat is durable up to here."""
+
+    def add(self, number: int, at: float) -> None:
+        """A timer is wanted."""
+        self._at[number] = at
+        self._order[at, number] = None
+        self.newest = max(self.newest, number)
+
+    def discard(self, number: int) -> None:
+        """A timer is given up, if it is one."""
+        at = self._at.pop(number, None)
+        if at is not None:
+            del self._order[at, number]
+
+    def any(self, now: int, upto: float) -> bool:
+        """Whether one up to that number is due."""
+        for at, number in self._order:
+            if at * 1_000_000 > now:
+                return False
+            if number <= upto:
+                return True
+        return False
+
+    def take(self, now: int) -> list[int]:
+        """Those that are due, in the order of their times; from now on they are none of these."""
+        self._taken = []
+        for at, number in self._order:
+            if at * 1_000_000 > now:
+                break
+            self._taken.append((at, number))
+        for _, number in self._taken:
+            self.discard(number)
+        return [number for _, number in self._taken]
+
+    def put_back(self) -> None:
+        """Those that were taken last are due as before, as far as they are wanted."""
+        for at, number in self._taken:
+            self.add(number, at)
+        self._taken = []

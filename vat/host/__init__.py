@@ -8,8 +8,8 @@ damaged one into a new one (`aftermath` says what came of it), `again` runs all 
 what is in it, `following` is for hosts that only read, `within` for who shows all that one has. `engine` puts the
 rooms together that run vats, as `settings` say. Sessions come to be in `births`, leave the log in `shredding`,
 `erasing`, `reclaiming`, `thinning` and `archiving`, are brought into memory by `loading` and `waking`, are
-`residents` there, are run by `scheduling`, are looked after by `care`, and become durable in `commits`. `mail` goes
-between vats, `errands` to devices, `subscriptions` to actors that observe.
+`residents` there, are run by `scheduling` (their timers first: `timely`), are looked after by `care`, and become
+durable in `commits`. `mail` goes between vats, `errands` to devices, `subscriptions` to actors that observe.
 
 What is named below is public, the others are private to the package.
 """

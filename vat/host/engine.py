@@ -55,6 +55,7 @@ from vat.host.residents import Job, Resident, Residents, Work
 from vat.host.scheduling import Turns
 from vat.host.settings import Settings
 from vat.host.subscriptions import Subscriptions
+from vat.host.timely import Timely
 from vat.host.universal import Universal
 from vat.host.waking import Waking
 from vat.host.watchdog import NAMES, Watched, watching
@@ -108,6 +109,7 @@ class Engine:
             ended=dataspace.endings.stopped,
             certifier=self.checkpoints,
         )
+        self.timely = Timely(self.residents, store, clock, lambda *method: self.errands.runner.timed(*method))
         self.turns = Turns(
             self.residents,
             self.commits,
@@ -115,6 +117,7 @@ class Engine:
             trouble=self.loader.trouble,
             after=self.care.after,
             evict=self._evict,
+            timely=self.timely,
         )
         self.mail = Mail(
             self.residents, catalog, post=self.turns.post, universal=self.universal.call, later=self._later
@@ -128,6 +131,7 @@ class Engine:
             hold=settings.hold_unknown,
             post=self.turns.post,
             done=self.done,
+            overdue=self.timely.overdue,
             later=self._later,
             head=lambda: store.head.position,
         )
@@ -160,9 +164,8 @@ class Engine:
                         nursery.start_soon(self.reclaiming.run)
                     nursery.start_soon(self.following.run if self.store.readonly else self.waking.run)
                     nursery.start_soon(self.turns.run)
-                    pending: list[bytes] = []
-                    if self.settings.takes_up == "all" and self._takes_up:
-                        pending = self.dataspace.catalog.with_pending()
+                    everything = self.settings.takes_up == "all" and self._takes_up
+                    pending = self.dataspace.catalog.with_pending() if everything else []
                     await nursery.start(self._outside, pending[AT_START:])
                     await self.waking.all(pending[:AT_START])
                     while pending and self.turns.busy:
@@ -234,17 +237,16 @@ class Engine:
         """
         waiter = await self._waiter(waiter)
         call.reply = waiter.reply
+        job = Job(call, waiter.failed)
         if call.method in UNIVERSAL:
             job = Job(None, waiter.failed, lambda vat: self.universal.call(vat, call))
-        else:
-            job = Job(call, waiter.failed)
         self.turns.post(uid, job)
         return await waiter.wait(lambda: self.residents.abandoned(uid, call))
 
     @trio.lowlevel.enable_ki_protection
-    async def done(self, uid: bytes, work: Work) -> None:
+    async def done(self, uid: bytes, work: Work, timely: bool = False) -> None:
         """Do a job, and return when what it recorded is durable. Raises what it raises, or why it is not durable."""
-        await self._done(uid, work, await self._waiter())
+        await self._done(uid, work, await self._waiter(), timely)
 
     @trio.lowlevel.enable_ki_protection
     async def born(self, uid: bytes, make: Callable[[], Step | None]) -> bool:
@@ -255,13 +257,13 @@ class Engine:
         await self._done(uid, lambda vat: (step,), waiter)
         return True
 
-    async def _done(self, uid: bytes, work: Work, waiter: Waiter) -> None:
+    async def _done(self, uid: bytes, work: Work, waiter: Waiter, timely: bool = False) -> None:
         def do(vat: Vat) -> Sequence[Step]:
             steps = work(vat) or (Step(None),)
             steps[-1].replies.append((waiter.reply, Outcome(True, None)))
             return steps
 
-        self.turns.post(uid, Job(None, waiter.failed, do))
+        self.turns.post(uid, Job(None, waiter.failed, do, timely))
         outcome = await waiter.wait()
         if not outcome.succeeded:
             raise exception_of(outcome.payload)
@@ -381,9 +383,7 @@ class Engine:
     def _wake(self, uid: bytes) -> None:
         """Bring a session into memory, if anything waits for that."""
         row = self.dataspace.catalog.by_uid(uid)
-        if row is None or row.deleted:
-            return
-        if not (row.pending or self.mail.waits_for(uid) or self.errands.waits_for(uid)):
+        if row is None or row.deleted or not (row.pending or self.mail.waits_for(uid) or self.errands.waits_for(uid)):
             return
 
         def work(vat: Vat) -> Sequence[Step]:

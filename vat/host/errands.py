@@ -12,6 +12,7 @@ The one rule: an effect of a heap is with the runner, or held, or absent, or has
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -49,9 +50,9 @@ OPEN_WITH_DEVICE: Final = Remedy(
 class Errands:
     """Has effects carried out.
 
-    post: puts a job into a mailbox. done: does a job, and returns when it is durable. later: has a session taken up
-    again after a while. head: the newest durable position. stand_ins: devices in place of ones that were not
-    given; they answer only what is asked now.
+    post: puts a job into a mailbox. done: does a job, a timely one or not, and returns when it is durable. overdue: see
+    `Timely`. later: has a session taken up again after a while. head: the newest durable position. stand_ins: devices
+    in place of ones that were not given; they answer only what is asked now.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Errands:
         random: Callable[[], float],
         hold: bool,
         post: Callable[[bytes, Job], None],
-        done: Callable[[bytes, Work], Awaitable[None]],
+        done: Callable[[bytes, Work, bool], Awaitable[None]],
+        overdue: Callable[[bytes, float], float | None],
         later: Callable[[bytes], None],
         head: Callable[[], int],
     ) -> None:
         self._post = post
         self._done = done
+        self._overdue = overdue
         self._later = later
         self._hold = hold
         self._stand_ins = frozenset(stand_ins)
@@ -78,6 +81,7 @@ class Errands:
             vault,
             clock=clock,
             mark_started=self._mark_started,
+            in_time=self._in_time,
             settle=self._settled,
             random=random,
             progress=self._progress,
@@ -176,7 +180,7 @@ class Errands:
         self.runner.want(wanted)
 
     async def _mark_started(self, wanted: Wanted) -> None:
-        uid, number = wanted.key
+        number = wanted.key[1]
         waits = True
 
         def work(vat: Vat) -> Sequence[Step]:
@@ -188,15 +192,35 @@ class Errands:
             return (step,)
 
         try:
-            await self._done(uid, work)
+            await self._done_in_time(wanted, work)
+        finally:
+            waits = False
+        wanted.state = "started"
+
+    async def _in_time(self, wanted: Wanted) -> None:
+        """Have the session take its timers whose time has come, and make durable what comes of that. Raises when the
+        effect is not wanted then."""
+        uid, number = wanted.key
+
+        def work(vat: Vat) -> Sequence[Step]:
+            if vat.heap.find("effects", number) is None:
+                raise LookupError(f"effect {wanted.id} is not wanted any more")
+            return ()
+
+        upto = math.inf  # those that are wanted from now on find it under way
+        while (newest := self._overdue(uid, upto)) is not None:
+            await self._done_in_time(wanted, work)
+            upto = min(upto, newest)
+
+    async def _done_in_time(self, wanted: Wanted, work: Work) -> None:
+        uid = wanted.key[0]
+        try:
+            await self._done(uid, work, True)
         except Exception:
             # The runner lets it go. It is wanted again when its session is taken up the next time.
             self._running.pop(wanted.key, None)
             self._later(uid)
             raise
-        finally:
-            waits = False
-        wanted.state = "started"
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
         if isinstance(outcome.error, KeeveError) and outcome.error.ordinary:

@@ -106,7 +106,7 @@ class Mail:
             if not this.void:
                 self._failed(this, sender, number, uid, message, error)
 
-        self._post(uid, Job(None, failed, work))
+        self._post(uid, Job(None, failed, work, timely=isinstance(said, Call)))
 
     def _failed(
         self, this: _Round, sender: bytes, number: int, uid: bytes, message: Mapping[str, Value], error: BaseException

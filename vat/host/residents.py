@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dataspace.errors import KeeveError
 from dataspace.records import Record
 from vat.crank.vat import Step, Vat
+from vat.devices.timers import Due
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Call, Message, Reply
 
@@ -29,12 +30,14 @@ class Job(NamedTuple):
     """One thing for a vat to do: take a `message`, or `work`.
 
     `failed` is told, once or more often, when it could not be done or what it recorded did not become durable. One that
-    raises `NotYet`, since it needs what is not durable yet, is done again when it is.
+    raises `NotYet`, since it needs what is not durable yet, is done again when it is. Before a `timely` one, and before
+    any call, the vat takes its timers whose time has come (`Timely`).
     """
 
     message: Message | None
     failed: Failed | None = None
     work: Work | None = None
+    timely: bool = False
 
 
 class Resident:
@@ -54,6 +57,7 @@ class Resident:
 
     __slots__ = (
         "damage",
+        "due",
         "durable",
         "first",
         "flying",
@@ -86,6 +90,8 @@ class Resident:
         self.first: deque[Job] = deque()
         """What the vat has to do before anything in the mailbox, since it was loaded."""
         self.mailbox: deque[Job] = deque()
+        self.due = Due()
+        """The timers of the vat in memory."""
         self.ready = False
         """Whether it stands in the queue of those that have something to do."""
         self.paused = False

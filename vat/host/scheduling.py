@@ -21,6 +21,7 @@ from vat.failures import in_log
 from vat.heap.past import NotYet
 from vat.host.commits import Commits
 from vat.host.residents import Job, Resident, Residents
+from vat.host.timely import Timely
 
 log = logging.getLogger("keeve")
 
@@ -41,7 +42,8 @@ class Turns:
     """The mailboxes, and the task that empties them.
 
     load: brings a resident's vat into memory. after: what a vat does after a job. trouble: something of a session could
-    not be read; gives what is lost by that, if anything is. evict: a resident may leave memory.
+    not be read; gives what is lost by that, if anything is. evict: a resident may leave memory. timely: which timers
+    are taken before a job.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Turns:
         trouble: Callable[[bytes, Exception], Exception | None],
         after: Callable[[Resident, Vat], Sequence[Step]],
         evict: Callable[[Resident], None],
+        timely: Timely,
     ) -> None:
         self._residents = residents
         self._commits = commits
@@ -60,6 +63,7 @@ class Turns:
         self._trouble = trouble
         self._after = after
         self._evict = evict
+        self._timely = timely
         self._ready: deque[Resident] = deque()
         self._parked: trio.lowlevel.Task | None = None
         self._held: set[bytes] = set()
@@ -161,6 +165,8 @@ class Turns:
             vat = resident.vat or self._loaded(resident)
             if vat is None:
                 return
+            if not resident.first:
+                resident.first.extend(self._timely.before(resident, vat, resident.mailbox[0]))
             jobs = resident.first or resident.mailbox
             job = jobs.popleft()
             try:
@@ -209,12 +215,17 @@ class Turns:
             log.warning("session %s: %s", vat.id, said)
         if step.failure is not None and log.isEnabledFor(logging.INFO):
             log.info("session %s: a delivery failed: %s", vat.id, in_log(step.failure))
-        return self._commits.add(resident, step, job)
+        refusal = self._commits.add(resident, step, job)
+        if refusal is None:
+            self._timely.note(resident, vat, step, job)
+        return refusal
 
     def _loaded(self, resident: Resident) -> Vat | None:
         """The vat, from what is stored; None when it cannot be loaded, and all who want something of it were told."""
         try:
-            return self._load(resident)
+            vat = self._load(resident)
+            self._timely.load(resident, vat)
+            return vat
         except Exception as error:
             if not isinstance(error, KeeveError):
                 log.exception("session %s cannot be loaded", resident.uid.hex())
@@ -234,8 +245,19 @@ class Turns:
             log.exception("session %s: a job failed in the runtime; the session is loaded again", vat.id)
         if not known or vat.heap.mark():
             self._undone(resident, jobs, error)
+        if job.timely and jobs is resident.first:
+            self._untimely(resident, error)
         if job.failed is not None:
             job.failed(error)
+
+    def _untimely(self, resident: Resident, error: Exception) -> None:
+        """A timer's time could not be taken: nor is what that was to come before."""
+        resident.first.clear()
+        resident.due.put_back()
+        if resident.mailbox:
+            later = resident.mailbox.popleft()
+            if later.failed is not None:
+                later.failed(error)
 
     def _unreadable(self, resident: Resident, jobs: deque[Job], job: Job, error: Exception) -> None:
         """Something could not be read: the vat is loaded again without it. The job is done then if nothing is lost by
