@@ -21,7 +21,8 @@ from actors.directory import Directory
 from actors.models import EchoModel
 from actors.responding import Responding
 from actors.session import Session
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.peeking import peek
 from dataspace.catalog.schema import CATALOG
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import origin_of

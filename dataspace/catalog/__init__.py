@@ -6,8 +6,8 @@ against the log. `remains` says what of deleted sessions and of erased content l
 latter reads as erased. `tables`, `questions`, `schema`, `connections` and `packing` are its SQLite file, `writing` says
 who may write it; `recall` reads back what records said, and `tree` is the Merkle tree over them.
 
-`catalog`, `checking`, `deletions` (which a salvage asks), `lookups`, `recent`, `remains` and `schema` are public, the
-others are private to the package.
+`catalog`, `checking`, `deletions` (which a salvage asks), `lookups`, `peeking` (before the log is open), `recent`,
+`remains` and `schema` are public, the others are private to the package.
 """
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "checking",
     "deletions",
     "lookups",
+    "peeking",
     "recent",
     "remains",
     "schema",

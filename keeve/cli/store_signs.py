@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dataspace.catalog.catalog import is_catalog, peek
+from dataspace.catalog.peeking import is_catalog, peek
 from dataspace.catalog.remains import done, tombstones
 from dataspace.catalog.schema import CATALOG
 from dataspace.encryption.errors import BadHostKey, HostKeyNeeded, KeyFileError, WrongHostKey

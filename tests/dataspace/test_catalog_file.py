@@ -21,7 +21,8 @@ from worlds import (
 )
 
 from dataspace.catalog import catalog as catalogs
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.peeking import peek
 from dataspace.facts import fact
 from dataspace.log.memory import MemoryLog, MemoryStore
 

@@ -16,8 +16,9 @@ from worlds import World, busy_world, emptied, everything, in_memory, other_byte
 
 from dataspace.catalog import catalog as catalogs
 from dataspace.catalog import tables
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.connections import connect
+from dataspace.catalog.peeking import peek
 from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import fact

@@ -13,8 +13,8 @@ import pytest
 from worlds import World, busy_world, everything
 
 from dataspace.catalog import tables
-from dataspace.catalog.catalog import peek
 from dataspace.catalog.connections import connect
+from dataspace.catalog.peeking import peek
 from dataspace.catalog.tables import Tables
 from dataspace.facts import fact
 

@@ -12,9 +12,10 @@ import pytest
 from worlds import World, busy_world, damage_from, everything
 
 from dataspace.catalog import naming
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.connections import connect, rows
 from dataspace.catalog.naming import VeiledNames
+from dataspace.catalog.peeking import peek
 from dataspace.drafts import Handle
 from dataspace.encryption.veil import Veil
 from dataspace.facts import fact

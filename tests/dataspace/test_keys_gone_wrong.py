@@ -9,7 +9,8 @@ import pytest
 from sealed_folders import KEY, OTHER_KEY, forked, opened, said
 from segment_folders import content, segment
 
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.peeking import peek
 from dataspace.encryption.errors import (
     HostKeyNeeded,
     KeyFileDamaged,

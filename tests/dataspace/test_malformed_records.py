@@ -9,8 +9,9 @@ import pytest
 from logmaker import A, B, LogMaker, closed_log, judged
 from worlds import World, places
 
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.connections import connect
+from dataspace.catalog.peeking import peek
 from dataspace.facts import fact
 from dataspace.log.frames import SEGMENT_SIZE, Type, frame
 from dataspace.log.recovery import judge

@@ -13,7 +13,8 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace.catalog.catalog import Catalog, peek
+from dataspace.catalog.catalog import Catalog
+from dataspace.catalog.peeking import peek
 from dataspace.errors import KeeveError
 from dataspace.log.frames import place
 from dataspace.log.memory import MemoryLog, MemoryStore
