@@ -61,6 +61,7 @@ from dataspace.log.store import (
     StoreOwned,
     StoreReadOnly,
 )
+from dataspace.log.unsound import NoFrame
 from dataspace.log.verdicts import (
     LogCorrupt,
     LogError,
@@ -235,6 +236,7 @@ __all__ = [
     "NewerVersion",
     "NoCredential",
     "NoFolder",
+    "NoFrame",
     "NoHost",
     "NoLocks",
     "NoMessages",

@@ -33,7 +33,7 @@ from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 from dataspace.log.store import Store
-from dataspace.log.verdicts import SessionDamaged
+from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from dataspace.records import Kind
 
 RUN: Final = 1024
@@ -184,7 +184,7 @@ class Catalog(Checked):
     def _origin(self, uid: bytes, handle: Handle) -> tuple[str, int, bytes] | None:
         try:
             found = self.asserted(uid, handle)
-        except SessionDamaged:
+        except (SessionDamaged, LogCorrupt):
             return None
         if found is None:
             return None
@@ -241,9 +241,13 @@ class Catalog(Checked):
     def rebuild(self, upto: int | None = None) -> None:
         """Drop the file and make the catalog again from the log, up to `upto` or where it was.
 
-        Costs a scan of the log: about 40 µs for each record.
+        Raises `LogCorrupt` for a log that cannot be followed so far, and leaves all as it is: the catalog knows then
+        what nobody can read there. Costs a scan of the log: about 40 µs for each record.
         """
         upto = self.head.position if upto is None else upto
+        for stored in self._store.scan():
+            if stored.header.position >= upto:
+                break
         with self._writing:
             try:
                 self._make(upto)
@@ -252,8 +256,12 @@ class Catalog(Checked):
                 self._make(upto)
 
     def leave_file(self) -> None:
-        self._path = None
-        self.rebuild()
+        path, self._path = self._path, None
+        try:
+            self.rebuild()
+        except LogCorrupt:
+            self._path = path
+            raise
 
     def wait_for_writer(self) -> None:
         with self._writing:

@@ -18,6 +18,8 @@ from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
 from dataspace.facts import Fact
 from dataspace.log.store import NoSuchRecord, Store, Stored
+from dataspace.log.unsound import NoFrame
+from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from dataspace.records import Kind
 
 
@@ -42,6 +44,10 @@ class Checked(Lookups):
             stored = self._store.read(self._address(position))
         except NoSuchRecord as error:
             raise Mistaken from error
+        except SessionDamaged as error:
+            if error.position != position:
+                raise Mistaken from error
+            raise
         if stored.header.position != position:
             raise Mistaken
         return stored
@@ -64,7 +70,16 @@ class Checked(Lookups):
         """The session with that uid, deleted ones included, and its head as the log has it. Costs a read."""
         row = self.by_uid(uid)
         if row is not None:
-            header = self.stored(row.position).header
+            try:
+                header = self.stored(row.position).header
+            except NoFrame as error:
+                if error.damage(uid, row.seq) is None:
+                    raise
+                return row
+            except SessionDamaged as error:
+                if (error.session, error.seq) != (uid.hex(), row.seq):
+                    raise Mistaken from error
+                return row  # who loads it comes to that
             if (header.uid, header.seq, header.hash) != (uid, row.seq, row.hash):
                 raise Mistaken
             if row.position <= self._stored and self._tables.position(uid, row.seq + 1) is not None:
@@ -104,13 +119,17 @@ class Checked(Lookups):
     def doubt(self) -> bool:
         """Make the catalog anew: it has led to a record of another session, or of other words, than was asked for.
 
-        Once in its file and once in memory; after that it is right, and this gives False.
+        Once in its file and once in memory; after that it is right, and this gives False. So it does of a log that
+        cannot be followed to its end: the catalog is left as it is.
         """
         self._doubts += 1
-        if self._doubts == 1:
-            self.rebuild()
-        elif self._doubts == 2:
-            self.leave_file()
+        try:
+            if self._doubts == 1:
+                self.rebuild()
+            elif self._doubts == 2:
+                self.leave_file()
+        except LogCorrupt:
+            return False
         return self._doubts <= 2
 
     def _address(self, position: int) -> int:

@@ -17,6 +17,7 @@ from dataspace.facts import Fact
 from dataspace.log.marks import Damage
 from dataspace.log.rests import facts_of
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, Store, Stored
+from dataspace.log.unsound import NoFrame
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Header, Kind
 from dataspace.values import ERASED, CellRef, Erased, FrozenDict, thaw
@@ -207,6 +208,12 @@ class Recall:
             stored = self.store.read(address)
         except NoSuchRecord as error:
             raise Mistaken from error
+        except NoFrame as error:
+            raise error.damage(owner, cell.seq) or error from error
+        except SessionDamaged as error:
+            if (error.session, error.seq) != (owner.hex(), cell.seq):
+                raise Mistaken from error
+            raise
         if (stored.header.uid, stored.header.seq) != (owner, cell.seq):
             raise Mistaken
         return stored.cell(cell.number)

@@ -7,8 +7,9 @@ frames do not parse; `notices` has the records that are written of a store itsel
 whose deeds went elsewhere; `layout`, `opening`, `ownership` and `publishing` are for those who look at a store's
 folder without owning it. `keyring` has the keys of an encrypted store, `rekeying` another one for them; `archives` has
 what went elsewhere, `leaving` names it; `near` serves records that lie near each other from one read. For whoever
-looks at a log that may be damaged: `frames` says how it lies in a file, `survey` finds them, `patience` and `windows`
-read, `packed` knows segments without their zeros; `salvaging` finds what is sound, and `rewriting` writes it anew.
+looks at a log that may be damaged: `frames` says how it lies in a file, `survey` finds them, `unsound` says whose
+records lay where none are met, `patience` and `windows` read, `packed` knows segments without their zeros; `salvaging`
+finds what is sound, and `rewriting` writes it anew.
 `backup` copies a store's folder while its owner goes on; `making` has the folder in which that, or a salvage, is made.
 
 These modules are public, all others are private to the package.
@@ -43,6 +44,7 @@ __all__ = [
     "segments",
     "store",
     "survey",
+    "unsound",
     "verdicts",
     "verify",
     "windows",

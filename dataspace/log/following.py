@@ -31,7 +31,17 @@ from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import Batch, read_batch
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
 from dataspace.log.stored import StoredRecord
-from dataspace.log.verdicts import NOTHING_KNOWN, Evidence, LogCorrupt, NewerFormat, SegmentBytes, Verdict, Visit
+from dataspace.log.unsound import Look, lacking, no_frame
+from dataspace.log.verdicts import (
+    NOTHING_KNOWN,
+    Evidence,
+    LogCorrupt,
+    NewerFormat,
+    SegmentBytes,
+    SessionDamaged,
+    Verdict,
+    Visit,
+)
 from dataspace.log.windows import Window
 from dataspace.log.withheld import Withheld
 from dataspace.records import STORE_UID, Header, Salts
@@ -63,6 +73,7 @@ class StoreFolder:
         self._found: Mapping[bytes, Damage] = {}
         """Those that opening it has found: what reading comes to later must not fail a batch that others are in."""
         self._reader.met = self._meet
+        self._looked: tuple[Mark, Look] | None = None
 
     @property
     def folder(self) -> Path:
@@ -110,7 +121,7 @@ class StoreFolder:
     def check_keys(self, address: int) -> None:
         """Hold the key file against the newest record, which is at `address`. Raises `KeyFileOlder`."""
         if self._keys is not None:
-            with suppress(NoSuchRecord):
+            with suppress(NoSuchRecord, LogCorrupt, SessionDamaged):
                 self._keys.check(self.read(address).sealed())
 
     def _take_keys(self) -> None:
@@ -209,7 +220,26 @@ class StoreFolder:
         return self._chains.get(uid)
 
     def read(self, address: int, near: Near | None = None) -> StoredRecord:
-        return self._reader.read(address, near)
+        try:
+            return self._reader.read(address, near)
+        except NoSuchRecord:
+            damage = no_frame(address, self._look(), self._lacks)
+            if damage is None:
+                raise
+            raise damage from None
+
+    def know_lacking(self) -> None:
+        """Some frames were found not to be sound: sessions of which records lay there are damaged."""
+        lacking(self._look(), self._lacks)
+
+    def _lacks(self, uid: bytes, damage: Damage) -> None:
+        self.know({uid: damage})
+
+    def _look(self) -> Look:
+        mark = self._mark
+        if self._looked is None or self._looked[0] != mark:
+            self._looked = mark, Look(self._reader)
+        return self._looked[1]
 
     def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
         """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""

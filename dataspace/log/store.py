@@ -356,7 +356,7 @@ class Store(Protocol):
         ...
 
     def read(self, address: int, near: Near | None = None) -> Stored:
-        """The durable record at `address`. Raises `NoSuchRecord`.
+        """The durable record at `address`. Raises `NoSuchRecord`; `SessionDamaged` or `NoFrame` of an unsound frame.
 
         What is read for it stays in `near`, and serves the records shortly before it. Costs a read of the file or none.
         """

@@ -72,7 +72,11 @@ class Search:
         try:
             said = self.catalog.said(position)
         except SessionDamaged as error:
-            stored = self.catalog.stored(position)
+            try:
+                stored = self.catalog.stored(position)
+            except SessionDamaged as headless:  # nothing says what it was, and whether it is deleted since
+                name = self.catalog.name(bytes.fromhex(headless.session))
+                raise SessionDamaged(name, headless.seq, headless.position, headless.what) from error
             uid = stored.header.uid
             nothing = Said(stored.header, stored.header.hash, stored.address, ())
             if self._hidden(nothing):

@@ -21,6 +21,7 @@ from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.store import BodyErased, NoSuchPart, Stored
+from dataspace.log.unsound import NoFrame
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import ZERO_HASH, Body, Kind
 from dataspace.values import Erased
@@ -105,14 +106,24 @@ class Lineage:
         return self.uid
 
     def at(self, seq: int) -> Stored:
-        """The record of that seq. Raises `BrokenChain` when there is none."""
+        """The record of that seq. Raises `BrokenChain` when there is none, and `SessionDamaged` where its frame is
+        not sound."""
         last = self._last
         if last is not None and last[0] == seq:
             return last[1]
         address = self._index.locate(self.uid, seq)
         if address is None:
             raise BrokenChain(self.uid.hex(), seq, "is missing")
-        stored = self._read(address)
+        try:
+            stored = self._read(address)
+        except NoFrame as error:
+            raise error.damage(self.owner(seq), seq) or error from error
+        except SessionDamaged as error:
+            if (error.session, error.seq) != (self.owner(seq).hex(), seq):
+                raise BrokenChain(self.uid.hex(), seq, "is not where it should be") from error
+            raise
+        if (stored.header.uid, stored.header.seq) != (self.owner(seq), seq):
+            raise BrokenChain(self.uid.hex(), seq, "is not where it should be")
         self._last = seq, stored
         return stored
 

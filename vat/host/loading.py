@@ -120,7 +120,7 @@ class Loader:
         In a store with archives the records are looked at that a restore there would read: who is born of what is away
         could never be loaded. Raises `Archived` then.
         """
-        stored = self.lineage(uid).at(seq)
+        stored = self._doubting(lambda: self.lineage(uid).at(seq))
         if isinstance(self._store, SegmentStore) and self._store.archives.places:
             try:
                 without = self._bad_from.get(uid)
@@ -135,7 +135,7 @@ class Loader:
 
     def first_message(self, row: Row) -> Mapping[str, Any]:
         """What a session's first record says: who asked for it, and with which request."""
-        stored = self.lineage(row.uid).at(row.parent_seq + 1)
+        stored = self._doubting(lambda: self.lineage(row.uid).at(row.parent_seq + 1))
         said: Mapping[str, Any] = read_deeds(stored.body().deeds).message
         return said
 
@@ -178,13 +178,17 @@ class Loader:
     def read(self, uid: bytes, upto: int, read: Callable[[Restored], T]) -> T:
         """What is read of that heap, whichever snapshot can be read that far: `read` is called once or more."""
         without = self._bad_from.get(uid)
+        return self._doubting(lambda: reading(self.lineage(uid), self._catalog, self.cache, upto, read, without))
+
+    def _doubting(self, read: Callable[[], T]) -> T:
+        """What is read where the catalog leads; if that cannot be, where it leads when it was made anew."""
         try:
-            return reading(self.lineage(uid), self._catalog, self.cache, upto, read, without)
+            return read()
         except (BrokenChain, NoSuchRecord):
             # Either the log is broken, or the catalog, which has led here.
             if not self._catalog.doubt():
                 raise
-        return reading(self.lineage(uid), self._catalog, self.cache, upto, read, without)
+        return read()
 
     def damage_before(self, uid: bytes, at: int) -> PastDamaged | None:
         """The first damage that is known of what a session goes back to at a seq, its own or an ancestor's; for who

@@ -10,6 +10,7 @@ The one rule: it reads what is durable, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -25,6 +26,7 @@ from dataspace.encryption.errors import KeyFileOlder
 from dataspace.errors import KeeveError
 from dataspace.log.archives import Archives
 from dataspace.log.contents import Opener
+from dataspace.log.files import ReadFailed
 from dataspace.log.findings import Counts
 from dataspace.log.frames import Frame
 from dataspace.log.gone import Gone
@@ -238,6 +240,9 @@ def _frames(store: SegmentStore, troubles: list[Trouble], progress: Progress, no
     with store.still() as (segments, evidence):
         looked, followed = _checked(segments, evidence, store.opener, troubles, progress, notes, store.archives.found)
     store.know(looked.damaged)
+    if looked.causes.gaps:
+        with suppress(ReadFailed):
+            store.know_lacking()
     return looked, followed
 
 

@@ -1,0 +1,171 @@
+"""Records whose frame has a damaged header: nothing begins where the catalog says that they are. That is damage of the
+session, if the log says so, and else the catalog is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dataspace.catalog.connections import connect, rows
+from dataspace.catalog.packing import pack, unpack
+from dataspace.errors import KeeveError
+from dataspace.log.verdicts import SessionDamaged
+from tests.vat.hosts import Counter, World, catalog_of, flip, store_of
+from vat.host.host import Host
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> World:
+    return World(tmp_path / "store")
+
+
+def behead(disk: World, host: Host, id: str, seq: int) -> None:
+    """Flip a bit in the header of a record's frame."""
+    catalog = catalog_of(host)
+    row = catalog.session(id)
+    assert row is not None
+    address = catalog.locate(row.uid, seq)
+    assert address is not None
+    header = store_of(host).read(address).header
+    flip(disk, host, id, seq, header.previous if seq > 1 else header.uid)
+
+
+async def filled(host: Host) -> None:
+    for id in ("s1", "s2"):
+        await host.spawn(Counter, id)
+    for number in range(6):
+        for id in ("s1", "s2"):
+            s = await host.get(id)
+            await s.add(f"word {number}")
+            await s.state(f"fact {number}")
+
+
+async def others_go_on(host: Host) -> None:
+    s = await host.get("s2")
+    assert [word for word in await s.seen if word] == [f"word {number}" for number in range(6)]
+    await s.add()
+    await host.spawn(Counter)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("seq", [2, 6, 13])
+async def test_a_record_whose_frame_is_not_sound_is_damage_of_its_session(
+    disk: World, seq: int, restarted: bool
+) -> None:
+    """Invariant 4 and 23: it is named, to the session and seq, and refuses input; the head's as well."""
+    async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
+        await filled(host)
+        if not restarted:
+            behead(disk, host, "s1", seq)
+            await others_go_on(host)  # and s1 leaves memory
+            await told_and_refused(host, seq)
+    if restarted:
+        async with disk.host(first_snapshot=10_000) as host:
+            behead(disk, host, "s1", seq)
+        async with disk.host() as host:
+            assert store_of(host).fault is None
+            await told_and_refused(host, seq)
+
+
+async def told_and_refused(host: Host, seq: int) -> None:
+    s = await host.get("s1")
+    for _ in range(2):
+        with pytest.raises(SessionDamaged, match=rf"session s1 is damaged at seq {seq} .*no sound frame"):
+            await s.add("more")
+    assert await s.seen == [f"word {number}" for number in range((seq - 1) // 2)]
+    assert store_of(host).damaged[s._uid].seq == seq
+    assert len(store_of(host).damaged) == 1
+    with pytest.raises(SessionDamaged, match="seq"):
+        await s.fork(at=seq)
+    assert len(await (await s.fork(at=seq - 1)).seen) == (seq - 1) // 2
+    await others_go_on(host)
+
+
+async def test_a_first_record_without_a_sound_frame_is_damage(disk: World) -> None:
+    async with disk.host(vats=1, first_snapshot=10_000) as host:
+        await filled(host)
+        behead(disk, host, "s1", 1)
+        await others_go_on(host)
+        with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 1 "):
+            await (await host.get("s1")).add()
+        await others_go_on(host)
+
+
+async def test_who_meets_it_while_it_is_in_memory_ends_its_input(disk: World) -> None:
+    """Whatever is acknowledged after that would be lost with it."""
+    async with disk.host() as host:
+        await filled(host)
+        s = await host.get("s1")
+        behead(disk, host, "s1", 7)
+        with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 7 "):
+            [event async for event in host.observe('(test.said "s1" . _)', after="start", until="head")]
+        with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 7 "):
+            await s.add("more")
+        await others_go_on(host)
+
+
+async def test_damaged_frames_side_by_side_are_damage_of_each_session(disk: World) -> None:
+    async with disk.host(vats=1, first_snapshot=10_000) as host:
+        await filled(host)
+        for id in ("s1", "s2"):
+            behead(disk, host, id, 6)
+        for id in ("other", "s1", "s2"):
+            if id == "other":
+                await (await host.spawn(Counter, id)).add()
+                continue
+            with pytest.raises(SessionDamaged, match=f"session {id} is damaged at seq 6 "):
+                await (await host.get(id)).add("more")
+        assert await (await host.get("other")).add() == 2
+
+
+@pytest.mark.parametrize("how", ["nowhere", "others", "head"])
+@pytest.mark.parametrize("damaged", [(), (6,), (6, 7)])
+async def test_a_wrong_catalog_makes_no_session_damaged(disk: World, how: str, damaged: tuple[int, ...]) -> None:
+    """Invariant 21: it is made again; where the log cannot be followed it stays, and says so."""
+    async with disk.host(first_snapshot=10_000) as host:
+        await filled(host)
+        catalog = catalog_of(host)
+        s1, s2 = catalog.session("s1"), catalog.session("s2")
+        assert s1 is not None
+        assert s2 is not None
+        for seq in damaged:
+            behead(disk, host, "s1", seq)
+        theirs, ours = catalog.position(s1.uid, 6), catalog.position(s2.uid, 4)
+        assert theirs
+        assert ours
+    assert disk.folder is not None
+    db = connect(disk.folder / "catalog.sqlite", 100, apsw.SQLITE_OPEN_READWRITE)
+    if how == "head":
+        db.execute("UPDATE sessions SET position = ? WHERE id = 's2'", (theirs,))
+    for start, packed in () if how == "head" else rows(db, "SELECT start, addresses FROM spans WHERE start = start"):
+        numbers = list(unpack(packed))
+        at = ours - start
+        if 0 <= at < len(numbers):
+            numbers[at] = numbers[theirs - start] if how == "others" else numbers[at] + 8
+            db.execute("UPDATE spans SET addresses = ? WHERE start = ?", (pack(numbers), start))
+    db.close()
+    async with disk.host() as host:
+        s = await host.get("s2")
+        if damaged:
+            for _ in range(2):
+                with pytest.raises(KeeveError) as caught:
+                    await s.fork(at=4)
+                assert not isinstance(caught.value, SessionDamaged)
+            assert s2.uid not in store_of(host).damaged
+            return
+        assert await (await s.fork(at=4)).seen == ["word 0", "word 1"]
+        await others_go_on(host)
+        assert not store_of(host).damaged
+        assert (await host.verify()).sound
+
+
+async def test_who_verifies_the_store_ends_its_input_too(disk: World) -> None:
+    async with disk.host() as host:
+        await filled(host)
+        behead(disk, host, "s1", 7)
+        assert not (await host.verify()).sound
+        with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 7 "):
+            await (await host.get("s1")).add("more")
+        await others_go_on(host)
