@@ -19,6 +19,7 @@ from dataspace.catalog.connections import FAILED, remove
 from dataspace.catalog.naming import names_for
 from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.tables import Tables
+from dataspace.errors import KeeveError
 from dataspace.log.beyond import tombstones_beyond
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Store
@@ -76,6 +77,6 @@ def deleted_beyond(store: Store, known: Iterable[SessionRow]) -> dict[bytes, int
     found = {row.uid: row.deleted for row in known if row.deleted > end}
     if isinstance(store, SegmentStore):
         found |= dict.fromkeys(store.destroyed, end + 1)
-        with store.still() as (segments, _):
+        with suppress(KeeveError, OSError), store.still() as (segments, _):  # what can be read can be, whatever else
             found |= tombstones_beyond(segments, store.mark)
     return found

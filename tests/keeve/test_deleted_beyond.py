@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from dataspace.log.files import ReadFailed
 from dataspace.log.frames import Type, record_head
+from dataspace.log.segments import SegmentStore
+from dataspace.log.survey import Piece, Survey
 from dataspace.records import Kind
 from keeve import Session, Settings, open_host
 from keeve.errors import Deleted
@@ -82,6 +87,26 @@ async def test_a_deleted_session_is_gone_for_every_reader_of_what_is_left(
         await check(host, told)
         assert host._engine.dataspace.catalog.doubt()
         await check(host, told)
+
+
+@pytest.mark.parametrize("lost", ["a segment", "any"])
+async def test_a_disk_that_cannot_read_what_is_behind_the_damage_keeps_nobody_from_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    await spoken(tmp_path / "s", None)
+    tombstone = next(each.path for each in frames(tmp_path / "s") if is_tombstone(each.frame.type, each.frame.head))
+    harmed(tmp_path / "s", "a tombstone")
+    pieces = Survey.pieces
+
+    def refuse(*about: object) -> Any:
+        raise ReadFailed(str(tombstone), "Input/output error")
+
+    def read(survey: Survey, start: int = 0) -> Iterator[Piece]:
+        yield from pieces(survey, start) if survey.number == int(tombstone.stem) else refuse()
+
+    monkeypatch.setattr(*((Survey, "pieces", read) if lost == "a segment" else (SegmentStore, "still", refuse)))
+    async with open_host(tmp_path / "s") as host:
+        await check(host, told=lost == "a segment")
 
 
 def test_no_command_gives_what_was_deleted(tmp_path: Path) -> None:
