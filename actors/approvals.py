@@ -3,7 +3,8 @@
     ask(call)    ->  (approval-wanted n s id ...): a promise, which waits
     approve(id)  ->  (approval-given n s id ...): it is fulfilled
     refuse(id)   ->  (approval-refused n s id ...): it breaks
-    cancel, ...  ->  (approval-withdrawn n s id ...): nobody waits for it any more (`_given_up`)
+    cancel, ...  ->  (approval-withdrawn n s id ...): nobody waits for it any more (`_given_up`), or it was approved of
+                     and given up before it began (`_let_go`)
 
     run(device, call)  ->  the device is asked; if it wants that (`ApprovalWanted`), a person is (`_stopped`); and when
                            they have approved, the device again (`_approved`)
@@ -173,11 +174,23 @@ class Approver(Actor):
     def _stopped(self, error: Exception, device: str, call: Call, turn: int) -> Promise:
         if not isinstance(error, ApprovalWanted):
             raise error
-        return self._ask(call, turn).then(self._approved, device, marked_call(call))
+        said = self._ask(call, turn)
+        return said.then(self._approved, device, marked_call(call), turn, self._wanted[self._asked]["id"])
 
-    def _approved(self, said: bool, device: str, call: Call) -> Promise:
+    def _approved(self, said: bool, device: str, call: Call, turn: int = 0, id: str = "") -> Promise:
         call = marked_call(call)
-        return self.device(device).run(call, approved=True).then(self._came, device, call, 0)
+        made = self.device(device).run(call, approved=True)
+        if id:  # what waited in an earlier version has none
+            made.then(None, id, turn, made.id, broken=self._let_go)
+        return made.then(self._came, device, call, 0)
+
+    def _let_go(self, error: Exception, id: str, turn: int, promise: int) -> None:
+        """A call was approved of, and did not come to its end. Of what was given up it is said whether it was made."""
+        started = self._crank.progress.given_up.get(promise)
+        if started is False:
+            self._withdrawn(turn, id, error)
+        elif started and not turn:  # a session says so itself
+            state_own(self, "tool-unknown", turn, self.session_id, id)
 
     def _waiting(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Those that somebody still waits for."""
@@ -187,7 +200,12 @@ class Approver(Actor):
         """Nobody waits for it any more, or it was refused."""
         if number in self._wanted:
             entry = self._wanted.pop(number)
-            state_own(self, "approval-withdrawn", entry["turn"], self.session_id, entry["id"], error=named(error))
+            self._withdrawn(entry["turn"], entry["id"], error)
+
+    def _withdrawn(self, turn: int, id: str, error: Exception) -> None:
+        due = self._crank.progress.due
+        said = {"error": named(error)} if due is None else {"error": named(error), "due": due}
+        state_own(self, "approval-withdrawn", turn, self.session_id, id, **said)
 
     def _found(self, id: str) -> int:
         number = self._numbers.get(id, 0)

@@ -97,6 +97,9 @@ def _about(said: Mapping[str, Any]) -> str:
     if isinstance(error, Mapping):
         reason = f"{error.get('error')}: {error.get('message')}"
     who = f" by {by}" if isinstance(by, str) else ""
+    due = said.get("due")
+    if isinstance(due, float):
+        who = f", since its time was over on {utc_time(round(due * 1_000_000))}{who}"
     return f"{who}: {reason}" if isinstance(reason, str) and reason else who
 
 

@@ -18,6 +18,7 @@ from dataspace.log.memory import MemoryStore
 from dataspace.records import Kind, Record
 from keeve import Actor, Session, Toolbox, Tools, actor, gather, tool, within
 from keeve.errors import KeeveError
+from keeve.faces import utc_time
 from keeve.looking.doing import say_word
 from keeve.testing import FakeClock, MemoryLog, memory_host
 from tests.actors.scenes import Says, calls, says
@@ -138,10 +139,12 @@ async def test_a_yes_that_comes_late_finds_nothing_that_waits(till: Till, kind: 
     await till.left_waiting(kind)
     till.clock.move(SECONDS + 1)
     async with till.host(**how) as host:
-        with pytest.raises(NothingWaits):
+        over = utc_time(till.began + SECONDS * 1_000_000)
+        with pytest.raises(NothingWaits, match=rf"withdrawn, and not made, on .*, since its time was over on {over}"):
             await say_word(host, "s1", "c1", None)
         assert stated(host, "approval-given") == []
-        assert len(stated(host, "approval-withdrawn")) == 1
+        [withdrawn] = stated(host, "approval-withdrawn")
+        assert withdrawn["due"] == till.began / 1_000_000 + SECONDS
     await till.carried_out()
     assert till.paid() == []
 
@@ -156,7 +159,12 @@ async def test_a_yes_in_time_is_too_late_when_the_host_is(till: Till, kind: type
     await till.carried_out()
     assert till.paid() == []
     async with till.host() as host:  # it is known that it was not made, where it would be on record
-        assert len(stated(host, "tool-unknown")) == (kind is Session and till.on_crash == "retry")
+        known = till.on_crash == "unknown"
+        assert len(stated(host, "approval-withdrawn")) == known
+        assert len(stated(host, "tool-unknown")) == (not known)
+        if known:
+            with pytest.raises(NothingWaits, match=r"withdrawn, and not made, on .*, since its time was over on"):
+                await say_word(host, "s1", "c1", None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -50,7 +50,9 @@ class Progress:
         "at",
         "cancelled",
         "draft",
+        "due",
         "failure",
+        "given_up",
         "ids",
         "lent",
         "making",
@@ -104,6 +106,10 @@ class Progress:
         """Numbers of the effects that it wants."""
         self.cancelled: list[int] = []
         """Numbers of the effects that it gives up."""
+        self.given_up: dict[int, bool] = {}
+        """The promises of those, with whether the effect may have begun outside."""
+        self.due: float | None = None
+        """When a timer's time came, in seconds since 1970, where this crank is what that has brought."""
         self.settled: list[tuple[int, Outcome]] = []
         """The promises that got their outcome."""
         self.lent: list[int] = []

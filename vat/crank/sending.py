@@ -328,6 +328,8 @@ class Sending(Promises):
             number = effect_of(self.heap, root)
             if number is None:
                 return None
+            started = bool(self.heap.find("effects", number)[Effect.STARTED])
+            self.progress.given_up[root] = started or self.powers.begun(self.uid, number)
             self.do(Op.ENDED, number)
             self.progress.cancelled.append(number)
         self.settle(root, failure)

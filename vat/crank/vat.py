@@ -23,7 +23,7 @@ from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, NothingTakenUp, Refused
 from vat.failures import content_in
 from vat.heap.entries import Effect, pending_outside
-from vat.heap.limits import limits_of
+from vat.heap.limits import due_of, limits_of
 from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
@@ -259,8 +259,9 @@ class Vat(Upkeep):
         device, method, promise = entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.PROMISE]
         outcome = message.outcome._replace(payload=self.crank.marked(promise, message.outcome))
         said = {"effect": message.effect}
+        due = due_of(self.heap, entry) if outcome.succeeded else None
         return self._come_to(
-            Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave"
+            Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave", due=due
         )
 
     def _come_to(
@@ -271,8 +272,9 @@ class Vat(Upkeep):
         outcome: Outcome,
         what: str,
         acknowledged: tuple[bytes, int] | None = None,
+        due: float | None = None,
     ) -> Step:
-        """A promise has its outcome from outside."""
+        """A promise has its outcome from outside; that of a timer at the time for which it was `due`."""
         crank = self.crank
         draft = self._begin(asker)
         try:
@@ -283,6 +285,7 @@ class Vat(Upkeep):
         draft.message = mapped({**said, "succeeded": outcome.succeeded, "payload": outcome.payload})
         if "effect" in said:
             crank.note(Op.ENDED, said["effect"])
+            crank.progress.due = due
         elif said["number"] is not None:
             crank.note(Op.RECEIVED, said["from"], said["number"])
         crank.settle_and_run({promise: outcome})

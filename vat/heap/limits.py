@@ -1,4 +1,4 @@
-"""Limits of waits: the timers of `within`, found in a heap from which a session has been forked.
+"""Limits of waits: the timers of `within`, found in a heap from which a session has been forked; and when one is due.
 
 The one rule: it only reads.
 """
@@ -28,6 +28,16 @@ def limits_of(heap: Heap, breaking: Container[int]) -> dict[int, Sequence[Any]]:
         if number is None or all(root_of(heap, promise)[0] in breaking for promise in waited):
             continue
         effect = heap.find("effects", number)
-        if (effect[Effect.DEVICE], effect[Effect.METHOD]) == ("timer", "until"):
+        if _times(effect):
             found[limit] = effect
     return found
+
+
+def due_of(heap: Heap, effect: Sequence[Any]) -> float | None:
+    """When the time of a timer's effect comes, in seconds since 1970; None for any other."""
+    at: Sequence[Any] = heap.read(effect[Effect.ARGS]) if _times(effect) else ()
+    return float(at[0]) if len(at) == 1 and type(at[0]) in (int, float) else None
+
+
+def _times(effect: Sequence[Any]) -> bool:
+    return (effect[Effect.DEVICE], effect[Effect.METHOD]) == ("timer", "until")
