@@ -12,6 +12,9 @@ import pytest
 from waits import SCRIPTS, Agent, Fiberworld, cancel, script
 
 from dataspace.values import Blob, CellRef, FrozenDict, FrozenList, Symbol
+from snapshots.keyed import MapTree
+from snapshots.lists import ListTree
+from snapshots.nodes import PageRef
 from vat.crank.comparing import alike, same
 from vat.errors import FiberDiverged
 from vat.heap.opcodes import Op, Verb
@@ -34,7 +37,13 @@ OPERATIONS: Final[list[list[Any]]] = [
     [Op.FAILED, FAILURE],
     [Op.SET, 1, "orders", ORDER],
     [Op.CHANGE, 1, "orders", Verb.APPEND, ORDER],
-    [Op.SPAWNED, 2, "shop.order", 1, {"order": ORDER}],
+    [
+        Op.SPAWNED,
+        2,
+        "shop.order",
+        1,
+        {"order": ORDER, "lines": ListTree(), "log": ListTree(PageRef(1, 2, b"d" * 32), 3)},
+    ],
     [Op.UPGRADED, 1, 2, ["orders"], {"order": ORDER}],
     [Op.COLLECTED, [2, 3], [4]],
     [Op.COUNTED, "promise", 4],
@@ -133,6 +142,7 @@ def test_values_that_only_look_alike_are_told_apart(one, other):
 
 @script
 async def pays(me: Agent) -> None:
+    me.spawn(Agent)
     me.log.append({"in": "EUR", "error": "", "message": "for tea", "amount": 10})
     me.value = 0.0
     cancel(me.want("gone"), ValueError("given up"))
@@ -141,6 +151,7 @@ async def pays(me: Agent) -> None:
 
 
 async def pays_more(me: Agent) -> None:
+    me.spawn(Agent)
     me.log.append({"in": "EUR", "error": "", "message": "for tea", "amount": 999_999})
     me.value = 0.0
     cancel(me.want("gone"), ValueError("given up"))
@@ -148,6 +159,7 @@ async def pays_more(me: Agent) -> None:
 
 
 async def has_another_zero(me: Agent) -> None:
+    me.spawn(Agent)
     me.log.append({"in": "EUR", "error": "", "message": "for tea", "amount": 10})
     me.value = -0.0
     cancel(me.want("gone"), ValueError("given up"))
@@ -155,6 +167,7 @@ async def has_another_zero(me: Agent) -> None:
 
 
 async def gives_up_with_another_word(me: Agent) -> None:
+    me.spawn(Agent)
     me.log.append({"in": "EUR", "error": "", "message": "for tea", "amount": 10})
     me.value = 0.0
     cancel(me.want("gone"), ValueError("taken back"))
@@ -162,6 +175,7 @@ async def gives_up_with_another_word(me: Agent) -> None:
 
 
 async def has_moved(me: Agent) -> None:
+    me.spawn(Agent)
     me.log.append({"in": "EUR", "error": "", "message": "for tea", "amount": 10})
     me.value = 0.0
     cancel(me.want("gone"), ValueError("given up"))
@@ -204,6 +218,8 @@ def copied(value: Any) -> Any:
         return FrozenDict({key: copied(item) for key, item in value.items()})
     if isinstance(value, list):
         return FrozenList([copied(item) for item in value])
+    if isinstance(value, ListTree):
+        return ListTree(value.root, value.count)
     return unpack("d", pack("d", value))[0] if isinstance(value, float) else value
 
 
@@ -226,6 +242,8 @@ def other_than(value: Any) -> Any:
     """As little changed as can be."""
     if isinstance(value, float):
         return unpack("d", pack("Q", unpack("Q", pack("d", value))[0] ^ 1 << 63))[0]
+    if isinstance(value, ListTree):
+        return ListTree(PageRef(1, 2, b"e" * 32), value.count) if value.root else MapTree()
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Op):

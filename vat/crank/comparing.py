@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dataspace.drafts import Assertion, Statement
 from dataspace.values import Blob, CelledBlob, CelledList, CellRef, Erased, FrozenList, render, thaw
+from dataspace.values.encoding import encode
 from snapshots.tree import Tree
 from vat.heap.fibers import FIRST, PLAIN
 from vat.heap.opcodes import Op, Verb
@@ -102,6 +103,8 @@ def alike(one: Any, other: Any, load: Callable[[CellRef], Any]) -> bool:
             and one.media_type == other.media_type
             and alike(one.content, other.content, load)
         )
+    if isinstance(one, Tree):  # of a new actor's field: one in a record has a name, or nothing in it
+        return type(one) is type(other) and encode(one) == encode(other)
     if isinstance(one, int | str | bytes):  # an opcode, or a string of the runtime's
         return (
             isinstance(other, int | str | bytes) and isinstance(one, bool) == isinstance(other, bool) and one == other
