@@ -126,12 +126,25 @@ def in_log(error: BaseException) -> str:
     return name if said in ("", name) else f"{name}: {said}"
 
 
-_ADVICE: Final = {
-    ("RuntimeError", "no running event loop"): "asyncio has no loop here, since Keeve runs on trio: in an actor wait "
+_NO_LOOP: Final = (
+    "asyncio has no loop here, since Keeve runs on trio: in an actor wait "
     "with self.sleep(seconds), gather(...) and within(...); in a device or a tool use trio, or call "
     "`await trio.to_thread.run_sync(asyncio.run, main())`"
-}
-"""What to do about errors of others, which do not say it: by class and message."""
+)
+_PENDING: Final = (
+    "if that came of a call of a device, a model, a tool or an actor, it is the promise of what it will give: "
+    "`await` it first"
+)
+_ADVICE: Final = (
+    ("RuntimeError", "no running event loop", _NO_LOOP),
+    ("RuntimeError", "There is no current event loop in thread ", _NO_LOOP),
+    *(
+        (kind, f"'{promise}' object ", _PENDING)
+        for kind in ("TypeError", "AttributeError")
+        for promise in ("Promise", "Reply")
+    ),
+)
+"""What to do about errors of others, which do not say it: by class, and how the message begins."""
 
 
 def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
@@ -160,7 +173,7 @@ def exception_of(failure: Mapping[str, Any], where: str = "") -> Exception:
 
 def advice_on(kind: str, message: str) -> str | None:
     """What to do about an error of others which does not say it, by the name of its class and its message."""
-    return _ADVICE.get((kind, message))
+    return next((advice for name, begins, advice in _ADVICE if kind == name and message.startswith(begins)), None)
 
 
 _PACKAGES: Final = ("keeve", "actors", "vat", "snapshots", "dataspace")

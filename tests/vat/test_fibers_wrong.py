@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -79,6 +80,27 @@ def test_what_asyncio_refuses_before_it_waits_says_what_a_fiber_can_wait_for(wor
     with pytest.raises(RuntimeError, match="no running event loop") as raised:
         value_of(world.go("sleeps"))
     assert any("self.sleep(seconds)" in note for note in raised.value.__notes__)
+
+
+def test_what_asyncio_gathers_says_it_as_well(world):
+    @script
+    async def gathers(me: Agent) -> Any:
+        return await asyncio.gather(me.device("d").call(1), me.device("d").call(2))
+
+    with ThreadPoolExecutor(1) as thread, pytest.raises(RuntimeError) as raised:  # as `keeve.blocking` has one
+        thread.submit(lambda: value_of(world.go("gathers"))).result()
+    assert any("self.sleep(seconds)" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize("use", [lambda it: it["content"], lambda it: it.content, list], ids=["key", "field", "items"])
+def test_a_promise_that_is_used_as_what_it_will_give_says_that_it_is_one(world, use):
+    @script
+    async def forgets(me: Agent) -> Any:
+        return use(me.device("d").call(1))
+
+    with pytest.raises((TypeError, AttributeError)) as raised:
+        value_of(world.go("forgets"))
+    assert any("`await` it first" in note for note in raised.value.__notes__)
 
 
 def test_a_bare_yield_says_what_to_do(world):
