@@ -80,6 +80,10 @@ async def take_turn(where: Where, output: Output, id: str, text: str, request: s
         output.document(said)
     else:
         output.say(in_words(said["output"]))
+        if said["limit"] is not None:
+            output.note(
+                f"turn {said['turn']} ended at its limit of {said['limit']}: keeve show {id} tells how far it came"
+            )
 
 
 async def accept(

@@ -17,6 +17,7 @@ from keeve.cli.talking import again_by
 from keeve.faces import turns_of
 from tests.cli_runner import keeve
 from tests.cli_worlds import Asking, Caller, leave_a_ledger, leave_waiting, send
+from tests.served_stores import asked, served_store
 
 
 @pytest.fixture
@@ -162,6 +163,16 @@ async def test_a_limit_that_a_turn_has_reached_is_shown(store: Path) -> None:
         assert await s.turn("send it") is None
     assert "turn 1  done at the limit of steps, " in keeve("show", "s1", "--store", store).out
     assert keeve("show", "s1", "--store", store, "--json").json["turns"][0]["limit"] == "steps"
+
+
+async def test_a_turn_that_ends_at_a_limit_says_which_beside_its_answer(store: Path) -> None:
+    async with served_store(store, devices={"model": Asking()}) as served:
+        await served.host.spawn(Session, "s1", max_steps=1)
+        said = await asked("turn", "s1", "send it", "--store", store)
+        assert (said.code, said.out) == (0, "(nothing)\n")
+        assert "turn 1 ended at its limit of steps: keeve show s1 tells how far it came\n" in said.err
+        said = await asked("turn", "s1", "again", "--store", store, "--json")
+        assert (said.json["limit"], said.err) == ("steps", "")
 
 
 async def test_calls_that_failed_and_calls_that_were_refused_are_counted(store: Path) -> None:
