@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -201,17 +202,18 @@ def open_store(
     evidence = Evidence(seen=() if seen is None else (seen,))
     if peeked is not None:
         evidence = attrs.evolve(evidence, start=peeked.mark, heads=peeked.heads)
+    opens = partial(
+        SegmentStore,
+        folder,
+        now=clock,
+        salts=entropy or os.urandom,
+        files=files,
+        readonly=readonly,
+        segment_bytes=segment_bytes,
+        key=key,
+    )
     try:
-        store = SegmentStore(
-            folder,
-            now=clock,
-            salts=entropy or os.urandom,
-            files=files,
-            readonly=readonly,
-            evidence=evidence,
-            segment_bytes=segment_bytes,
-            key=key,
-        )
+        store = opens(evidence=evidence)
     except StoreOwned as error:
         if is_served(folder / SOCKET):
             raise StoreOwned(error.path, error.pid, served=True) from None
@@ -223,7 +225,15 @@ def open_store(
         look_in(store, archives)
         if newest is not None and not readonly:
             store.check_keys(newest)
-        catalog = _catalog(path, store)
+        try:
+            catalog = _catalog(path, store)
+        except LogCorrupt:  # there is no catalog any more, and none can be made: the log is judged without it
+            if store.readonly:
+                raise
+            store.close()
+            store = opens(evidence=Evidence(seen=evidence.seen))
+            look_in(store, archives)
+            catalog = _catalog(path, store)
         if store.fault is not None:
             log.warning("%s can only be read, and what is read of it may not be all: %s", folder, store.fault)
         return store, catalog

@@ -226,7 +226,11 @@ class Catalog(Checked):
             # A full disk will pass. Until then the memory has what the file has not.
             self._wait = len(self._recent) + RUN
             return False
-        self.rebuild()
+        try:
+            self.rebuild()
+        except LogCorrupt:  # nobody can make another one: what the file has is asked, and the rest is in memory
+            self._wait = len(self._recent) + RUN
+            return False
         return True
 
     def flush(self) -> None:

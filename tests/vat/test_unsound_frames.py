@@ -4,16 +4,21 @@ session, if the log says so, and else the catalog is wrong."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from dataspace.catalog.connections import connect, rows
 from dataspace.catalog.packing import pack, unpack
+from dataspace.catalog.tables import Tables
 from dataspace.errors import KeeveError
-from dataspace.log.verdicts import SessionDamaged
+from dataspace.log.store import StoreDamaged
+from dataspace.log.verdicts import LogCorrupt, SessionDamaged
+from keeve import open_host
 from tests.vat.hosts import Counter, World, catalog_of, flip, store_of
 from vat.host.host import Host
+from vat.objects.actor import Actor, actor
 
 
 @pytest.fixture
@@ -169,3 +174,69 @@ async def test_who_verifies_the_store_ends_its_input_too(disk: World) -> None:
         with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 7 "):
             await (await host.get("s1")).add("more")
         await others_go_on(host)
+
+
+def spoil(disk: World) -> None:
+    """Damage all pages of the catalog but those that say whose it is."""
+    assert disk.folder is not None
+    path = disk.folder / "catalog.sqlite"
+    db = connect(path, 100, apsw.SQLITE_OPEN_READWRITE)
+    kept = {1, *[page for (page,) in rows(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'about'")]}
+    db.close()
+    with path.open("r+b") as file:
+        for page in range(1, path.stat().st_size // 4096 + 1):
+            if page not in kept:
+                file.seek((page - 1) * 4096 + 100)
+                file.write(b"\xff" * 64)
+
+
+@actor("unsound.says", version=1)
+class Says(Actor):
+    said: Any = None
+
+    def say(self) -> None:
+        self.said = self.assert_fact("unsound.said", 1)
+
+    def take_back(self) -> None:
+        self.retract(self.said)
+
+
+async def test_a_catalog_that_fails_and_cannot_be_made_anew_ends_no_host(disk: World, monkeypatch: Any) -> None:
+    """Invariant 21: work goes on; who needs what nobody can read any more is told what is wrong."""
+
+    def fails(*_: object) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    disk.actors = (*disk.actors, Says)
+    async with disk.host(first_snapshot=10_000) as host:
+        await filled(host)
+        a = await host.spawn(Says, "a")
+        await a.say()
+        catalog, s = catalog_of(host), await host.get("s2")
+        catalog.flush()
+        behead(disk, host, "s1", 4)
+        for name in ("write", "position", "address", "named"):
+            monkeypatch.setattr(Tables, name, fails)
+        await a.take_back()
+        for number in range(3):
+            assert await s.add() == 7 + number
+            catalog.flush()
+        with pytest.raises(LogCorrupt, match="no frame begins here"):
+            await host.get("s1")
+        assert await s.count == 9
+        monkeypatch.undo()
+        assert await (await host.get("s2")).add() == 10
+
+
+async def test_a_host_whose_catalog_is_gone_beside_a_damaged_log_opens_to_read(disk: World) -> None:
+    async with disk.host(first_snapshot=10_000) as host:
+        await filled(host)
+        behead(disk, host, "s1", 10)
+    spoil(disk)
+    assert disk.folder is not None
+    async with open_host(disk.folder, actors=[Counter]) as host:
+        assert isinstance(store_of(host).fault, LogCorrupt)
+        s = await host.get("s2")
+        assert await s.seen == ["word 0", "word 1", "word 2", "word 3"]
+        with pytest.raises(StoreDamaged, match="corrupt"):
+            await s.add("more")
