@@ -62,8 +62,11 @@ class NoSuchTurn(KeeveError, LookupError):
     usage = True
 
     def __init__(self, id: str, turn: int, over: list[int]) -> None:
-        there = f"those that are over are {over[0]} to {over[-1]}" if over else "none is over"
-        super().__init__(f"turn {turn} of session {id!r} is not over, or not there ({there}): keeve show {id}")
+        if over:
+            there = f"those that are over are {over[0]} to {over[-1]}): keeve show {id}"
+        else:  # a type of one's own may have had many, and states none
+            there = f"it has stated of none that it is over): give --at, a seq that keeve chain {id} tells"
+        super().__init__(f"turn {turn} of session {id!r} is not over, or not there ({there}")
 
 
 class TwoPlaces(KeeveError, ValueError):

@@ -157,5 +157,6 @@ async def test_a_turn_that_is_not_over_is_no_place_for_a_fork(store: Path) -> No
     for turn in ("1", "7"):
         said = keeve("fork", "mailer", "--turn", turn, "--store", store)
         assert (said.code, f"turn {turn} of session 'mailer' is not over" in said.err) == (2, True)
+        assert "give --at, a seq that keeve chain mailer tells" in said.err
     said = keeve("fork", "mailer", "--turn", "1", "--at", "1", "--store", store)
     assert (said.code, "either --at" in said.err) == (2, True)
