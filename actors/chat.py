@@ -50,13 +50,20 @@ ANSWER_SO: Final = Remedy(
 
 
 class BadAnswer(KeeveError):
-    """A model device answered with something that is no answer; `what` is wrong with it."""
+    """A model device answered with something that is no answer; `what` is wrong with it. `asked`: no model did, it is a
+    call that was to be made."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, asked: bool = False) -> None:
         super().__init__(what)
         self.what = what
+        self.asked = asked
 
     def __str__(self) -> str:
+        if self.asked:
+            return (
+                f"this is no tool call that can be made: {self.what}. Give it as a model does: "
+                '{"id": "…", "function": {"name": "…", "arguments": "{…}"}}'
+            )
         return f"the model device's answer cannot be used: {self.what}. {ANSWER_SO()}"
 
 
@@ -149,13 +156,14 @@ def check_input(input: Any) -> None:
             raise BadInput(f"part {place} holds what JSON does not have{FOR_EXAMPLE()}")
 
 
-def check_call(call: Any, place: int = 0, ids: Any = str | int) -> None:
-    """Raise `BadAnswer` for a tool call that cannot be carried out, or told of: the one at that place of an answer."""
+def check_call(call: Any, place: int = 0, ids: Any = str | int, *, asked: bool = False) -> None:
+    """Raise `BadAnswer` for a tool call that cannot be carried out, or told of: the one at that place of an answer, or
+    of those that are `asked` for."""
     if not isinstance(call, Mapping) or not isinstance(call.get("id"), ids):
-        raise BadAnswer(f"tool call {place} has no 'id'")
+        raise BadAnswer(f"tool call {place} has no 'id'", asked)
     function = call.get("function")
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise BadAnswer(f"tool call {place} has no name of a function")
+        raise BadAnswer(f"tool call {place} has no name of a function", asked)
 
 
 def message_in(answer: Any) -> Mapping[str, Any]:

@@ -88,7 +88,7 @@ class Toolbox(Part):
         A call of what is not offered breaks with `NoSuchTool`, whatever the device has besides. Raises `BadAnswer` for
         what is no call that could be carried out and told of.
         """
-        check_call(call)
+        check_call(call, asked=True)
         name = call["function"]["name"]
         promise: Promise = self.inner("_call" if name in offered(self._schemas) else "_refuse", call)
         return promise
@@ -102,7 +102,7 @@ class Toolbox(Part):
         """
         calls = list(calls)
         for place, call in enumerate(calls):
-            check_call(call, place)
+            check_call(call, place, asked=True)
         return _Calls(calls, [self.call(call) for call in calls])
 
     def replace(self, tools: Any) -> None:
