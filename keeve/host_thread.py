@@ -88,8 +88,10 @@ class OtherThread(Generic[Opened]):
             async with opens() as opened, trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._opened.set_result(opened)
-                await self._closing.wait()
-                self._nursery = None
+                try:
+                    await self._closing.wait()
+                finally:
+                    self._nursery = None  # however it ends: while it does, nobody new is let in
                 nursery.cancel_scope.cancel()
 
     def do(self, what: Callable[..., Awaitable[T]], *args: Any, **keywords: Any) -> T:
@@ -181,12 +183,33 @@ def _ended_by(error: BaseException) -> BaseException:
     """What has ended a host, as who asks it is told. What trio says of it is about trio, and Ctrl-C is not theirs."""
     if isinstance(error, trio.TrioInternalError):
         error = alone(error.__cause__ or error)
+    if isinstance(error, BaseExceptionGroup):
+        error = _first(error)
     if not isinstance(error, KeyboardInterrupt):
         return error
     ended = NotRunning()
     ended.__cause__ = error
     ended.add_note(f"it was ended by {type(error).__name__}: {error}")
     return ended
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error of several that says why: the first one of ours, if there is one. That there are more is a note."""
+    errors: list[BaseException] = []
+    todo: list[BaseException] = [group]
+    for each in todo:
+        if isinstance(each, BaseExceptionGroup):
+            todo.extend(each.exceptions)
+        else:
+            errors.append(each)
+    log.debug("several errors have ended what ran in the host's thread", exc_info=group)
+    error = next(
+        (each for kind in (KeyboardInterrupt, KeeveError) for each in errors if isinstance(each, kind)), errors[0]
+    )
+    error.add_note(
+        f"{len(errors)} errors have ended the host, this one among them; its log has all, at the level debug"
+    )
+    return error
 
 
 def _outcome(future: Future[T]) -> T:

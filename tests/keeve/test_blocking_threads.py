@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from dataspace.values import NotAValue
 from keeve import Actor, actor, blocking, effect
 from keeve.blocking import OwnThread
 from keeve.errors import KeeveError, NewerVersion
-from keeve.host_thread import _ended_by
+from keeve.host_thread import OtherThread, _ended_by
 from keeve.testing import folder_for_stores
 from vat.host.asking import NotRunning
 
@@ -205,6 +207,44 @@ def test_an_error_has_the_frames_of_who_called_and_none_of_the_hosts_thread(host
     with blocking.open_host(folder, actors=[Counter]) as older, pytest.raises(NewerVersion) as raised:
         older.get("s").add()
     assert frames(raised.value) <= short
+
+
+class Broke(KeeveError):
+    """Why what is open has ended."""
+
+
+def test_who_calls_while_a_host_dies_is_told_in_our_words():
+    """What is open may take a while to end after something in it has failed."""
+    begin, ending, leave = threading.Event(), threading.Event(), threading.Event()
+
+    async def breaks(kind: type[Exception]) -> None:
+        await trio.to_thread.run_sync(begin.wait)
+        raise kind("broke")
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(breaks, RuntimeError)
+            nursery.start_soon(breaks, Broke)
+            try:
+                yield
+            finally:
+                with trio.CancelScope(shield=True):
+                    ending.set()
+                    await trio.to_thread.run_sync(leave.wait)
+
+    opened: OtherThread[None] = OtherThread(opens, "here")
+    begin.set()
+    assert ending.wait(10)
+    for _ in range(2):
+        with pytest.raises(NotRunning):
+            opened.do(trio.lowlevel.checkpoint)
+    leave.set()
+    with pytest.raises(Broke) as raised:
+        opened.close()
+    assert raised.value.__notes__ == [
+        "2 errors have ended the host, this one among them; its log has all, at the level debug"
+    ]
 
 
 def test_what_has_ended_a_host_is_said_in_words_of_its_own():
