@@ -84,11 +84,11 @@ def test_what_asyncio_refuses_before_it_waits_says_what_a_fiber_can_wait_for(wor
 
 def test_what_asyncio_gathers_says_it_as_well(world):
     @script
-    async def gathers(me: Agent) -> Any:
+    async def gathers_of_asyncio(me: Agent) -> Any:
         return await asyncio.gather(me.device("d").call(1), me.device("d").call(2))
 
     with ThreadPoolExecutor(1) as thread, pytest.raises(RuntimeError) as raised:  # as `keeve.blocking` has one
-        thread.submit(lambda: value_of(world.go("gathers"))).result()
+        thread.submit(lambda: value_of(world.go("gathers_of_asyncio"))).result()
     assert any("self.sleep(seconds)" in note for note in raised.value.__notes__)
 
 
