@@ -55,8 +55,8 @@ class Settings:
     hold_unknown: whether an effect of unknown outcome stays open until somebody resolves it.
     takes_up: whose effects, messages and subscriptions are carried out here: of `"all"` sessions, those with pending
       work being loaded at the start; of those that somebody has `"asked"` for; of none (`"nothing"`), so that they
-      stay as they are for another host, and a call that would wait for one raises `NothingTakenUp`. For tools that do
-      not have an application's devices.
+      stay as they are for another host, and a call that would wait for one raises `NothingTakenUp`; but a session that
+      is called takes its timers first whose time has come. For tools that do not have an application's devices.
     """
 
     vats: int = 1000
