@@ -158,6 +158,14 @@ class Waiter(Actor):
         return await owe(self)
 
 
+@actor("test.asker", version=1)
+class Asker(Waiter):
+    """Asks a person about whatever it is told."""
+
+    async def turn(self, text: str) -> Any:
+        return await self.for_a_person(text)
+
+
 async def leave_fibers(store: Path, **calls: tuple[Any, ...]) -> None:
     """Sessions by id whose methods wait (the method and its arguments), and a host that ends then.
 

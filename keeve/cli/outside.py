@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Final
 
 from dataspace.errors import KeeveError
+from keeve.cli.own import option_for
 from keeve.cli.stores import Acts
 from keeve.cli.waiting import Told
 
@@ -34,8 +35,10 @@ async def missing(store: Acts, id: str) -> str:
     if any(_goes_on(effect, absent) for effect in effects):
         return ""
     said = []
-    for call in waits["approvals"]:
-        command = f"keeve approve {quote(id)} {quote(call['id'])}"
+    calls = waits["approvals"]
+    option = option_for((await store.look("row", id=id))["type"]) if calls and store.alone else ""
+    for call in calls:
+        command = f"keeve approve {quote(id)} {quote(call['id'])}{option}"
         said.append(f"a person has to approve of {call['name']}: {command} (or keeve refuse, with a reason)")
     for effect in effects:
         call, device = f"{effect['device']}.{effect['method']}", effect["device"]

@@ -22,9 +22,10 @@ class NoConversation(KeeveError, TypeError):
     usage = True
 
     def __init__(self, session: str, type: str, missing: Sequence[str]) -> None:
+        say = "" if NEEDED[0] in missing else "say something to it with `keeve turn`, "
         super().__init__(
             f"session {session!r} is a {type}, which has no {', '.join(missing)}: `keeve chat` needs the methods "
-            f"{', '.join(NEEDED)}, as Session has them; look at it with `keeve show` or `keeve log`"
+            f"{', '.join(NEEDED)}, as Session has them; {say}look at it with `keeve show` or `keeve log`"
         )
 
 

@@ -81,6 +81,15 @@ async def test_chat_says_what_a_person_has_to_approve_of_and_ends(store: Path) -
     assert len(keeve("effects", "--store", store, "--json").json["approvals"]) == 1
 
 
+def test_who_is_told_to_approve_of_a_call_of_an_agent_of_ones_own_can_type_that(store: Path) -> None:
+    own = ("--store", store, "--actors", "tests.cli_worlds:Asker")
+    assert keeve("create", "a", "--type", "test.asker", *own).code == 0
+    assert "say something to it with `keeve turn`" in keeve("chat", "a", *own, input="40\n").err
+    said = keeve("turn", "a", "40", *own)
+    assert "keeve approve a c1 --actors MODULE (or keeve refuse" in said.err
+    assert keeve("approve", "a", "c1", *own).code == 0
+
+
 async def test_a_turn_that_waits_is_named_by_its_number_where_no_server_is(tmp_path: Path) -> None:
     store = tmp_path / "data"
     await leave_asking(store)
