@@ -19,6 +19,8 @@ from dataspace.errors import KeeveError
 from dataspace.log.erasing import by_segment
 from dataspace.log.frames import place
 from dataspace.log.store import Erasure, Store, Stored
+from dataspace.log.unsound import NoFrame
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID, Kind
 from dataspace.values.encoding import BadEncoding
 
@@ -51,7 +53,10 @@ def last_done(catalog: Checked) -> tuple[Done, int]:
     one of all, if that one cannot, else 0."""
     unread = 0
     for position in reversed([*catalog.positions(STORE_UID, RECLAIMED)]):
-        stored = catalog.stored(position)
+        stored = _there(catalog, position)
+        if stored is None:
+            unread = unread or position
+            continue
         if stored.header.kind != Kind.RECLAIMED:
             continue  # one that cannot be read is found under every label
         try:
@@ -72,15 +77,16 @@ def far(stored: Stored) -> Done:
 def tombstones(catalog: Checked, after: int) -> Iterator[int]:
     """The positions of the tombstones after `after`."""
     for position in catalog.positions(None, DELETED, after):
-        header = catalog.stored(position).header
-        if header.kind == Kind.DELETE and header.uid != STORE_UID:
+        stored = _there(catalog, position)
+        if stored is not None and stored.header.kind == Kind.DELETE and stored.header.uid != STORE_UID:
             yield position
 
 
 def erasures(catalog: Checked, after: int) -> Iterator[int]:
     """The positions of the records after `after` that say what is erased."""
     for position in catalog.positions(STORE_UID, ERASED, after):
-        if catalog.stored(position).header.kind == Kind.ERASE:
+        stored = _there(catalog, position)
+        if stored is not None and stored.header.kind == Kind.ERASE:
             yield position
 
 
@@ -89,9 +95,19 @@ def salvaged(catalog: Checked) -> int:
     is said of another log."""
     last = 0
     for position in catalog.positions(STORE_UID, SALVAGED):
-        if catalog.stored(position).header.kind == Kind.SALVAGED:
+        stored = _there(catalog, position)
+        if stored is not None and stored.header.kind == Kind.SALVAGED:
             last = position
     return last
+
+
+def _there(catalog: Checked, position: int) -> Stored | None:
+    """The record at a position that a catalog has noted; None where no sound frame is left of it, as a flipped bit in a
+    header does it. Whose that was is damaged, and known to be; the rest of the log is asked all the same."""
+    try:
+        return catalog.stored(position)
+    except (SessionDamaged, NoFrame):
+        return None
 
 
 def left_out(stored: Stored) -> dict[int, frozenset[int]] | None:

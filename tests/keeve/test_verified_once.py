@@ -109,6 +109,24 @@ def test_one_flipped_bit_is_one_trouble(tmp_path: Path, kind: str, seed: int, re
         one(report(harmed))
 
 
+@pytest.mark.parametrize("kind", ["signed", "erased"])
+def test_a_record_of_the_stores_own_without_a_sound_frame_is_one_trouble(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """What is erased and deleted follows from these, and is asked before anything else is looked at."""
+    folder = request.getfixturevalue(kind)
+    there = [
+        each
+        for each in frames(folder)
+        if each.frame.type == Type.RECORD and record_head(each.frame.head)[0].uid == STORE_UID
+    ]
+    assert there
+    for nth, where in enumerate(there):
+        harmed = copied(folder, tmp_path / str(nth))
+        flip(harmed, where, where.frame.body_offset - 5)
+        one(report(harmed))
+
+
 def test_one_flipped_bit_in_what_says_how_a_segment_is_packed_is_one_trouble(tmp_path: Path, erased: Path) -> None:
     packed = sorted((erased / "log").iterdir())[1]
     data = packed.read_bytes()
