@@ -7,6 +7,7 @@ are, where a process of its own is the point.
 from __future__ import annotations
 
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from keeve.cli import run
 ROOT = Path(__file__).parent.parent
 PROGRAM = [sys.executable, "-c", "import sys; sys.argv[0] = 'keeve'; from keeve.cli import main; main()"]
 """The command line as a program, from the checkout."""
+
+LOGGERS = ("keeve", "hypercorn")
+"""Python's loggers that a server has tell its own log, for as long as its process lives."""
 
 
 class Said(NamedTuple):
@@ -68,6 +72,8 @@ def keeve(*words: str | Path, input: str | bytes = "", env: Mapping[str, str] | 
     """Run `keeve` with these words; `input` is its standard input."""
     given = input.encode() if isinstance(input, str) else input
     before = dict(os.environ)
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    told = [([*logger.handlers], logger.level, logger.propagate) for logger in loggers]
     os.environ.clear()
     os.environ.update(environment(env))
     try:
@@ -76,6 +82,9 @@ def keeve(*words: str | Path, input: str | bytes = "", env: Mapping[str, str] | 
             code = thread.submit(run, [str(word) for word in words]).result()
             return Said(code, out.getvalue().decode(), err.getvalue().decode())
     finally:
+        for logger, (handlers, level, propagate) in zip(loggers, told, strict=True):
+            logger.handlers[:], logger.propagate = handlers, propagate  # what they told is on a stream that is no more
+            logger.setLevel(level)
         os.environ.clear()
         os.environ.update(before)
 

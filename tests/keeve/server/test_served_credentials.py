@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -135,8 +136,10 @@ def test_one_that_cannot_be_had_is_named_at_the_start_and_leaves_no_store(
     keep(folder, BANK, mode)
     if "a model's" in why:
         (folder / "server.toml").write_text(f'{SETTINGS}[credentials.model]\nvariable = "SHOP_KEY"\n')
+    told = [*logging.getLogger("keeve").handlers]
     said = keeve("serve", "--config", "server.toml", env=env)
     assert said.code == 2
     assert why in said.err
+    assert logging.getLogger("keeve").handlers == told  # or the tests after it would tell a stream that is no more
     assert BANK not in said.err
     assert not (folder / "data").exists()
