@@ -38,7 +38,7 @@ from keeve.errors import OtherParameters
 from keeve.testing import memory_host
 from tests.keeve.canaries import Keeper, look
 from tests.vat.hosts import settled
-from vat.crank.comparing import told
+from vat.crank.wording import told
 from vat.failures import exception_of
 from vat.heap.opcodes import Op
 

@@ -29,12 +29,13 @@ from dataspace.log.store import BodyErased
 from dataspace.records import Kind
 from dataspace.values.encoding import encode
 from vat.crank.acting import Acting
-from vat.crank.comparing import Words, alike, apart, facts_told, plainly, same, told
+from vat.crank.comparing import alike, same
 from vat.crank.deliveries import Parts
 from vat.crank.places import Traced, waits_at
 from vat.crank.powers import Powers
 from vat.crank.progress import CrankDraft, Progress
 from vat.crank.room import room
+from vat.crank.wording import Words, apart, facts_told, plainly, told
 from vat.errors import FiberDiverged
 from vat.failures import exception_of, place_of
 from vat.heap.fibers import ACTOR, METHOD, OPERATION, PARTS, RESULT, SEQ, VERSION, WAITING, outcomes
