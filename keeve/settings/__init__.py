@@ -6,7 +6,8 @@ sessions begin with (`begins_with`).
 """
 
 from keeve.settings.beginning import NoSuchModel, begins_with
-from keeve.settings.models import answering, model_names, model_shown, models_of, named, vault_of
+from keeve.settings.credentials import vault_of
+from keeve.settings.models import answering, model_names, model_shown, models_of, named
 from keeve.settings.settings import (
     HOW,
     TABLES,

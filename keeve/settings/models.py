@@ -1,6 +1,5 @@
 """The models that settings and the environment name, as devices, and the names under which they may be asked for: that
-of each device, and before it the name that the environment gives its model (`KEEVE_MODEL`), which its user knows; and
-the vault, with their keys and the other credentials that settings name.
+of each device, and before it the name that the environment gives its model (`KEEVE_MODEL`), which its user knows.
 
 The one rule: whoever opens a store with the same settings has the same models.
 """
@@ -9,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from actors.models import ChatModel, EchoModel, model_from_environment
+from keeve.settings.credentials import vault_of
 from keeve.settings.settings import BadServerSetting, LoadedSettings, ServerSettings
-from vat.devices.vault import Environment, File, Vault
-
-ADD: Final = "say where it is in the file of settings, in a table [credentials.{name}], with variable or file"
-"""What to do about a credential that a host of settings has not."""
+from vat.devices.vault import Environment, Vault
 
 
 def named(environ: Mapping[str, str], devices: Iterable[str]) -> dict[str, str]:
@@ -56,17 +53,6 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
                 f"credentials.{each.name}", each.where, "a model's key has that name: choose another"
             )
     return devices, vault_of(settings, environ, keys)
-
-
-def vault_of(
-    settings: ServerSettings, environ: Mapping[str, str], keys: Mapping[str, Environment] | None = None
-) -> Vault:
-    """The vault with the credentials that settings name, and these `keys`. Each is looked up when it is asked for."""
-    named = {
-        each.name: File(each.file) if each.file is not None else Environment(str(each.variable), environ)
-        for each in settings.credentials.values()
-    }
-    return Vault({**named, **(keys or {})}, add=ADD)
 
 
 def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:
