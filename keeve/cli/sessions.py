@@ -6,6 +6,7 @@ The one rule: what is said in words is made of what `--json` gives.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
@@ -13,13 +14,14 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from dataspace.errors import KeeveError
 from keeve.cli.log import stated
 from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.stores import Looks
 from keeve.cli.text import counted, local_time, shortened, time_said
 from keeve.cli.waiting import called, state_in_words, waits_for, with_words
-from keeve.looking import put_together, with_refs
+from keeve.looking import parts_put_together, put_together, with_refs
 
 PAGE: Final = 500
 """Sessions that are asked for at once."""
@@ -134,6 +136,10 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     shown = with_words(await store.look("show", id=id, whole=output.as_json))
     owner, away = shown.pop("owner"), shown.pop("away")
     if output.as_json:
+        try:
+            await _add_fields(store, shown, id, "fields_next", words=False)
+        except KeeveError as damage:
+            shown["damage"] = shown["damage"] or str(damage)
         output.document(shown)
         return 0 if shown["damage"] is None else 1
     output.say(shown["id"], "bold")
@@ -153,8 +159,7 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     for fiber in shown["fibers"]:
         since = _local(fiber["since"])
         output.say(f"  fiber    {fiber['fiber']}, {fiber['method']}, since {since}, waits for {waits_for(fiber)}")
-    for name, text in shown["fields"].items():
-        output.say(f"  field    {name}: {text}")
+    _show_fields(output, shown["fields"], shown["id"])
     for event in shown["facts"]:
         said = shortened(stated(event["kind"], event["text"]), 200)
         output.say(f"  fact     {said}, seq {event['seq']}, {_local(event['time'])}")
@@ -180,12 +185,8 @@ async def show_state(store: Looks, output: Output, id: str, at: int | None) -> N
     """Tell of the fields of a session as they were after a record. Raises `NoSuchSession`, `Deleted`, `NoSuchPoint`."""
     words = not output.as_json
     told = await store.look("state", id=id, at=at, words=words)
-    while (after := told.pop("next")) is not None:
-        part = await store.look("state", id=id, at=told["seq"], after=after, words=words)
-        put_together(told["fields"], part["fields"])
-        told["next"] = part["next"]
-        if words:
-            told["refs"] |= part["refs"]
+    await _add_fields(store, told, id, "next", words=words)
+    del told["next"]
     if output.as_json:
         output.document(told)
         return
@@ -193,9 +194,31 @@ async def show_state(store: Looks, output: Output, id: str, at: int | None) -> N
     output.say(f"  type     {told['type']}")
     output.say(f"  time     {_local(told['time'])}")
     output.say(f"  hash     {told['hash']}")
-    for name, value in told["fields"].items():
-        said = with_refs(json.dumps(value, ensure_ascii=False), told["refs"].__getitem__)
-        output.say(f"  field    {name}: {shortened(said, 400)}")
+    fields = dict(told["fields"])
+    for name, part in told["parts"].items():
+        fields |= {f"{name}.{own}": value for own, value in part["fields"].items()}
+    written = {name: json.dumps(value, ensure_ascii=False) for name, value in fields.items()}
+    said = {name: shortened(with_refs(text, told["refs"].__getitem__), 400) for name, text in written.items()}
+    _show_fields(output, said, id, at=at)
+
+
+async def _add_fields(store: Looks, told: dict[str, Any], id: str, place: str, *, words: bool) -> None:
+    """Add to what was told of a session the fields that follow, all of them; `place` has where they begin."""
+    while told[place] is not None:
+        page = await store.look("state", id=id, at=told["seq"], after=told[place], words=words)
+        put_together(told["fields"], page["fields"])
+        parts_put_together(told["parts"], page["parts"])
+        if words:
+            told["refs"] |= page["refs"]
+        told[place] = page["next"]
+
+
+def _show_fields(output: Output, said: Mapping[str, str], id: str, *, at: int | None = None) -> None:
+    for name, text in said.items():
+        output.say(f"  field    {name}: {text}")
+    if cut := [name for name, text in said.items() if text.endswith("…")]:
+        place = "" if at is None else f" --at {at}"
+        output.note(f"cut to a line: {', '.join(cut)}; whole: keeve state {shlex.quote(id)}{place} --json")
 
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:

@@ -15,7 +15,7 @@ from keeve.looking.reading import Reading, reading_of
 from keeve.looking.refs import actor_behind, ref_in_words, with_refs
 from keeve.looking.sessions import CONVERSATION
 from keeve.looking.spans import TurnSpans
-from keeve.looking.state import FieldPlace, fields_of, put_together
+from keeve.looking.state import FieldPlace, FieldsPage, fields_of, parts_put_together, put_together
 from keeve.looking.stating import StatesNoTurns, states_turns
 from keeve.looking.waiting import UnreadSession, Waits, approval_face, due, effect_face, since
 from keeve.looking.waitlist import BEHIND, KINDS, all_waits, in_order, order_in, page_in_order, written
@@ -29,6 +29,7 @@ __all__ = [
     "PAGE",
     "ROOM",
     "FieldPlace",
+    "FieldsPage",
     "Input",
     "NoMessages",
     "NoSuchLook",
@@ -58,6 +59,7 @@ __all__ = [
     "page_in_order",
     "page_of",
     "part_of",
+    "parts_put_together",
     "put_together",
     "reading_of",
     "record_said",

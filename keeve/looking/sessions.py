@@ -22,7 +22,7 @@ from keeve.looking.fields import fields_in_words
 from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
 from keeve.looking.reading import CACHE, Reading, read_heap
 from keeve.looking.refs import refs_in_words
-from keeve.looking.state import FieldPlace, fields_of
+from keeve.looking.state import FieldPlace, FieldsPage, fields_of
 from keeve.looking.waiting import Waits, waits_in, waits_of
 from keeve.looking.waitlist import KINDS, in_order, order_in, page_in_order
 from snapshots.cache import PageCache
@@ -112,16 +112,17 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
                 break
             said = event.value.keywords
             forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
-    waits, fields, following = Waits(), dict[str, Any](), None
+    waits, fields = Waits(), FieldsPage({}, {}, None)
 
-    async def look(now: Restored) -> tuple[Waits, dict[str, Any], str | None]:
+    async def look(now: Restored) -> tuple[Waits, FieldsPage]:
         waits = waits_in(row, now.heap, Lineage(row.uid, store.catalog, store.store.read))
         if whole:
-            return waits, *await fields_of(now.heap, FieldPlace())
-        return waits, {} if row.type in CONVERSATIONS else dict(fields_in_words(now.heap, store)), None
+            return waits, await fields_of(now.heap, FieldPlace())
+        words = {} if row.type in CONVERSATIONS else dict(fields_in_words(now.heap, store))
+        return waits, FieldsPage(words, {}, None)
 
     try:
-        waits, fields, following = await read_heap(store, row, row.seq, look)
+        waits, fields = await read_heap(store, row, row.seq, look)
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
@@ -131,8 +132,9 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
         **session_face(row, store.name(row.parent)),
         "turns": [turn.face for turn in turns],
         "turns_before": turns.before,
-        "fields": fields,
-        "fields_next": following,
+        "fields": fields.fields,
+        "parts": fields.parts,
+        "fields_next": fields.next,
         "facts": [event_face(event) for event in _newest(facts)],
         "forks": forks,
         "snapshots": [snapshot.seq for snapshot in islice(store.catalog.snapshots(row.uid), PAGE)],
@@ -145,8 +147,9 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
 
 
 async def state(store: Reading, id: str, at: int | None, after: str = "", words: bool = False) -> dict[str, Any]:
-    """The public fields of a session as they were after the record `at` (None: now), or those behind a place; `next` is
-    what `after` is for the next part, with `seq` as `at`. With `words`, `refs` has some for each ref in them."""
+    """The public fields of a session as they were after the record `at` (None: now), or those behind a place, with what
+    the actors have that they lead to (`parts`); `next` is what `after` is for the next page, with `seq` as `at`. With
+    `words`, `refs` has some for each ref in them."""
     row = store.session(id)
     seq = row.seq if at is None else at
     if not 1 <= seq <= row.seq:
@@ -154,9 +157,10 @@ async def state(store: Reading, id: str, at: int | None, after: str = "", words:
 
     async def look(past: Restored) -> dict[str, Any]:
         said = {"session": row.id, "type": past.heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-        fields, following = await fields_of(past.heap, FieldPlace.parse(after))
-        refs = {"refs": refs_in_words(fields, past.heap, store)} if words else {}
-        return {**said, "time": utc_time(past.heap.time), "fields": fields, "next": following, **refs}
+        page = await fields_of(past.heap, FieldPlace.parse(after))
+        refs = {"refs": refs_in_words([page.fields, page.parts], past.heap, store)} if words else {}
+        told = {"fields": page.fields, "parts": page.parts, "next": page.next}
+        return {**said, "time": utc_time(past.heap.time), **told, **refs}
 
     return await read_heap(store, row, seq, look)
 

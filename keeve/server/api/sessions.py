@@ -130,8 +130,9 @@ async def show_state(asked: Asked) -> Document:
     past = host.look(row.id, lambda past: past, asked.query.at)
     heap = past.heap
     said = {"session": row.id, "type": heap.state(ROOT_ACTOR).type, "seq": past.seq, "hash": past.hash.hex()}
-    fields, following = await fields_of(heap, FieldPlace.parse(asked.query.after))
-    return {**said, "time": utc_time(heap.time), "fields": fields, "next": following}
+    page = await fields_of(heap, FieldPlace.parse(asked.query.after))
+    told = {"fields": page.fields, "parts": page.parts, "next": page.next}
+    return {**said, "time": utc_time(heap.time), **told}
 
 
 async def list_turns(asked: Asked) -> Document:

@@ -61,6 +61,14 @@ class Shown(SessionFace):
     ]
 
 
+class PartFace(Struct):
+    """Another actor of a session, which a field of its first actor leads to, as a `Model` or a `Toolbox`."""
+
+    type: str
+    actor: int
+    fields: dict[str, Any]
+
+
 class StateFace(Struct):
     """A session as it was after one of its records: the public fields of its first actor."""
 
@@ -70,6 +78,9 @@ class StateFace(Struct):
     hash: Annotated[str, Meta(description="Of that record.")]
     time: Time
     fields: dict[str, Any]
+    parts: Annotated[
+        dict[str, PartFace], Meta(description="By the field that leads to it: what an actor of the session's own has.")
+    ]
     next: Annotated[
         str | None,
         Meta(description="What `after` is for the next part, with `seq` as `at`; null at the end."),
