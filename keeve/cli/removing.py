@@ -80,7 +80,7 @@ def erase(
     turn
         The number of the turn; `keeve show` tells it.
     seq
-        In place of a turn, the seq of a record: what that brought goes.
+        In place of a turn, the seq of a record, which `keeve chain` tells: what that brought goes.
     force
         Although a model or a tool runs, which may say it again.
     """

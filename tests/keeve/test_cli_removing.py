@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from keeve.errors import NothingToErase
 from tests.cli_runner import keeve
 from tests.keeve.canaries import LONG, Keeper, found, host_of
 
@@ -53,6 +56,26 @@ def test_what_cannot_be_erased_is_told_with_its_remedy(tmp_path: Path) -> None:
     assert "keeve show" in said.err
     assert keeve("erase", "nobody", "--turn", "1", "--store", tmp_path).code == 2
     assert keeve("gc", "--store", tmp_path / "nothing").code == 2
+
+
+async def test_of_a_session_that_states_no_turn_erasing_one_names_what_can_be_erased(tmp_path: Path) -> None:
+    async with host_of(tmp_path) as host:
+        keeper = await host.spawn(Keeper, "keeper")
+        await keeper.keep(FIRST + LONG)
+        with pytest.raises(NothingToErase, match=r"erase\('keeper', seq=\.\.\.\)"):
+            await host.erase("keeper", turn=1)
+        with pytest.raises(NothingToErase, match="look at its turns"):
+            await host.erase("keeper", seq=1)
+    said = keeve("erase", "keeper", "--turn", "1", "--store", tmp_path)
+    assert said.code == 2
+    assert (
+        "it has stated no turn, so erase what a record has brought, with --seq: keeve chain 'keeper' tells" in said.err
+    )
+    assert "\n2  " in keeve("chain", "keeper", "--store", tmp_path).out
+    assert keeve("erase", "keeper", "--seq", "2", "--store", tmp_path).code == 0
+    assert found(tmp_path, FIRST) == []
+    talked(tmp_path)
+    assert "--seq" not in keeve("erase", "s1", "--turn", "9", "--store", tmp_path).err
 
 
 def test_with_json_it_is_told_what_went(tmp_path: Path) -> None:

@@ -43,16 +43,20 @@ LOOK_AT_TURNS: Final = Remedy(
     " with `keeve show`; what short strings hold that are no `Text` goes only with the session",
 )
 
+GIVE_SEQ: Final = Remedy("give-seq", "erase what a record has brought: erase({id}, seq=...)")
+
 
 class NothingToErase(KeeveError, LookupError):
-    """A session has no content there that can be erased."""
+    """A session has no content there that can be erased. `turnless`: it has stated no turn at all, so that none has a
+    number."""
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, session: str, where: str) -> None:
+    def __init__(self, session: str, where: str, *, turnless: bool = False) -> None:
+        do = f"it has stated no turn, so {GIVE_SEQ(id=repr(session))}"
         super().__init__(
-            f"session {session!r} has no content at {where} that could be erased, or none any more: look at its turns "
-            f"and their seqs{LOOK_AT_TURNS()}"
+            f"session {session!r} has no content at {where} that could be erased, or none any more: "
+            f"{do if turnless else f'look at its turns and their seqs{LOOK_AT_TURNS()}'}"
         )
         self.session = session
 
@@ -124,7 +128,7 @@ class Erasing:
         withheld = self._engine.store.withheld
         left = sum(len(withheld.of(position)) for position in meant.places)
         if not left:
-            raise NothingToErase(row.id, where)
+            raise NothingToErase(row.id, where, turnless=meant.turnless)
         await self._engine.reclaiming.finish()
         return left
 

@@ -28,11 +28,12 @@ Parts = dict[int, set[int]]
 @attrs.define
 class Meant:
     """The cells that are meant, and the first record concerned: whose it is, and its seq. `places` are the positions of
-    all records that were looked at for them."""
+    all records that were looked at for them. `turnless`: the session has stated no turn at all."""
 
     parts: Parts = attrs.field(factory=dict)
     first: tuple[bytes, int] | None = None
     places: set[int] = attrs.field(factory=set)
+    turnless: bool = False
 
     def add(self, stored: Stored, numbers: set[int]) -> None:
         """Cells of a record; records are added in their order."""
@@ -49,13 +50,16 @@ class TurnReader:
     _own: list[tuple[Stored, dict[int, bytes], set[int]]] = attrs.field(factory=list)
     _others: set[bytes] = attrs.field(factory=set)
     """Digests of what was there before the turn, and of what is stated of other turns."""
+    _turnless: bool = True
 
     def read(self, store: Store, addresses: Sequence[int], name: str) -> None:
         """The next records, of a session that is called by that name."""
         for address in addresses:
             stored = store.read(address)
             digests = {n: sha256(_bytes(content)).digest() for n, content in cells(stored).items()}
-            stated, others = _stated(stored, self.turn, name)
+            said = _said(stored)
+            self._turnless = self._turnless and said is not None and not any(_is_turn(each, name) for each in said)
+            stated, others = _stated(stored, said or (), self.turn, name)
             if stated is not None:
                 self._own.append((stored, digests, stated))
             elif not self._own:
@@ -64,7 +68,7 @@ class TurnReader:
 
     def meant(self) -> Meant:
         """What is meant, by all that was read."""
-        found = Meant(places={stored.header.position for stored, _, _ in self._own})
+        found = Meant(places={stored.header.position for stored, _, _ in self._own}, turnless=self._turnless)
         for stored, digests, stated in self._own:
             found.add(stored, {n for n, digest in digests.items() if n in stated or digest not in self._others})
         return found
@@ -89,14 +93,26 @@ def _bytes(content: str | bytes) -> bytes:
     return b"\0" + content.encode() if isinstance(content, str) else b"\1" + content
 
 
-def _stated(stored: Stored, turn: int, session: str) -> tuple[set[int] | None, set[int]]:
-    """The cells that a record's facts about a turn of a session refer to (None: there are none such), and those that
-    its facts about other turns do."""
+def _said(stored: Stored) -> Sequence[Any] | None:
+    """What a record has stated; None where that cannot be read."""
     try:
         facts = facts_of(stored)
-        said = decode(facts)[0] if facts else []
+        said: Sequence[Any] = decode(facts)[0] if facts else ()
     except (BodyErased, BadEncoding, SessionDamaged):
-        return None, set()
+        return None
+    return said
+
+
+def _is_turn(statement: Any, session: str) -> bool:
+    match statement:
+        case [_, "turn", [n, id, *_], dict()]:
+            return type(n) is int and id == session
+    return False
+
+
+def _stated(stored: Stored, said: Sequence[Any], turn: int, session: str) -> tuple[set[int] | None, set[int]]:
+    """The cells that a record's facts about a turn of a session refer to (None: there are none such), and those that
+    its facts about other turns do."""
     own: set[int] | None = None
     others: set[int] = set()
     for statement in said:
