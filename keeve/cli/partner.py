@@ -128,8 +128,8 @@ class Partner:
         return turn.output
 
     async def wake(self) -> None:
-        """Bring it into memory, so that it goes on. Raises why it takes no input."""
-        await self._ref.interrupt(turn=0)
+        """Bring it into memory, so that it goes on. Nothing is recorded. Raises why it cannot be."""
+        await self._ref.describe()
 
     # What it waits for.
 

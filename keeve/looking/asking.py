@@ -2,7 +2,7 @@
 turn.
 
 The one rule: an agent of one's own has these as it likes, or has none of them. So nothing is asked of it that it need
-not have to answer, and what it gives is told as its own.
+not have to answer, what it gives is told as its own, and for a look nothing of it is called that may write.
 """
 
 from __future__ import annotations
@@ -27,16 +27,22 @@ async def outcome(awaited: Awaitable[Any]) -> Any:
 
 
 async def told_status(ref: Any) -> Any:
-    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so. Raises
-    `Failed` where it raises something."""
+    """What a session tells of how far it is; None for one of a type that has nothing to read that can be asked so.
+    Raises `Failed` where it raises something.
+
+    A method that is not marked `@read` is not called: whatever it may do, nobody has asked for it.
+    """
     try:
+        described = await ref.describe()
+        if "status" not in described["reads"] and "status" not in described["fields"]:
+            return None
         return await outcome(ref.status())
     except (NoSuchMethod, BadCall, ReadOnly):
         return None
 
 
 async def status_of(ref: Any) -> Any:
-    """What a session tells of how far it is; None for one of a type that has nothing that can be asked so, or fails."""
+    """The same; None also for one whose `status` fails."""
     try:
         return await told_status(ref)
     except Failed:

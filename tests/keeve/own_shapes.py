@@ -151,3 +151,23 @@ class Failing(Actor):
     @read
     def status(self) -> None:
         raise ValueError("not today")
+
+
+@actor("verbs.writing", version=1)
+class Writing(Actor):
+    """What it calls its status writes, and says what that of a conversation says."""
+
+    calls: int = 0
+
+    def turn(self, text: Text) -> str:
+        return "done"
+
+    def steer(self, text: Text) -> None:
+        pass
+
+    def interrupt(self) -> int:
+        return 3
+
+    def status(self) -> dict[str, Any]:
+        self.calls += 1
+        return {"accepted": 3, "over": 3, "running": None, "stated": True}

@@ -29,6 +29,7 @@ from tests.keeve.own_shapes import (
     Properties,
     TakesMore,
     TakesNothing,
+    Writing,
 )
 from tests.keeve.server.test_server_wire import client_of
 from tests.page_visits import browser, form_of, text_of
@@ -86,6 +87,7 @@ SHAPES: Final[dict[type, dict[str, str]]] = {
         "interrupt": FAILED,
         "end 3": OTHER,
     },
+    Writing: {"turn": OK, "queue": UNSTATED, "steer": UNSTATED, "own steer": OK, "interrupt": OK, "end 3": OTHER},
 }
 """What comes of each verb, by the shape of the agent."""
 
@@ -261,6 +263,10 @@ RECORDED: Final = {FAILED}
 """What has been called, and has failed: the record says so."""
 
 
+LOOKS: Final = ("show", "state", "messages")
+"""What only looks, and records nothing."""
+
+
 @pytest.mark.parametrize("kind", list(SHAPES), ids=lambda kind: str(type_of(kind).name))
 @pytest.mark.parametrize("door", DOORS)
 async def test_each_verb_is_done_or_refused_by_name_before_anything_is_recorded(
@@ -289,6 +295,28 @@ async def test_each_verb_is_done_or_refused_by_name_before_anything_is_recorded(
             came = await does("own")
             assert (verb, came) == (verb, expected[verb])
             now = head(host) if host is not None else await on_files(head)
-            if came != OK and came not in RECORDED:
+            if verb in LOOKS or (came != OK and came not in RECORDED):
                 assert (verb, now) == (verb, before)
             before = now
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_status_that_is_not_to_be_read_is_called_by_nobody(door: str, store_folder: Path) -> None:
+    async def calls(host: Any) -> int:
+        return int(await (await host.get("own")).calls)
+
+    async def on_files(what: Callable[[Any], Awaitable[Any]]) -> Any:
+        async with open_host(store_folder, actors=[Writing]) as host:
+            return await what(host)
+
+    async def made(host: Any) -> None:
+        await host.spawn(Writing, "own")
+
+    if door == "files":
+        await on_files(made)
+    async with DOORS[door](store_folder) as (host, verbs):
+        if host is not None:
+            await made(host)
+        for does in verbs.values():
+            await does("own")
+        assert await (on_files(calls) if host is None else calls(host)) == 0

@@ -124,6 +124,7 @@ class Finding(Acting):
             "type": state.type,
             "version": state.version,
             "methods": sorted(described.methods),
+            "reads": sorted(name for name, method in described.methods.items() if method.read),
             "fields": [field.name for field in described.fields.values() if field.public],
             "seq": self.record.seq - 1,
             "hash": self.progress.previous.hex(),
