@@ -154,10 +154,10 @@ class TokenGuard:
         await self._serving.rates.wait(self._asking())
 
     @asynccontextmanager
-    async def room(self) -> AsyncIterator[None]:
-        """The block makes a session."""
+    async def room(self, *, made: bool = False) -> AsyncIterator[None]:
+        """The block makes a session, or finds one that was made."""
         try:
-            async with self._serving.quota.room(self._asking()):
+            async with self._serving.quota.room(self._asking(), made=made):
                 yield
         except Refusal as error:
             raise Refused(f"{error.message}; {error.remedy}") from None

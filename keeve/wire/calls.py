@@ -32,6 +32,7 @@ from vat.failures import exception_of, failure_of
 from vat.heap.refs import DIRECTORY
 from vat.host.host import Host, Receipted
 from vat.host.outside import HostRef, Snapshot, place
+from vat.host.repetitions import is_known
 
 Target: TypeAlias = "Ref | Promise"
 
@@ -284,7 +285,7 @@ class Calls:
             return await called()
         into = keywords.get("into", args[1] if len(args) > 1 else None)
         self._guard.must(EVERY_REF["fork"], "fork", into if isinstance(into, str) else "")
-        async with self._guard.room():
+        async with self._guard.room(made=await is_known(self._host, target, asked.request)):
             return await called()
 
     def _may(self, ref: HostRef[Any], method: str) -> None:

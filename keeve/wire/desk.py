@@ -27,6 +27,7 @@ from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
+from vat.host.repetitions import is_made, made_for, sent
 from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.within import dataspace_of
 
@@ -87,9 +88,11 @@ class Desk:
         if not isinstance(type, str) or not isinstance(fields, Mapping | None):
             raise TypeError("spawn(type, id=None, fields=None): type is a registered name, fields a dict")
         self._must("spawn", id if isinstance(id, str) else "")
-        begins = await self._guard.begins(type, fields or {})
-        async with self._guard.room():
-            return await self._host.directory.spawn(type, id, begins, request=asked)
+        request = sent(asked, "spawn", type, id, fields or {})
+        ref = made_for(self._host, request)
+        begins = {} if ref is not None else await self._guard.begins(type, fields or {})
+        async with self._guard.room(made=is_made(self._host, request)):
+            return ref or await self._host.directory.spawn(type, id, begins, request=request)
 
     async def _delete(self, id: str, force: bool = False) -> None:
         self._row(id, "delete")

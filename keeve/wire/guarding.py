@@ -105,5 +105,5 @@ class Guard(Protocol):
     async def paced(self) -> None:
         """Wait until one thing more may be asked."""
 
-    def room(self) -> AbstractAsyncContextManager[None]:
-        """The block makes a session. Raises `Refused` where that would be one too many."""
+    def room(self, *, made: bool = False) -> AbstractAsyncContextManager[None]:
+        """The block makes a session, or finds one that was `made`. Raises `Refused` where it would be one too many."""

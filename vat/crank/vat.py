@@ -169,7 +169,7 @@ class Vat(Upkeep):
         if known is None:
             return None
         digest, promise, succeeded, payload = known
-        if digest != call.digest:
+        if digest not in (call.digest, call.plain):
             raise RequestConflict(str(call.asker.request), self.id)
         step = Step(None)
         if promise is not None:

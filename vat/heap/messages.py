@@ -37,20 +37,34 @@ class BadRequestId(KeeveError, ValueError):
         super().__init__(f"{shown} cannot be a request id: use 1 to {LONGEST_REQUEST} characters of valid Unicode")
 
 
+@attrs.frozen
+class Sent:
+    """A request id, and the digest of what a client sent with it, where the host has put something to that."""
+
+    id: str
+    digest: bytes
+
+
 class Asker(NamedTuple):
-    """Who sent a message: the principal, the way (`python`, `cli`, `vat:…`), and the request id, if any."""
+    """Who sent a message: the principal, the way (`python`, `cli`, `vat:…`), and the request id, if any.
+
+    `sent`: the digest by which a repetition of the request is known, where that is not the one of the message.
+    """
 
     by: str = "local"
     via: str = "python"
     request: str | None = None
+    sent: bytes | None = None
 
-    def requesting(self, request: str | None) -> Asker:
+    def requesting(self, request: str | Sent | None) -> Asker:
         """The same principal, with a request id. Raises `BadRequestId`."""
+        if isinstance(request, Sent):
+            return self.requesting(request.id)._replace(sent=request.digest)
         if request is None:
-            return self._replace(request=None)
+            return self._replace(request=None, sent=None)
         if not isinstance(request, str) or not 0 < len(request) <= LONGEST_REQUEST or freeze(request) != request:
             raise BadRequestId(request)
-        return self._replace(request=request)
+        return self._replace(request=request, sent=None)
 
 
 class Outcome(NamedTuple):
@@ -102,6 +116,8 @@ class Call:
     asker: Asker = NOBODY
     digest: bytes | None = None
     """Of what the client sent, where the message has a request id."""
+    plain: bytes | None = None
+    """Of what is called, where that is more than the client sent: by this one older records know the request."""
     sender: tuple[bytes, int, int] | None = None
     reply: Reply | None = None
     waits: int | None = None

@@ -12,7 +12,7 @@ from then on the catalog knows it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
@@ -183,12 +183,18 @@ class Births:
         step.replies.append((lambda _: self._unclaim(name), NOTHING))
         return step, uid
 
-    def same(self, uid: bytes, request: tuple[str, bytes], session: str) -> None:
-        """Check that a session was asked for with this request. Raises `RequestConflict` or `Deleted`."""
-        row = self._loader.row(uid)
-        said = self._loader.first_message(row)
-        if (said.get("request"), said.get("digest")) != request:
-            raise RequestConflict(session, row.id)
+    def asked_with(self, uid: bytes) -> tuple[str | None, bytes | None]:
+        """The request that a session was asked for with, and its digest. Raises `Deleted`. Costs a reading."""
+        said = self._loader.first_message(self._loader.row(uid))
+        return said.get("request"), said.get("digest")
+
+    def same(self, uid: bytes, request: str, digests: Sequence[bytes], session: str) -> None:
+        """Check that a session was asked for with this request, by one of these digests. Raises `RequestConflict` or
+        `Deleted`.
+        """
+        asked, digest = self.asked_with(uid)
+        if asked != request or digest not in digests:
+            raise RequestConflict(session, self._loader.row(uid).id)
 
     @contextmanager
     def meanwhile(self) -> Iterator[Meanwhile]:

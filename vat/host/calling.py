@@ -73,11 +73,11 @@ class Calling:
     ) -> Any:
         kept = [freeze(unbound(arg), None, f"{method}(): argument {n + 1}") for n, arg in enumerate(args)]
         named = {name: freeze(unbound(arg), None, f"{method}(): {name}") for name, arg in keywords.items()}
-        after = asker._replace(request=None)
+        after = asker.requesting(None)
         if uid == DIRECTORY:
             return bound(freeze(await self._directory.answer(method, kept, named, asker)), self, after)
-        digest = None if asker.request is None else request_digest(method, kept, named)
-        call = Call(actor, method, kept, named, asker, digest)
+        plain = None if asker.request is None else request_digest(method, kept, named)
+        call = Call(actor, method, kept, named, asker, asker.sent or plain, plain)
         try:
             outcome = await self._engine.ask(uid, call, waiter)
         except KeeveError as error:

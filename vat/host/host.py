@@ -26,7 +26,7 @@ from dataspace.proofs.proofs import Receipt
 from dataspace.records import Header
 from vat.crank.vat import EVERY_REF
 from vat.heap.heap import ROOT_ACTOR
-from vat.heap.messages import Asker
+from vat.heap.messages import Asker, Sent
 from vat.heap.refs import DIRECTORY
 from vat.heap.restore import Restored
 from vat.host.archiving import ArchivedContent, Archiving, NothingToArchive, absolute
@@ -98,7 +98,7 @@ class Host:
         return HostRef(self._calling, DIRECTORY, 0, self._asker)
 
     async def spawn(
-        self, cls: type[A], id: str | None = None, /, *, request: str | None = None, **fields: Any
+        self, cls: type[A], id: str | None = None, /, *, request: str | Sent | None = None, **fields: Any
     ) -> HostRef[A]:
         """A new session whose first actor is a `cls` with these fields; `id` is chosen if it is None.
 

@@ -16,7 +16,7 @@ from attrs.validators import instance_of
 
 from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
 from vat.errors import BadCall, NotAssignable
-from vat.heap.messages import Asker
+from vat.heap.messages import Asker, Sent
 from vat.heap.refs import Ref
 from vat.heap.stored import PLAIN
 
@@ -123,7 +123,9 @@ class Member:
         self._ref = ref
         self._name = name
 
-    async def __call__(self, *args: Any, request: str | None = None, receipt: bool = False, **keywords: Any) -> Any:
+    async def __call__(
+        self, *args: Any, request: str | Sent | None = None, receipt: bool = False, **keywords: Any
+    ) -> Any:
         ref = self._ref
         asker = ref._asker if request is None else ref._asker.requesting(request)
         return await ref._host.call(ref._uid, ref._actor, self._name, args, keywords, asker, receipt=receipt)

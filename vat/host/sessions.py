@@ -75,23 +75,38 @@ class Sessions:
         given = {name: freeze(unbound(value), None, name) for name, value in begins_with(cls, fields).items()}
         repeated = asker.request if uid is None else uid.hex()
         key: tuple[str, bytes] | None = None
+        plain = b""
         if repeated is not None:
-            key = (f"{asker.by}\0{repeated}", digest_of([described.name, id, given]))
+            plain = digest_of([described.name, id, given])  # older records have that, whoever gave the fields
+            key = (f"{asker.by}\0{repeated}", asker.sent or plain)
         if uid is None:
-            uid = engine.entropy(16)
-            if key is not None:
-                # Uids stand in the clear: of an encrypted store nobody is to find out a request id by trying.
-                by = engine.store.log_id + (engine.store.secret or b"")
-                uid = sha256(b"keeve request 1\n" + by + key[0].encode()).digest()[:16]
+            uid = engine.entropy(16) if key is None else self._uid_of(key[0])
         self.must_write()
         while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, given, asker, key)):
             if engine.dataspace.catalog.by_uid(uid) is not None:
                 assert key is not None
-                engine.births.same(uid, key, repeated or "")
+                engine.births.same(uid, key[0], (key[1], plain), repeated or "")
                 return uid
             with suppress(NoSuchSession):  # the first one's record is on its way, and may not arrive
                 await engine.done(uid, lambda vat: ())
         return uid
+
+    def _uid_of(self, request: str) -> bytes:
+        """The uid of the session that is made for a request (who asks, and the id)."""
+        # Uids stand in the clear: of an encrypted store nobody is to find out a request id by trying.
+        by = self._engine.store.log_id + (self._engine.store.secret or b"")
+        return sha256(b"keeve request 1\n" + by + request.encode()).digest()[:16]
+
+    def spawned(self, asker: Asker) -> tuple[bytes, bool] | None:
+        """The uid of the session that was made for a request, and whether the same was sent then; None: none is there.
+
+        Raises `Deleted`. Costs the reading of a record.
+        """
+        request = f"{asker.by}\0{asker.request}"
+        uid = self._uid_of(request)
+        if self._engine.dataspace.catalog.by_uid(uid) is None:
+            return None
+        return uid, self._engine.births.asked_with(uid) == (request, asker.sent)
 
     async def spawn_named(
         self,

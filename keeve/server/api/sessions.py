@@ -41,6 +41,7 @@ from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import effects_in
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
+from vat.host.repetitions import is_known, is_made, made_for, sent
 from vat.objects.types import NewerVersion, UnknownActorType
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
@@ -65,11 +66,12 @@ async def create_session(asked: Asked) -> Document:
         what = f"there is no type {body.type!r:.100} here; {there_are(kinds)}"
         raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
     given = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
-    fields = await beginning(serving, kind, given)
-    principal = serving.principal(asked.request)
-    async with serving.quota.room(principal):
+    request = sent(asked.key, "spawn", body.type, body.id, given)
+    ref = made_for(asked.host, request)
+    fields = given if ref is not None else await beginning(serving, kind, given)
+    async with serving.quota.room(serving.principal(asked.request), made=is_made(asked.host, request)):
         try:
-            ref: HostRef[Any] = await asked.host.spawn(kind, body.id, request=asked.key, **fields)
+            ref = ref or await asked.host.spawn(kind, body.id, request=request, **fields)
         except TypeError as error:
             raise Refusal(422, "bad_fields", str(error), "see what this type begins with", "fields") from error
     return await made(asked, ref)
@@ -223,9 +225,12 @@ async def fork_session(asked: Asked) -> Document:
         raise Refusal(
             422, "two_places", "both at and turn were given", "a fork has one place: give one of them", "turn"
         )
-    at = body.at if body.turn is None else await end_of(host, row, body.turn)
-    async with asked.serving.quota.room(asked.serving.principal(asked.request)):
-        child = await ref.fork(at=at, into=body.into, request=asked.key)
+    at, request = body.at, sent(asked.key, "fork", body.turn, body.into)
+    known = await is_known(host, ref, asked.key)
+    if body.turn is not None and not (known and await is_known(host, ref, request)):
+        at = await end_of(host, row, body.turn)
+    async with asked.serving.quota.room(asked.serving.principal(asked.request), made=known):
+        child = await ref.fork(at=at, into=body.into, request=asked.key if body.turn is None else request)
     return await made(asked, child)
 
 

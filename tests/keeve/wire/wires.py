@@ -123,7 +123,7 @@ class Free:
         self.paces += 1
 
     @asynccontextmanager
-    async def room(self) -> AsyncIterator[None]:
+    async def room(self, *, made: bool = False) -> AsyncIterator[None]:
         yield
 
     def _holds(self) -> None:
