@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -29,6 +29,9 @@ HARMLESS: Final = frozenset(
     }
 )
 """They change how a request is served and not what it means."""
+
+UNMEANT: Final = HARMLESS | {"stream", "store"}
+"""They say how the answer is to come, or what is kept, so a request is the same with others."""
 
 PASSED: Final = ("temperature", "top_p")
 """Sent to the model as they are."""
@@ -168,6 +171,30 @@ def number(body: Json, name: str, least: float, most: float, whole: bool = False
     value = body.get(name)
     if value is not None and (type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most):
         raise refused(f"it has to be a {'whole ' if whole else ''}number from {least:g} to {most:g}", name)
+
+
+class Wanted:
+    """What a request asks of a session: known by what the client sent, and made of that when it is needed.
+
+    sent: what the client sent. make: gives the input and how it is asked; what the server has, a model for one that is
+    not named, its tools, is looked at then. Raises as that does.
+    """
+
+    def __init__(self, sent: Sequence[Any], make: Callable[[], Awaitable[tuple[list[Json], Json]]]) -> None:
+        self.sent = sent
+        self._make = make
+        self._made: tuple[list[Json], Json] | None = None
+
+    async def made(self) -> tuple[list[Json], Json]:
+        """The input, and how it is asked, as they are at first."""
+        if self._made is None:
+            self._made = await self._make()
+        return self._made
+
+
+def meant(body: Json, *others: str) -> Json:
+    """What counts of a request when it is asked whether it is the same, without these others."""
+    return {name: value for name, value in body.items() if name not in UNMEANT and name not in others}
 
 
 # What the model is asked.

@@ -22,7 +22,7 @@ from keeve import errors as known
 from keeve.server.errors import Refusal
 from keeve.server.heard import TYPE
 from keeve.server.openai import sessions
-from keeve.server.openai.asking import CHAT, body_of, chat_how, check_names, flag, metadata_of
+from keeve.server.openai.asking import CHAT, Wanted, body_of, chat_how, check_names, flag, meant, metadata_of
 from keeve.server.openai.chunks import Chunks
 from keeve.server.openai.events import Events
 from keeve.server.openai.following import TurnFollower
@@ -69,11 +69,17 @@ class Completions:
         talk = None if name is None else await named(talking, name)
         if talk is not None and talk.row.type != TYPE:
             return await sessions.answered(self._serving, talking, talk, body, system, messages)
-        how = await chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
+
+        async def made() -> tuple[list[Json], Json]:
+            return messages, await chat_how(self._serving, body, system, {"metadata": metadata_of(body)})
+
+        wanted = Wanted(("completion", system, messages, meant(body, "messages")), made)
+        if not await talking.knows(talk or talking.found("completion"), wanted):
+            await wanted.made()  # what cannot be is refused before anything is made
         async with AsyncExitStack() as ending:
             if talk is None:
                 talk = await (talking.made("completion") if keep else talking.unstored(ending))
-            asked = await talking.asked(talk, messages, how, follow=stream)
+            asked = await talking.asked(talk, wanted, follow=stream)
             headers = {"x-keeve-session": header(talk.row.id)}
             if name is not None and "x-hermes-session-id" in request.headers:
                 headers["x-hermes-session-id"] = header(talk.row.id)

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dataspace.observe.cursor import number_in
-from keeve.server.openai.asking import RESPONSES, body_of, check_names, flag, how_of, metadata_of
+from keeve.server.openai.asking import RESPONSES, Wanted, body_of, check_names, flag, how_of, meant, metadata_of
 from keeve.server.openai.contents import item_named
 from keeve.server.openai.events import Events, page_of, paged
 from keeve.server.openai.following import TurnFollower
@@ -103,8 +103,12 @@ class Responses:
         if previous is not None and not isinstance(previous, str):
             raise refused("it has to be the id of a response", "previous_response_id")
         about |= {"previous": previous, "conversation": conversation}
-        how = await how_of(self._serving, body, about)
-        input = messages_of(await self._resolved(talking, body["input"]))
+
+        async def made() -> tuple[list[Json], Json]:
+            how = await how_of(self._serving, body, about)
+            return messages_of(await self._resolved(talking, body["input"])), how
+
+        wanted = Wanted(("response", meant(body)), made)
         talk: Talk | None = None
         after: int | None = None
         if conversation is not None:
@@ -113,11 +117,13 @@ class Responses:
             talk, after, _ = await talking.response(previous, "turn")
             if self._shared.unstored.holds(talk.row):
                 raise missing("response", previous)
+        if not await talking.knows(talk or talking.found("response"), wanted):
+            await wanted.made()  # what cannot be is refused before anything is made
         if ending is not None:
             talk, after = await talking.unstored(ending, talk, after), None
         elif talk is None:
             talk = await talking.made("response")
-        return await talking.asked(talk, input, how, after, follow=follow)
+        return await talking.asked(talk, wanted, after, follow=follow)
 
     async def _resolved(self, talking: Talking, input: Any) -> Any:
         """The input with the items that it only refers to."""

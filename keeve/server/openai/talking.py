@@ -29,6 +29,7 @@ from keeve.faces import ENDS
 from keeve.server.auth import Principal
 from keeve.server.errors import Refusal
 from keeve.server.heard import TYPE
+from keeve.server.openai.asking import Wanted
 from keeve.server.openai.following import TurnFollower
 from keeve.server.openai.ids import turn_of, uid_of
 from keeve.server.openai.items import Json
@@ -40,7 +41,8 @@ from keeve.server.serving import Serving
 from keeve.wire.verbs import verb_of
 from vat.errors import Deleted
 from vat.host.host import Host, NothingToErase
-from vat.host.outside import HostRef
+from vat.host.outside import HostRef, place
+from vat.host.repetitions import is_known, is_made, made_for, sent
 
 VIA: Final = "openai"
 
@@ -150,10 +152,23 @@ class Talking:
         self._must_make()
         key = self.key if key is None else key
         request = None if key is None else made_of(key, f"{VIA} {what}")
-        async with self._serving.quota.room(self._principal):
+        async with self._serving.quota.room(self._principal, made=is_made(self.host, request)):
             ref = await self.host.spawn(Responding, name, request=request)
-        described = await ref.describe()
-        return Talk(self.host, self.host.row(described["id"]), ref)
+        return self._talk(ref)
+
+    def found(self, what: str) -> Talk | None:
+        """The session that was `made` for this request before, if one was."""
+        if self.key is None or self._principal.sessions is not None:
+            return None
+        ref = made_for(self.host, made_of(self.key, f"{VIA} {what}"))
+        return None if ref is None else self._talk(ref)
+
+    def _talk(self, ref: HostRef[Any]) -> Talk:
+        return Talk(self.host, self.host.row(place(ref)[0]), ref)
+
+    async def knows(self, talk: Talk | None, wanted: Wanted) -> bool:
+        """Whether that session was asked for the same under the client's key before."""
+        return talk is not None and await is_known(talk.host, talk.ref, sent(self.key, *wanted.sent))
 
     async def unstored(self, ending: AsyncExitStack, talk: Talk | None = None, after: int | None = None) -> Talk:
         """A session for this request alone, which is deleted at the `ending`; with `talk` a fork of that, at the end of
@@ -201,22 +216,20 @@ class Talking:
 
     # Which turn.
 
-    async def asked(
-        self, talk: Talk, input: list[Json], how: Json, after: int | None = None, *, follow: bool = False
-    ) -> AskedTurn:
+    async def asked(self, talk: Talk, wanted: Wanted, after: int | None = None, *, follow: bool = False) -> AskedTurn:
         """The turn that this request is, in that session or, if another one came after `after` already, in a fork."""
         self._principal.must("turn")
-        asked = await self._accepted(talk, input, how, after, follow)
+        asked = await self._accepted(talk, wanted, after, follow)
         if asked is not None:
             return asked
         assert after is not None
         self._must_make()
         seq = await self._end(talk, after)
         request = None if self.key is None else made_of(self.key, after="fork")
-        async with self._serving.quota.room(self._principal):
-            fork = await talk.ref.fork(at=seq, request=request)
-        other = Talk(self.host, self.host.row((await fork.describe())["id"]), fork)
-        asked = await self._accepted(other, input, how, after, follow)
+        known = await is_known(self.host, talk.ref, request)
+        async with self._serving.quota.room(self._principal, made=known):
+            other = self._talk(await talk.ref.fork(at=seq, request=request))
+        asked = await self._accepted(other, wanted, after, follow)
         if asked is None:
             what = (
                 f"the fork {other.row.id!r}, which was to go on from this response, was gone on with by another request"
@@ -224,14 +237,20 @@ class Talking:
             raise Refusal(409, "moved_on", what, "ask again, with another Idempotency-Key")
         return asked
 
-    async def _accepted(
-        self, talk: Talk, input: list[Json], how: Json, after: int | None, follow: bool
-    ) -> AskedTurn | None:
-        """The turn, if it can be in that session."""
+    async def _accepted(self, talk: Talk, wanted: Wanted, after: int | None, follow: bool) -> AskedTurn | None:
+        """The turn, if it can be in that session. For one that it was asked for before, nothing is looked up."""
+        request = sent(self.key, *wanted.sent)
+        if await is_known(self.host, talk.ref, request):
+            accepted = await talk.ref.respond([], {}, request=request)
+            if "moved" in accepted:
+                return None
+            model = ((await talk.ref.response(accepted["turn"])) or {"asked": {}})["asked"].get("model", "model")
+            return AskedTurn(talk, accepted["turn"], self.following(talk, model) if follow else None)
+        input, how = await wanted.made()
         await self._offered(talk, how)
         following = self.following(talk, how["model"]) if follow else None
         try:
-            accepted = await talk.ref.respond(input, how, after=after, request=self.key)
+            accepted = await talk.ref.respond(input, how, after=after, request=request)
         except BaseException:
             if following is not None:
                 following.close()
