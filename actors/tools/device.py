@@ -247,8 +247,13 @@ class Tools(Fetching):
         if tool is None:
             source = self._source(name)
             if source is None:
-                raise NoSuchTool(name, tuple(self._tools))
-            return await source.run(effect, call, approved)
+                raise NoSuchTool(name, self._known())
+            try:
+                return await source.run(effect, call, approved)
+            except NoSuchTool as error:
+                if error.name != name:  # it has called one itself
+                    raise
+            raise NoSuchTool(name, self._known())
         arguments = tool.signature.arguments(call["function"].get("arguments"))
         if tool.approval and not approved:
             raise ApprovalWanted(name)
@@ -263,6 +268,17 @@ class Tools(Fetching):
             source = self._source(name)
             return None if source is None else source.variant(call, approved)
         return (f"{name}?", ASKING) if tool.approval and not approved else (name, tool.policy)
+
+    def _known(self) -> tuple[str, ...]:
+        """The names of all tools that can be called; of a source that has told none yet, what they begin with."""
+        found = dict.fromkeys(self._tools)
+        for prefix, source in self._sources.items():
+            try:
+                told = [str(schema["function"]["name"]) for schema in source.schemas]
+            except Exception:  # noqa: BLE001  # it says how they are fetched, whatever its author raises
+                told = [f"{prefix}*"]
+            found |= dict.fromkeys(name for name in told if self._source(name) is source)
+        return tuple(found)
 
     def _source(self, name: str) -> Source | None:
         fits = max((prefix for prefix in self._sources if name.startswith(prefix)), key=len, default=None)

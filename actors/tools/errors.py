@@ -5,7 +5,7 @@ The one rule: a model reads most of these, so each says what to do.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from dataspace.errors import KeeveError
 
@@ -24,8 +24,12 @@ class BadTool(KeeveError, TypeError):
         return f"{self.name} cannot be a tool: {self.reason}"
 
 
+SHOWN: Final = 40
+"""Tools that a model is told of in an error; a name has 64 characters at most."""
+
+
 class NoSuchTool(KeeveError, LookupError):
-    """A model called a tool (`name`) that is not there; `known` are those that are."""
+    """A model called a tool (`name`) that is not there; `known` are those that are, of which the first are told."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(name, known)
@@ -33,7 +37,10 @@ class NoSuchTool(KeeveError, LookupError):
         self.known = known
 
     def __str__(self) -> str:
-        return f"there is no tool {self.name!r}; there are {', '.join(self.known) or 'none'}"
+        told = [f"{name:.64}" for name in self.known[:SHOWN]]
+        if more := len(self.known) - len(told):
+            told.append(f"and {more} more")
+        return f"there is no tool {self.name!r:.200}; there are {', '.join(told) or 'none'}"
 
 
 class BadArguments(KeeveError, ValueError):

@@ -116,6 +116,44 @@ async def test_what_a_source_declares_later_is_refused_when_it_is_offered_and_st
     assert {name: await run(tools, name) for name in offered} == offered
 
 
-async def test_a_name_that_no_source_has_is_told_as_such() -> None:
-    with pytest.raises(NoSuchTool):
-        await run(Tools(Named("web_", "a")), "look")
+class Unasked(Named):
+    """One that knows its tools when it has asked for them."""
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        raise RuntimeError("not fetched")
+
+
+class Refusing(Named):
+    """One that knows best what it has."""
+
+    async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any:
+        raise NoSuchTool(call["function"]["name"] if self.tools else "another", ("mine",))
+
+
+def look() -> str:
+    return "the function"
+
+
+@pytest.mark.parametrize("called", ["sing", "web_sing"])
+async def test_who_calls_what_nobody_has_is_told_all_that_there_is_of_functions_and_sources(called: str) -> None:
+    shop = Refusing("web_", "a", "b_stray")
+    tools = Tools(look, shop, Named("web_b_", "c"), Unasked("files_"))
+    with pytest.raises(NoSuchTool) as refused:
+        await run(tools, called)
+    assert str(refused.value) == f"there is no tool {called!r}; there are look, web_a, web_b_c, files_*"
+
+
+async def test_what_a_tool_of_a_source_lacks_itself_is_told_as_that() -> None:
+    with pytest.raises(NoSuchTool, match="no tool 'another'; there are mine"):
+        await run(Tools(look, Refusing("web_")), "web_sing")
+
+
+async def test_of_many_tools_the_first_are_told_and_how_many_there_are_besides() -> None:
+    many = [f"n{n:03}" for n in range(300)]
+    with pytest.raises(NoSuchTool) as refused:
+        await run(Tools(Named("web_", *many)), "x" * 10_000)
+    said = str(refused.value)
+    assert said.endswith("web_n038, web_n039, and 260 more")
+    assert len(said) < 1_000
+    assert len(refused.value.known) == 300
