@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse
 from dataspace.errors import KeeveError
 from keeve import errors as known
 from keeve.remedies import worded
+from vat.failures import in_log
 
 OPENAI: Final = "/v1/"
 """Paths whose clients show nothing of an error but its message."""
@@ -72,11 +73,20 @@ class Refusal(Exception):
 
 @attrs.frozen
 class ErrorAnswer:
-    """How an error is answered: the status, what to do, and what is said instead of its own message."""
+    """How an error is answered: the status, what to do, and what is said instead of its own message.
+
+    of_set_up: it is about how the server was set up. Who asks learns no more than that, and its log has the rest.
+    """
 
     status: int
     remedy: str
     message: Callable[[Any], str] | None = None
+    of_set_up: bool = False
+
+
+def of_set_up(what: str) -> ErrorAnswer:
+    """How something is answered that only whoever keeps the server can mend: names and paths of it are in its log."""
+    return ErrorAnswer(503, SET_UP, lambda _: what, of_set_up=True)
 
 
 LIST: Final = "GET /api/v1/sessions lists those that you can reach"
@@ -84,6 +94,7 @@ LATER: Final = "ask again later, with the same Idempotency-Key"
 ANEW: Final = "ask again later, with another Idempotency-Key: that turn has failed"
 AGAIN: Final = "correct it and ask again"
 KEEPER: Final = "whoever keeps the server has to see to it"
+SET_UP: Final = f"{KEEPER}: its log says what is missing"
 TURNS: Final = "GET the session: its turns have their seqs"
 OF_ITS_TYPE: Final = "a program calls what this type has, as that takes it, with keeve.client"
 TOKEN: Final = "use a ref, or a token, that may"
@@ -157,6 +168,19 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.ServerUnavailable: ErrorAnswer(
         503, 'see that it can be started and reached, and ask again; with "tools": [] a session is made without tools'
     ),
+    # What was asked is fine, and the server is not set up for it.
+    known.NoCredential: of_set_up("the server has not the credential that this needs"),
+    known.NotInstalled: of_set_up("the server has not the package that its tools need"),
+    known.SignerFailed: of_set_up("what signs the log of the server does not answer"),
+    known.BadKeyFile: of_set_up("what signs the log of the server has no key"),
+    known.WrongKey: of_set_up("what signs the log of the server has another key than that log"),
+    known.KeyFileError: of_set_up("the key file of the server's store cannot be used"),
+    known.HostKeyNeeded: of_set_up("the server has not the key of its store"),
+    known.WrongHostKey: of_set_up("the server has another key than its store"),
+    known.StoreMoved: of_set_up("the store of the server is not where it was"),
+    known.StaleOwner: of_set_up("the store of the server was taken over by another one"),
+    known.NewerVersion: of_set_up("the session is of a newer version of its type than the server has"),
+    # What the server asks has failed.
     known.BadAnswer: ErrorAnswer(502, KEEPER),
     known.NotCalled: ErrorAnswer(502, "name another model, or leave tool_choice out"),
     known.OutcomeUnknown: ErrorAnswer(502, "find out what came of it: whether it may be asked again nobody here knows"),
@@ -182,6 +206,12 @@ def refusal_of(error: BaseException) -> Refusal | None:
     answer = answer_to(type(error)) or (ErrorAnswer(422, AGAIN) if error.usage else ErrorAnswer(500, KEEPER))
     message = worded(str(error), "http") if answer.message is None else answer.message(error)
     return Refusal(answer.status, code_of(error), message, answer.remedy)
+
+
+def set_up_of(error: BaseException) -> str | None:
+    """What the log says of an error that is about how the server was set up; None for another one."""
+    answer = answer_to(type(error)) if isinstance(error, KeeveError) else None
+    return in_log(error) if answer is not None and answer.of_set_up else None
 
 
 def there_are(names: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keeve.server.auth import token_of
-from keeve.server.errors import OPENAI, Refusal, internal, refusal_of
+from keeve.server.errors import OPENAI, Refusal, internal, refusal_of, set_up_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
 
@@ -89,6 +89,8 @@ class ErrorBoundary:
                 if refusal is None:
                     serving.log.error("failed", request=request_id, exc_info=error)
                     refusal = internal()
+                elif (why := set_up_of(error)) is not None:
+                    serving.log.error("not set up", request=request_id, why=why)
                 if not status:
                     await refuse(scope, receive, sending, refusal, request_id)
             finally:

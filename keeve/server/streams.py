@@ -25,7 +25,7 @@ import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from keeve.server.errors import internal, refusal_of
+from keeve.server.errors import internal, refusal_of, set_up_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
 
@@ -94,6 +94,8 @@ class EventStream(Response):
                 if refusal is None:
                     self._serving.log.error("failed", request=request_id, exc_info=error)
                     refusal = internal()
+                elif (why := set_up_of(error)) is not None:
+                    self._serving.log.error("not set up", request=request_id, why=why)
                 with suppress(trio.BrokenResourceError):
                     await into.send(Sent(refusal.document(request_id), "error"))
 

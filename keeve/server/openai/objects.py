@@ -107,6 +107,8 @@ def failure_of(turn: Turn) -> Refusal:
     if not (isinstance(kind, type) and issubclass(kind, KeeveError)):
         kind, message = known.Failed, f"{name}: {message}"
     answer = answer_to(kind) or ErrorAnswer(502, KEEPER)
+    if answer.of_set_up and answer.message is not None:
+        message = answer.message(None)
     return Refusal(answer.status, code_named(name), message, answer.remedy, headers={"x-should-retry": "false"})
 
 
