@@ -159,6 +159,8 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     for fiber in shown["fibers"]:
         since = _local(fiber["since"])
         output.say(f"  fiber    {fiber['fiber']}, {fiber['method']}, since {since}, waits for {waits_for(fiber)}")
+    for promise in shown["promises"]:
+        output.say(f"  promise  {promise['promise']}, waits for {waits_for(promise)}")
     _show_fields(output, shown["fields"], shown["id"])
     for event in shown["facts"]:
         said = shortened(stated(event["kind"], event["text"]), 200)
@@ -223,7 +225,8 @@ def _show_fields(output: Output, said: Mapping[str, str], id: str, *, at: int | 
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:
     if not shown["pending"]:
-        return "nothing but what stands below" if shown["approvals"] or shown["fibers"] else "nothing"
+        below = shown["approvals"] or shown["fibers"] or shown["promises"]
+        return "nothing but what stands below" if below else "nothing"
     names = [f"{called(each)} ({state_in_words(each, owner)})" for each in shown["effects"]]
     more = shown["pending"] - len(names)
     return ", ".join(names + ([f"{more} messages or subscriptions"] if more else []))

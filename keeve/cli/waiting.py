@@ -42,11 +42,11 @@ def with_words(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def waits_for(fiber: Told) -> str:
-    """What a fiber waits for. It has words already."""
-    said = [str(source["what"]) for source in fiber["waits_for"]]
-    if fiber["mode"].endswith("-within") and len(said) > 1:
+    """What a fiber waits for, or a promise. It has words already."""
+    said, mode = [str(source["what"]) for source in fiber["waits_for"]], fiber.get("mode", "all")
+    if mode.endswith("-within") and len(said) > 1:
         said[-2:] = [f"{said[-2]}, or {said[-1]}"]
-    return (", or " if fiber["mode"] == "first" else ", ").join(said) or "nothing: it is about to go on"
+    return (", or " if mode == "first" else ", ").join(said) or "nothing: it is about to go on"
 
 
 def _source(waits: Told, source: dict[str, Any], told: Told) -> dict[str, Any]:

@@ -126,7 +126,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     except KeeveError as error:
         damages.append(error)
     damage = min(damages, key=lambda each: isinstance(each, Archived), default=None)
-    told = ("effects", "approvals", "fibers")
+    told = ("effects", "approvals", "fibers", "promises")
     page = await page_in_order(store, [((row.id,), waits)], kinds=told)
     return {
         **session_face(row, store.name(row.parent)),

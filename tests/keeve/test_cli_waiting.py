@@ -116,6 +116,16 @@ async def test_a_session_that_waits_without_a_fiber_is_told_with_what_it_waits_f
     assert [each["session"] for each in effects(store)["promises"]] == ["asks"]  # behind the one for which it waits
 
 
+async def test_a_session_that_waits_without_a_fiber_is_shown_with_what_it_waits_for(store: Path) -> None:
+    await leave_promises(store)
+    for session, what in (("asks", "session w1"), ("owes", "actor 1, which owes it")):
+        said = keeve("show", session, "--store", store)
+        assert "  pending  nothing but what stands below\n" in said.out
+        [promise] = keeve("show", session, "--store", store, "--json").json["promises"]
+        assert f"  promise  {promise['promise']}, waits for {what}\n" in said.out
+        assert promise["waits_for"][0]["what"] == what
+
+
 async def test_what_something_else_is_told_of_has_no_promises(store: Path) -> None:
     await leave_promises(store)
     told = keeve("effects", "--session", "w1", "--store", store, "--json").json
