@@ -139,7 +139,7 @@ class Driven:
         answer = Answer()
         asker = Asker("local", "python") if asker is None else asker
         digest = None if asker.request is None else request_digest(method, freeze(list(args)), freeze(keywords))
-        call = Call(ROOT_ACTOR, method, freeze(list(args)), freeze(keywords), asker, digest, None, answer.take)
+        call = Call(ROOT_ACTOR, method, freeze(list(args)), freeze(keywords), asker, digest, reply=answer.take)
         self.note(self.vat.take(call))
         return answer
 
