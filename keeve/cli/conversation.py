@@ -35,16 +35,21 @@ NOTHING_SAID: Final = (
 
 KEYS: Final = "Ctrl-C interrupts, Ctrl-D ends, \\ at the end of a line goes on with the next."
 
+JOINS: Final = "(this joins at the next step)"
+JOINED: Final = "(this has joined the turn)"
+
 AWAY: Final = 2.0
 """Seconds after which it is said that a server does not answer."""
 
 
 class Said(NamedTuple):
-    """What was said while a turn ran: the line, the id of its request, and its answer to come."""
+    """What was said while a turn ran: the line, the id of its request, its answer to come, and before that, whether it
+    joins the turn, once it is accepted."""
 
     line: str
     request: str
     answer: Future[Any]
+    joins: Future[Any]
 
 
 class Conversation:
@@ -64,6 +69,8 @@ class Conversation:
         """The id of the request for the turn that is waited for."""
         self._steers: list[Said] = []
         """What was typed while a turn ran."""
+        self._untold: list[Said] = []
+        """Those of them that are not accepted yet, or of which that was not said."""
         self._keys: Keyboard | None = None
         """Where somebody may type while a turn runs."""
         self._bell = bell
@@ -144,21 +151,29 @@ class Conversation:
 
     def _show(self, line: str) -> None:
         """Have a line answered, and show the answer; with --json as one line for each turn."""
-        said = self._say("turn", line)
-        self._request = said.request
-        self._show_answer(line, said.answer)
+        self._request, answer = self._say("turn", line)
+        self._show_answer(line, answer)
 
     def _show_steered(self) -> None:
         """What was typed while a turn ran, and was too late for it, is a turn of its own: show its answer."""
         said = self._steers.pop(0)
         self._request = said.request
-        if self._number(waits=not said.answer.done()) is not None:
+        while not (said.joins.done() or said.answer.done()):  # however long it is on its way: it is answered
+            self._bell.wait(keys=False, seconds=LOOK)
+        if self._number(waits=False) is not None:
             self._output.note(f"{PROMPT}{said.line}")
             self._show_answer(said.line, said.answer)
+        elif said in self._untold:  # nobody was told what became of it
+            if self._there.do(self._with().joined, said.request, waits=False):
+                self._output.note(JOINED)
+            elif said.answer.done():
+                said.answer.result()  # why it was refused
+        self._untold = [each for each in self._untold if each is not said]
 
-    def _say(self, method: str, line: str) -> Said:
+    def _say(self, method: str, line: str) -> tuple[str, Future[Any]]:
+        """Say it: the id of its request, and its answer to come."""
         partner, request = self._with(), f"cli-{secrets.token_hex(12)}"
-        return Said(line, request, self._begun(partner.say, method, line, request))
+        return request, self._begun(partner.say, method, line, request)
 
     def _begun(self, what: Callable[..., Any], *args: Any) -> Future[Any]:
         """What will come of something that is asked for. The bell rings when it is there."""
@@ -217,6 +232,7 @@ class Conversation:
         while True:
             over = answer.done()
             stream.show(self._span)
+            self._tell_accepted(stream)
             if over:
                 return answer.result()
             if self._bell.wait(keys=self._keys is not None and not self._left, seconds=LOOK):
@@ -243,8 +259,19 @@ class Conversation:
             line = ""  # the turn was over meanwhile: its answer is to be shown
             self._output.note("")
         if line:
-            self._steers.append(self._say("steer", line))
-            self._output.note("(this joins at the next step)")
+            request, said = self._say("steer", line)
+            self._steers.append(Said(line, request, said, self._begun(self._with().joined, request)))
+            self._untold.append(self._steers[-1])
+
+    def _tell_accepted(self, stream: AnswerStream) -> None:
+        """Say of what was typed that it joins the turn, once that is so; what comes too late is shown in its place."""
+        for said in list(self._untold):
+            if not said.joins.done() or said.joins.exception() is not None or said.joins.result() is None:
+                continue  # not accepted, as far as is known: what became of it is shown after this turn
+            self._untold.remove(said)
+            if said.joins.result():
+                stream.rest()
+                self._output.note(JOINS)
 
     def _span(self) -> TurnSpan:
         """Where in the log the turn that is waited for begins and, if it is over, ends."""

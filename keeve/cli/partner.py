@@ -88,12 +88,26 @@ class Partner:
 
         waits: it is on its way, and is waited for.
         """
-        said = Input(observe=self._store.observe, session=self.id, id=self.id, request=request, head=self._head)
+        said = self._input(request)
         if waits:
             with trio.move_on_after(ACCEPTING):
                 await said.heard("turn", "steer")
         accepted = await said.stated("turn", "steer")
         return None if accepted is None or accepted.value.label == "steer" else accepted.captures["n"]
+
+    async def joined(self, request: str, *, waits: bool = True) -> bool | None:
+        """Whether an input joins the turn that runs, or is one of its own; None if it is not accepted.
+
+        waits: it is on its way, and is waited for, for as long as something may come of it.
+        """
+        said = self._input(request)
+        if waits:
+            await said.heard("turn", "steer")
+        accepted = await said.stated("turn", "steer")
+        return None if accepted is None else accepted.value.label == "steer"
+
+    def _input(self, request: str) -> Input:
+        return Input(observe=self._store.observe, session=self.id, id=self.id, request=request, head=self._head)
 
     async def span(self, number: int | None) -> TurnSpan:
         """Where in the log a turn begins and, if it is over, ends; of one that is not accepted, where it may begin."""

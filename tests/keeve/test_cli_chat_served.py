@@ -9,8 +9,10 @@ from typing import Any, cast
 import pytest
 import trio
 
+from actors.chat import Content
 from actors.models import ChatModel, EchoModel
 from actors.session import Session
+from keeve import actor
 from keeve.cli import conversation
 from keeve.looking import LOOKS, say_word
 from tests.cli_worlds import Caller, SlowModel, leave_a_turn_waiting, leave_asking
@@ -107,8 +109,40 @@ async def test_what_is_said_lets_go_of_what_nobody_knows(store: Path) -> None:
         assert await turns(there, "input", "unknown_calls") == [("send it", 1), ("and?", 0)]
 
 
+@actor("test.stubborn", version=1)
+class Stubborn(Session):
+    """A conversation that takes nothing while it answers."""
+
+    def steer(self, input: Content) -> Any:
+        raise ValueError("one thing after another")
+
+
+async def test_a_line_that_is_refused_is_not_said_to_join_and_why_is_said(store: Path) -> None:
+    joins: list[Any] = []
+
+    def says(someone: Person, service: Service) -> None:
+        someone.types("look")
+        someone.sees("well, ")
+        someone.types("not there")
+        someone.sees("not there\n")
+        service.goes_on()
+        someone.sees("here it is\n", "ValueError: one thing after another\n", "> ")
+        someone.types("and now?")
+        someone.sees("fine\n")
+        assert "(this joins" not in someone.seen
+
+    came = await at_a_terminal(
+        store, says, joins, held(streamed("well, ", "here it is"), 2), streamed("fine"), kind=Stubborn
+    )
+    assert came == [("look", "well, here it is", "done"), ("and now?", "fine", "done")]
+
+
 async def at_a_terminal(
-    store: Path, says: Callable[[Person, Service], None], joins: list[Any], *answers: Answer
+    store: Path,
+    says: Callable[[Person, Service], None],
+    joins: list[Any],
+    *answers: Answer,
+    kind: type[Session] = Session,
 ) -> list[Any]:
     """What turns came of this, said in a conversation with a server whose model gives these answers.
 
@@ -123,8 +157,11 @@ async def at_a_terminal(
             assert someone.leaves() == 0
             assert "Traceback" not in someone.seen
 
-    async with model_server(*answers) as model, served_store(store, devices={"model": ChatModel(model.url, "m")}) as at:
-        await at.host.spawn(Session, "s1")
+    async with (
+        model_server(*answers) as model,
+        served_store(store, actors=[kind], devices={"model": ChatModel(model.url, "m")}) as at,
+    ):
+        await at.host.spawn(kind, "s1")
         joins.append(at.host.observe("(steer . _)"))
         service = Service(model)
         await trio.to_thread.run_sync(talk)
