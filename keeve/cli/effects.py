@@ -251,7 +251,7 @@ async def resolve_effect(
         raise NoOutcome
     outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
     async with where.acting(own) as store:
-        effect = _begins_with(prefix, (await _all(store, "waiting", effect=prefix, kinds=["effects"]))["effects"])
+        effect = await _open_effect(store, prefix)
         await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing
     if output.as_json:
@@ -262,13 +262,16 @@ async def resolve_effect(
             output.note(f"the next host that opens this store goes on with {effect['session']}")
 
 
-def _begins_with(prefix: str, effects: Sequence[Told]) -> Told:
+async def _open_effect(store: Looks, prefix: str) -> Told:
+    effects = (await _all(store, "waiting", effect=prefix, kinds=["effects"]))["effects"]
     found = [effect for effect in effects if prefix and effect["id"].startswith(prefix)]
     if not found:
-        raise NoSuchEffect(prefix)
+        became = await store.look("settled", effect=prefix) if prefix else {}
+        raise NoSuchEffect(became.get("id", prefix), became.get("became", ""))
     if len(found) > 1:
         raise ManyEffects(prefix, [effect["id"] for effect in found])
-    return found[0]
+    effect: Told = found[0]
+    return effect
 
 
 def parsed(option: str, text: str, name: str = "") -> Any:

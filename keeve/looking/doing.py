@@ -19,7 +19,7 @@ from vat.crank.vat import RequestConflict
 from vat.devices.outcomes import OutcomeUnknown
 from vat.host.host import Host
 from vat.host.outside import beside
-from vat.host.resolving import NoSuchEffect
+from vat.host.within import none_waits
 
 BECAME: Final = {
     "approval-given": "it was approved of",
@@ -110,7 +110,7 @@ async def let_go(host: Host, effect: str) -> None:
     """
     found = next((each for each in host.effects() if each.id == effect), None)
     if found is None:
-        raise NoSuchEffect(effect)
+        raise await none_waits(host, effect)
     await host.resolve(effect, error=OutcomeUnknown(f"{found.device}.{found.method}", effect))
 
 

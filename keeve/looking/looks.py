@@ -87,6 +87,7 @@ LOOKS: Final[Mapping[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
     "receipt": _receipt,
     "row": sessions.row,
     "sessions": sessions.list_sessions,
+    "settled": sessions.settled,
     "show": sessions.show,
     "state": sessions.state,
     "waiting": sessions.waiting,

@@ -11,6 +11,8 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any, Final
 
+import trio
+
 from actors.responding import Responding
 from actors.session import Session
 from dataspace.errors import KeeveError
@@ -28,6 +30,7 @@ from keeve.looking.waitlist import KINDS, in_order, order_in, page_in_order
 from snapshots.cache import PageCache
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.restore import Lineage, NoSuchPoint, Restored
+from vat.heap.settled import of_log, settled_in
 from vat.objects.types import type_of
 
 NEWEST: Final = 10
@@ -183,6 +186,17 @@ async def waiting(
     page = await page_in_order(store, in_order(store, place), place, limit, kinds, effect)
     more = [kind for kind in KINDS if kind in kinds and kind != "unreadable" and page["next"] is not None]
     return {"owner": store.owner, **page, "truncated": more}
+
+
+async def settled(store: Reading, effect: str) -> dict[str, Any]:
+    """What became of the newest effect that has an outcome and whose id begins so, by the newest records of the log:
+    its `id`, its `session`, and `became`, in words; nothing where there is none."""
+    records = of_log(store.catalog.head.position, store.catalog.at, store.store.read)
+    for each in settled_in(records, effect):
+        if each is not None and (row := store.catalog.by_uid(each.uid)) is not None and store.reaches(row):
+            return {"id": each.id, "session": row.id, "became": each.words}
+        await trio.lowlevel.checkpoint()
+    return {}
 
 
 async def lacking(store: Reading) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
 from vat.host.repetitions import is_made, made_for, sent
-from vat.host.resolving import BadOutcome, NoSuchEffect
-from vat.host.within import dataspace_of
+from vat.host.resolving import BadOutcome
+from vat.host.within import dataspace_of, none_waits
 
 PAGE: Final = 1000
 """Rows of a list, at most."""
@@ -137,7 +137,7 @@ class Desk:
     async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value]) -> None:
         row = self._row(session, "resolve")
         if all(effect.id != id for effect in self._host.effects(row.id)):
-            raise NoSuchEffect(str(id))
+            raise await none_waits(self._host, str(id), row.id)
         if set(outcome) == {"error"}:
             await self._host.resolve(id, error=Failed("Resolved", str(outcome["error"])))
         elif set(outcome) == {"value"}:

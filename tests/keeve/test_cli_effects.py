@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from keeve.cli.effects import _effect_rows
-from keeve.looking import effect_face
+from keeve.looking import effect_face, look, reading_of
 from tests.cli_runner import keeve
-from tests.cli_worlds import leave_waiting
+from tests.cli_worlds import Caller, leave_a_turn_waiting, leave_waiting
+from tests.served_stores import asked, served_store
 from vat.heap.pending import OpenEffect
 
 
@@ -50,6 +52,35 @@ async def test_the_doctor_tells_of_all_of_them(store: Path) -> None:
         ("warn", "c2"),
         ("warn", "c3"),
     ]
+
+
+async def test_who_settles_what_is_settled_is_told_how_it_was(tmp_path: Path) -> None:
+    store = tmp_path / "data"
+    await leave_a_turn_waiting(store)
+    [effect] = keeve("effects", "--store", store, "--json").json["effects"]
+    assert keeve("resolve", effect["id"][:8], "--error", "it fell", "--store", store).code == 0
+    for words in (("--value", "1"), ("--error", "it fell")):
+        said = keeve("resolve", effect["id"][:8], *words, "--store", store)
+        assert said.code == 2
+        assert f"no effect '{effect['id']}' waits for somebody to settle it: it was settled at 20" in said.err
+        assert "Z by local (cli), with the error Resolved; keeve effects lists" in said.err
+        assert "it fell" not in said.err
+    said = keeve("resolve", "", "--value", "1", "--store", store)
+    assert (said.code, "it may be settled already" in said.err) == (2, True)
+
+
+async def test_a_server_tells_it_as_well_of_what_is_there_for_who_asks(tmp_path: Path) -> None:
+    store = tmp_path / "data"
+    await leave_waiting(store)
+    async with served_store(store, unknown="hold", actors=[Caller]) as there:
+        await (await there.host.get("c1")).describe()
+        [effect] = there.host.effects()
+        first = await asked("resolve", effect.id, "--value", "1", "--store", store)
+        again = await asked("resolve", effect.id, "--value", "1", "--store", store)
+        assert (first.code, again.code) == (0, 2)
+        assert re.search(r"it was settled at \S+Z by owner \(\w+\), with a value", again.err)
+        reading = reading_of(there.host, lambda row: False)
+        assert await look(reading, "settled", {"effect": effect.id}) == {}
 
 
 def test_keywords_of_an_effect_are_shown_by_their_names() -> None:

@@ -359,7 +359,7 @@ async def test_what_runs_is_not_settled_by_hand(either: World) -> None:
         (effect,) = host.effects()
         assert effect.state == "running"
         for outcome in ({"value": 1}, {"error": "no"}, {"again": True}):
-            with pytest.raises(NoSuchEffect, match="be running"):
+            with pytest.raises(NoSuchEffect, match="it is running"):
                 await host.resolve(effect.id, **outcome)
         either.tool.gate.set()
         await settled(host)

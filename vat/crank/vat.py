@@ -258,7 +258,9 @@ class Vat(Upkeep):
             return Step(None)
         device, method, promise = entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.PROMISE]
         outcome = message.outcome._replace(payload=self.crank.marked(promise, message.outcome))
-        said = {"effect": message.effect}
+        said: dict[str, Any] = {"effect": message.effect}
+        if message.by is not None:
+            said["by"], said["via"] = message.by.by, message.by.via
         due = due_of(self.heap, entry) if outcome.succeeded else None
         return self._come_to(
             Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave", due=due

@@ -137,10 +137,11 @@ class Settled:
 
 @attrs.define(eq=False)
 class Ended:
-    """An effect has its outcome."""
+    """An effect has its outcome. `by`: who settled it by hand; None where its device did."""
 
     effect: int
     outcome: Outcome
+    by: Asker | None = None
 
 
 @attrs.define(eq=False)

@@ -359,7 +359,7 @@ class Host:
         one of the three is given, or `NotAValue`. Durable when it returns.
         """
         self._sessions.must_write()
-        await self._resolving.resolve(id, value=value, error=error, again=again)
+        await self._resolving.resolve(id, self._asker, value=value, error=error, again=again)
 
     def watch(self, session: HostRef[Any] | str | None = None) -> Watch:
         """What the running effects of a session (a ref to it, or its id; None: of all) tell from now on.

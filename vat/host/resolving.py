@@ -22,9 +22,10 @@ from vat.devices.attempts import Key, Wanted
 from vat.errors import Failed
 from vat.failures import failure_of
 from vat.heap.heap import Heap
-from vat.heap.messages import Ended, Outcome
+from vat.heap.messages import Asker, Ended, Outcome
 from vat.heap.pending import OpenEffect, effects_in, read_stored, state_of
 from vat.heap.restore import Lineage
+from vat.heap.settled import of_log, of_session, settled_in
 from vat.host.engine import Engine
 from vat.host.outside import unbound
 
@@ -34,6 +35,7 @@ ABSENT: Final[Any] = object()
 """For what was not given, where None is a value."""
 
 
+RUNS: Final = "it is running, and what comes of it settles it"
 LOOK_AT_EFFECTS: Final = Remedy("look-at-effects", "look at the list of effects")
 ONE_OUTCOME: Final = Remedy("one-outcome", "resolve() takes exactly one of value=..., error=... and again=True")
 
@@ -43,11 +45,9 @@ class NoSuchEffect(KeeveError, LookupError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, id: str) -> None:
-        super().__init__(
-            f"no effect {id!r} waits for somebody to settle it: {LOOK_AT_EFFECTS()}; "
-            "it may be settled already, or be running"
-        )
+    def __init__(self, id: str, became: str = "") -> None:
+        why = f"{became}; " if became else "it may be settled already, or be running; "
+        super().__init__(f"no effect {id!r} waits for somebody to settle it: {why}{LOOK_AT_EFFECTS()}")
 
 
 class BadOutcome(KeeveError, TypeError):
@@ -111,9 +111,28 @@ class Resolving:
                 if each.id == id:
                     return each
             await trio.lowlevel.checkpoint()
-        raise NoSuchEffect(id)
+        raise await self.none_waits(id)
 
-    async def resolve(self, id: str, *, value: Any, error: Any, again: bool) -> None:
+    async def none_waits(self, id: str, session: SessionRow | None = None) -> NoSuchEffect:
+        """That no effect of that id waits, and what became of it; it is looked for in the session, or else the log.
+
+        Costs the reading of at most `settled.MOST` records. Others have their turns meanwhile.
+        """
+        engine = self._engine
+        catalog, read = engine.dataspace.catalog, engine.store.read
+        if _key(engine.errands.running(), id) is not None:
+            return NoSuchEffect(id, RUNS)
+        if session is None:
+            records = of_log(catalog.head.position, catalog.at, read)
+        else:
+            records = of_session(session, catalog, read)
+        for each in settled_in(records, id):
+            if each is not None:
+                return NoSuchEffect(id, each.words)
+            await trio.lowlevel.checkpoint()
+        return NoSuchEffect(id)
+
+    async def resolve(self, id: str, by: Asker, *, value: Any, error: Any, again: bool) -> None:
         """See `Host.resolve`; `ABSENT` is what was not given."""
         outcome = _outcome(value, error, again)
         engine = self._engine
@@ -123,9 +142,10 @@ class Resolving:
             left = await self._dormant_one(id)
             key = left.uid, left.number
         if key is None:
-            raise NoSuchEffect(id)
+            raise NoSuchEffect(id, RUNS)
         if outcome is not None:
-            await self._settle(key, id, outcome)
+            if not await self._settle(key, outcome, by):
+                raise await self.none_waits(id, engine.dataspace.catalog.by_uid(key[0]))
             return
         if key not in errands.held and engine.settings.hold_unknown:
             await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
@@ -133,19 +153,23 @@ class Resolving:
             raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
         errands.again(key)
 
-    async def _settle(self, key: Key, id: str, outcome: Outcome) -> None:
+    async def _settle(self, key: Key, outcome: Outcome, by: Asker) -> bool:
+        """Settle it, by hand; False when it has an outcome, or gets one at this moment."""
         uid, number = key
+        settled = False
 
         def work(vat: Vat) -> Sequence[Step]:
+            nonlocal settled
             if vat.heap.find("effects", number) is None:
-                raise NoSuchEffect(id)
-            return (vat.take(Ended(number, outcome)),)
+                return ()
+            settled = True
+            return (vat.take(Ended(number, outcome, by)),)
 
         with self._engine.errands.by_hand(key) as alone:
-            if not alone:
-                raise NoSuchEffect(id)
-            with trio.CancelScope(shield=True):  # that the wait ends must not look like that nothing was settled
-                await self._engine.done(uid, work)
+            if alone:
+                with trio.CancelScope(shield=True):  # that the wait ends must not look like that nothing was settled
+                    await self._engine.done(uid, work)
+        return settled
 
     def _dormant(self, session: str | None = None) -> Iterator[list[OpenEffect]]:
         """The effects that nobody carries out here, as the log has them: of one session after another.

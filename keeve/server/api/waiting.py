@@ -14,7 +14,8 @@ from keeve import looking
 from keeve.server.api.sessions import approvals_of, effects_of, reached, values
 from keeve.server.api.table import Asked, Document
 from vat.errors import Failed
-from vat.host.resolving import BadOutcome, NoSuchEffect
+from vat.host.resolving import BadOutcome
+from vat.host.within import none_waits
 
 
 async def list_waiting(asked: Asked) -> Document:
@@ -58,7 +59,7 @@ async def resolve_effect(asked: Asked) -> Document:
     host, _, row = await reached(asked, "manage")
     id, body = asked.path("effect"), asked.body
     if all(effect.id != id for effect in host.effects(row.id)):
-        raise NoSuchEffect(id)
+        raise await none_waits(host, id, row.id)
     given: dict[str, Any] = {}
     if body.value is not UNSET:
         given["value"] = values(body.value, "value")

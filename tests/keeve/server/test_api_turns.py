@@ -334,6 +334,11 @@ async def test_an_effect_of_unknown_outcome_is_settled() -> None:
             assert code(await w.ann.post(path, json=wrong)) == (422, "bad_outcome")
         assert code(await w.ann.post(f"{API}/s/effects/nope/resolve", json={"value": 1})) == (404, "no_such_effect")
         assert (await w.ann.post(path, json={"value": "it was paid"})).json()["settled"] == "value"
+        for again in ({"value": "it was not"}, {"error": "it was not"}, {"again": True}):
+            refused = await w.ann.post(path, json=again)
+            assert code(refused) == (404, "no_such_effect")
+            assert "Z by ann (http), with a value" in refused.json()["error"]["message"]
+            assert "it was paid" not in refused.text
         async for event in w.host.observe("(turn-done 1 . _)"):
             assert event.value.keywords["output"] == "it was paid"
             break
