@@ -36,6 +36,7 @@ from keeve.wire.guarding import Limits
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.tokens import TokenRefused
 from vat.errors import Refused
+from vat.host.outside import HostRef
 
 PATH: Final = "/wire"
 OPEN: Final[tuple[str, ...]] = ()
@@ -140,11 +141,13 @@ class TokenGuard:
         """Whether what a session has stated is there."""
         return self._serving.auth.sees(self._asking(), session, uid)
 
-    async def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a session of that type begins with here, where these fields are given."""
+    async def begins(
+        self, type: str, fields: Mapping[str, Any], there: HostRef[Any] | None = None
+    ) -> Mapping[str, Any]:
+        """What a session of that type begins with here, where these fields are given; or what that one began with."""
         kind = kinds_of(self._serving).get(type)
         try:
-            return fields if kind is None else await beginning(self._serving, kind, fields)
+            return fields if kind is None else await beginning(self._serving, kind, fields, there)
         except Refusal as error:
             field = (error.param or type).removeprefix("fields.")
             raise BadSetting(field, f"cannot be: {error.message}; {error.remedy}") from None

@@ -2,10 +2,10 @@
 
 Flags, variables and a TOML file are read into `ServerSettings` (`settings_from`; `shown` gives them with where each
 came from, `HOW` what each is), of which its models and its vault come (`models_of`, `named`, `vault_of`), and what
-sessions begin with (`begins_with`).
+sessions begin with (`begins_with`), or began with (`began_with`).
 """
 
-from keeve.settings.beginning import NoSuchModel, begins_with
+from keeve.settings.beginning import NoSuchModel, began_with, begins_with
 from keeve.settings.credentials import vault_of
 from keeve.settings.models import answering, model_names, model_shown, models_of, named
 from keeve.settings.settings import (
@@ -34,6 +34,7 @@ __all__ = [
     "PrincipalFile",
     "ServerSettings",
     "answering",
+    "began_with",
     "begins_with",
     "model_names",
     "model_shown",

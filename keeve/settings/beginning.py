@@ -19,7 +19,10 @@ from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools
 from dataspace.errors import KeeveError
+from dataspace.values import Ref
+from snapshots.tree import Tree
 from vat.devices.vault import Vault
+from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.objects.types import type_of
 
 
@@ -50,12 +53,40 @@ async def begins_with(
             if asked not in named:
                 raise NoSuchModel(asked, name, named)
             begins[name] = named[asked]
+    holds = _holds(kind, begins)
+    if tools is not None and holds is not None:
+        await tools.ready(vault)
+        begins[holds] = tools.schemas
+    return begins
+
+
+def began_with(kind: type, fields: Mapping[str, Any], named: Mapping[str, str], heap: Heap) -> dict[str, Any]:
+    """The fields that a session of that type began with where these were given, by its heap after its first record.
+
+    Older records know a request by them. Where it has no tools, none were put to what was given.
+    """
+    begins = dict(fields)
+    for name in _names(kind, "model", Model):
+        if isinstance(asked := begins.get(name), str):
+            begins[name] = named.get(asked, asked)
+    holds = _holds(kind, begins)
+    if holds is not None and (held := _tools_in(heap, holds)):
+        begins[holds] = held
+    return begins
+
+
+def _holds(kind: type, begins: Mapping[str, Any]) -> str | None:
+    """The field that is given the tools that there are; None where it has some, or no field is the one for it."""
     holds = _names(kind, "tools", Toolbox)
     # With several, only who wrote them knows which is for what.
-    if tools is not None and len(holds) == 1 and holds[0] not in begins:
-        await tools.ready(vault)
-        begins[holds[0]] = tools.schemas
-    return begins
+    return holds[0] if len(holds) == 1 and holds[0] not in begins else None
+
+
+def _tools_in(heap: Heap, field: str) -> list[Any]:
+    held = heap.state(ROOT_ACTOR).fields.get(field)
+    if isinstance(held, Ref):
+        held = heap.state(held.actor).fields.get("schemas")
+    return [heap.read(item) for item in held.walked(heap.page)] if isinstance(held, Tree) else []
 
 
 def _names(kind: type, of_session: str, part: type) -> list[str]:

@@ -27,7 +27,7 @@ from keeve.wire.verbs import AT_THE_DESK
 from vat.errors import Failed, Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
-from vat.host.repetitions import is_made, made_for, sent
+from vat.host.repetitions import made_for, sent
 from vat.host.resolving import BadOutcome
 from vat.host.within import dataspace_of, none_waits
 
@@ -89,9 +89,9 @@ class Desk:
             raise TypeError("spawn(type, id=None, fields=None): type is a registered name, fields a dict")
         self._must("spawn", id if isinstance(id, str) else "")
         request = sent(asked, "spawn", type, id, fields or {})
-        ref = made_for(self._host, request)
-        begins = {} if ref is not None else await self._guard.begins(type, fields or {})
-        async with self._guard.room(made=is_made(self._host, request)):
+        ref, there = made_for(self._host, request), made_for(self._host, asked)
+        begins = {} if ref is not None else await self._guard.begins(type, fields or {}, there)
+        async with self._guard.room(made=there is not None):
             return ref or await self._host.directory.spawn(type, id, begins, request=request)
 
     async def _delete(self, id: str, force: bool = False) -> None:

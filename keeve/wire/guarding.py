@@ -13,6 +13,7 @@ import attrs
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from vat.host.outside import HostRef
 
 
 class TooMany(KeeveError):
@@ -99,8 +100,13 @@ class Guard(Protocol):
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session (its id and uid; "" for the store itself) has stated is there, for this principal."""
 
-    async def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a session of that type begins with here, where these fields are given. Raises for what it cannot."""
+    async def begins(
+        self, type: str, fields: Mapping[str, Any], there: HostRef[Any] | None = None
+    ) -> Mapping[str, Any]:
+        """What a session of that type begins with here, where these fields are given. Raises for what it cannot.
+
+        there: the session that was made for the same request; then what that began with.
+        """
 
     async def paced(self) -> None:
         """Wait until one thing more may be asked."""

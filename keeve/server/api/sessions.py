@@ -41,7 +41,7 @@ from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import effects_in
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
-from vat.host.repetitions import is_known, is_made, made_for, sent
+from vat.host.repetitions import is_known, made_for, sent
 from vat.objects.types import NewerVersion, UnknownActorType
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
@@ -67,9 +67,9 @@ async def create_session(asked: Asked) -> Document:
         raise Refusal(422, "unknown_actor_type", what, "start the server with the module that has it", "type")
     given = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
     request = sent(asked.key, "spawn", body.type, body.id, given)
-    ref = made_for(asked.host, request)
-    fields = given if ref is not None else await beginning(serving, kind, given)
-    async with serving.quota.room(serving.principal(asked.request), made=is_made(asked.host, request)):
+    ref, there = made_for(asked.host, request), made_for(asked.host, asked.key)
+    fields = given if ref is not None else await beginning(serving, kind, given, there)
+    async with serving.quota.room(serving.principal(asked.request), made=there is not None):
         try:
             ref = ref or await asked.host.spawn(kind, body.id, request=request, **fields)
         except TypeError as error:

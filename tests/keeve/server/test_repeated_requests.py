@@ -13,13 +13,16 @@ import pytest
 
 from actors.mcp import McpTools
 from actors.models import EchoModel
+from actors.talking import Model
+from actors.toolbox import Toolbox
 from actors.tools import Tools
-from keeve import Session
+from keeve import Actor, Session, actor
 from keeve.server import ServerSettings
 from keeve.testing import MemoryLog
 from tests.keeve.server.test_server_wire import client_of
 from tests.server_worlds import TOKENS, world
 from vat.crank.vat import RequestConflict
+from vat.objects.types import type_of
 
 API = "/api/v1/sessions"
 KEY = {"idempotency-key": "k"}
@@ -72,18 +75,36 @@ async def test_other_content_is_refused_also_where_the_server_would_have_put_the
         assert code(await w.ann.post(API, json=own, headers=KEY)) == (409, "request_conflict")
 
 
-async def test_a_request_of_older_records_is_the_same_where_what_is_put_to_it_is() -> None:
-    log = MemoryLog()
-    async with world(log=log, devices=having(add)) as w:
+@actor("test.boxed", version=1)
+class Boxed(Actor):
+    model: Model
+    tools: Toolbox
+
+
+@pytest.mark.parametrize("kind", [Session, Boxed])
+@pytest.mark.parametrize("later", ["the same", *LATER])
+async def test_a_request_of_older_records_is_the_same_whatever_there_is_by_then(kind: Any, later: str) -> None:
+    log, type = MemoryLog(), type_of(kind).name
+    said = {"id": "s", "type": type, "fields": {"model": "model"}}
+    async with world(log=log, devices=having(add), actors=[Boxed]) as w:
         # As it was recorded before what was sent had a digest of its own.
-        await w.host.asking("ann").spawn(Session, "s", request="k", tools=w.serving.tools.schemas)
-        assert (await w.ann.post(API, json={"id": "s"}, headers=KEY)).status_code == 201
+        await w.host.asking("ann").spawn(kind, "s", request="k", tools=w.serving.tools.schemas, model="model")
+    devices = having(add) if later == "the same" else LATER[later]()
+    async with world(log=log, devices=devices, actors=[Boxed]) as w:
+        assert (await w.ann.post(API, json=said, headers=KEY)).status_code == 201
         async with client_of(w, TOKENS["ann"]) as client:
-            await client.spawn(Session, "s", request="k")
-        other = {"id": "s", "fields": {"system": "Brief."}}
-        assert code(await w.ann.post(API, json=other, headers=KEY)) == (409, "request_conflict")
-    async with world(log=log, devices=having(double)) as w:
-        assert code(await w.ann.post(API, json={"id": "s"}, headers=KEY)) == (409, "request_conflict")
+            await client.spawn(kind, "s", request="k", model="model")
+        for fields in ({"model": "another"}, {"tools": []}, {}):
+            other = await w.ann.post(API, json={**said, "fields": fields}, headers=KEY)
+            assert code(other) == (409, "request_conflict")
+
+
+async def test_one_of_older_records_without_tools_is_the_same_too() -> None:
+    log = MemoryLog()
+    async with world(log=log) as w:
+        await w.host.asking("ann").spawn(Session, "s", request="k")
+    async with world(log=log, devices=having(add)) as w:
+        assert (await w.ann.post(API, json={"id": "s"}, headers=KEY)).status_code == 201
 
 
 @pytest.mark.parametrize("later", LATER)

@@ -116,7 +116,7 @@ class Free:
     def sees(self, session: str, uid: bytes) -> bool:
         return self.only is None or session in self.only
 
-    async def begins(self, type: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def begins(self, type: str, fields: Mapping[str, Any], there: Any = None) -> Mapping[str, Any]:
         return fields
 
     async def paced(self) -> None:
