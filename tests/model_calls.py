@@ -38,7 +38,7 @@ async def ask(device, messages=HELLO, **more):
     return await Call()(device, messages, **more)
 
 
-async def run_to_outcome(device, messages=HELLO):
+async def run_to_outcome(device, messages=HELLO, key=KEY):
     """The outcome of a model under the runner, with the policy that it declares."""
     settled = []
 
@@ -55,7 +55,7 @@ async def run_to_outcome(device, messages=HELLO):
     async with trio.open_nursery() as nursery:
         runner = EffectRunner(
             {"model": device},
-            Vault({"openai": lambda: KEY}),
+            Vault({"openai": lambda: key}),
             clock=lambda: 0,
             mark_started=never,
             in_time=at_once,

@@ -41,6 +41,16 @@ async def test_the_key_is_in_no_outcome_whatever_the_service_says(answer):
     assert "‹credential openai›" in repr(said)
 
 
+@pytest.mark.parametrize("key", [f"{KEY} ", f" {KEY}", f"\t{KEY}\n", f"{KEY}\u00a0"])
+async def test_a_key_with_blanks_around_it_is_not_in_an_outcome_without_them(key):
+    """Invariant 20. They are taken off for the header, so the service has never seen them."""
+    for answer in Leaky.answers:
+        async with model_server(answer) as server:
+            outcome = await run_to_outcome(ChatModel(server.url, "small", "openai", policy=impatient()), key=key)
+            assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+        assert KEY not in repr((outcome, str(outcome.error), getattr(outcome.error, "__dict__", None), outcome.trace))
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -156,6 +156,38 @@ def test_a_value_is_taken_out_in_each_form_that_an_echo_of_a_request_has(encode)
     assert "39336131" not in clean
 
 
+@pytest.mark.parametrize("blanks", ["{} ", " {}", "\t{}\r\n", "\u00a0{}\u2028", "  {}\n\n"])
+@pytest.mark.parametrize("taken_off", [str.strip, str.lstrip, str.rstrip, lambda value: value.strip(" \t")])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        str,
+        repr,
+        json.dumps,
+        html.escape,
+        urllib.parse.quote,
+        lambda value: value.encode().hex(),
+        lambda value: base64.b64encode(f"user:{value}".encode()).decode(),
+        lambda value: repr(value.encode()),
+    ],
+)
+def test_a_value_is_taken_out_without_the_blanks_around_it_as_well(blanks, taken_off, encode):
+    """Invariant 20. Devices take them off before they send it, so this is what comes back."""
+    vault = Vault({"a": lambda: blanks.format(SECRET)})
+    vault.resolve("a")
+    clean = vault.redact_value(f"before {encode(taken_off(blanks.format(SECRET)))} after")
+    assert "‹credential a›" in clean
+    assert "93a1" not in clean
+    assert "39336131" not in clean
+
+
+def test_a_placeholder_with_blanks_around_it_stays_in_results():
+    vault = Vault({"a": lambda: "ollama     "})
+    vault.resolve("a")
+    assert vault.redact_value("ollama is a program") == "ollama is a program"
+    assert vault.redact("bad key: ollama") == "bad key: ‹credential a›"
+
+
 def test_a_marked_text_stays_one_without_the_value():
     vault = Vault({"a": lambda: "canary-canary"})
     vault.resolve("a")
@@ -299,6 +331,12 @@ def test_the_lines_of_a_value_are_taken_out_one_by_one():
     vault = Vault({"a": lambda: key})
     vault.resolve("a")
     assert "canary" not in vault.redact("".join(f"  | {line}\n" for line in key.splitlines()))
+
+
+def test_a_line_of_a_value_is_taken_out_without_the_blanks_around_it_as_well():
+    vault = Vault({"a": lambda: '{\n  "user": "canary-1", \n  "key": "canary-2"\n}'})
+    vault.resolve("a")
+    assert "canary" not in vault.redact_value('bad: "user": "canary-1",|"key": "canary-2"|')
 
 
 def test_a_value_that_cannot_be_known_again_is_not_given_and_changes_nothing(monkeypatch):

@@ -33,7 +33,8 @@ LARGEST_FILE: Final = 1 << 16
 """Bytes. What is longer is no credential."""
 
 SHORTEST_SECRET: Final = 8
-"""Characters. Shorter values are the placeholders that local servers want ("none", "ollama"), and words of results."""
+"""Characters, blanks around them not counted. Shorter values are the placeholders that local servers want ("none",
+"ollama"), and words of results."""
 
 
 _URLSAFE: Final = str.maketrans("+/", "-_")
@@ -111,8 +112,18 @@ def forms_of(value: str) -> set[str]:
 
     As it is; as Python, JSON and HTML escape it; as a URL or a form has it; where it is no UTF-8, as it reads when that
     is passed over; each of its lines, if it has several; and, from 8 characters on, in hex and inside of any base64,
-    whatever stands before and after it there.
+    whatever stands before and after it there. All of that also without the blanks around it, as most devices
+    send it.
     """
+    return {form for each in _bare(value) for form in _forms_of(each)}
+
+
+def _bare(value: str) -> set[str]:
+    """A text as it is, and without the blanks around it."""
+    return {value, value.strip()}
+
+
+def _forms_of(value: str) -> set[str]:
     data = _bytes_of(value)
     percent = quote(data, safe="")
     escaped = json.dumps(value)[1:-1]
@@ -130,7 +141,8 @@ def forms_of(value: str) -> set[str]:
     if len(value) >= SHORTEST_SECRET:
         forms |= {data.hex(), data.hex().upper(), data.decode("latin-1")}
         # Where an error is shown inside of another one, something stands before each of its lines.
-        forms |= {line for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
+        lines = {each for line in value.splitlines() for each in _bare(line)}
+        forms |= {line for line in lines if len(line) >= SHORTEST_SECRET}
         if sum(map(str.isascii, value)) >= SHORTEST_SECRET:  # what is lost below must leave more than question marks
             forms |= {data.decode(errors="replace")} | {
                 value.encode(errors=how).decode() for how in ("replace", "ignore")
@@ -200,7 +212,7 @@ class Vault:
         """`text` with the names of credentials in the place of values that have been given out.
 
         Finds a value in the forms of `forms_of`, and not encoded in other ways. Values of fewer than `at_least`
-        characters stay. Costs one search of the text for each of those forms.
+        characters, blanks around them not counted, stay. Costs one search of the text for each of those forms.
         """
         for form, name, length in self._forms:
             if length >= at_least and form in text:
@@ -253,7 +265,10 @@ class Vault:
         # The one that was given last is the last one to be forgotten, also if it had been given before.
         now = {**self._given, name: (*(each for each in given if each != value), value)[-REMEMBERED:]}
         forms = {
-            (form, name, len(value)) for name, values in now.items() for value in values for form in forms_of(value)
+            (form, name, len(value.strip()))
+            for name, values in now.items()
+            for value in values
+            for form in forms_of(value)
         }
         # The longest first: of a value that begins with another one nothing must be left over.
         self._forms = sorted(forms, key=lambda each: (-len(each[0]), each))
