@@ -15,7 +15,7 @@ import attrs
 
 from dataspace.catalog.lookups import Leg
 from dataspace.facts import Fact
-from dataspace.patterns import Pattern
+from dataspace.patterns import BadPattern, Pattern
 from dataspace.values import FrozenDict
 
 
@@ -44,7 +44,9 @@ class View:
         return attrs.evolve(self, limits=(*self.limits, pattern))
 
     def without(self, keywords: Sequence[str]) -> View:
-        """This view, with those keywords taken out of every fact."""
+        """This view, with those keywords taken out of every fact. Raises `BadPattern` for a text."""
+        if isinstance(keywords, str):
+            raise BadPattern(f"without is a list of keywords, not a text: give without=[{keywords!r}]")
         return attrs.evolve(self, limits=(*self.limits, frozenset(keywords)))
 
     @property

@@ -13,6 +13,7 @@ from worlds import World
 from dataspace.facts import fact
 from dataspace.observe.dataspace import NoSuchSession, Reader
 from dataspace.observe.events import Event, NotProven
+from dataspace.patterns import BadPattern
 
 
 def world_of_two() -> World:
@@ -60,6 +61,12 @@ def test_what_a_reader_may_not_see_it_cannot_ask_for() -> None:
     assert seen(reader, '(turn-done 1 "ada" #:output "secret 1" . _)') == []
     assert seen(reader, '(turn-done 1 "ada" #:output _ . _)') == []
     assert seen(reader, '(turn-done 1 "ada")') == ['(turn-done 1 "ada")']
+
+
+def test_a_text_is_no_list_of_keywords() -> None:
+    """Invariant 35: it would be taken for its letters, and hide nothing."""
+    with pytest.raises(BadPattern, match=r"give without=\['output'\]"):
+        world_of_two().space.narrow(without="output")
 
 
 def test_narrowing_only_adds_up() -> None:
