@@ -14,7 +14,7 @@ The one rule: whatever a server does is the outcome of the call that it was aske
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import trio
@@ -29,6 +29,7 @@ from actors.mcp.connection import (
     check_installed,
 )
 from actors.mcp.contents import part_of, text_of, value_of
+from actors.tools.declaring import check_said_of, names_given
 from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
 from actors.tools.shortening import LONGEST, shortened
@@ -66,6 +67,7 @@ class McpTools(Source):
     credential: the name in the vault of the bearer token for a URL.
     policy: how calls are run, by default for at most 60 s and never twice; policies: by the name that a model uses.
     approval: names (as a model uses them) of tools whose every call a person has to approve of, or True for all.
+      Where the server has no tool of a name in either, none of its tools is called, and what would is `BadTool`.
     longest: characters that a model is told of an answer.
     patience: seconds in which the server has to be ready.
 
@@ -96,7 +98,8 @@ class McpTools(Source):
         self._policy = policy or Policy(timeout=60)
         self._policies = dict(policies or {})
         self._all = approval is True
-        self._approval: Collection[str] = () if isinstance(approval, bool) else frozenset(approval)
+        self._approval = names_given("McpTools", "approval", () if isinstance(approval, bool) else approval)
+        self._check_prefix()
         self._longest = longest
         self._patience = patience
         self._hosts = 0
@@ -115,7 +118,8 @@ class McpTools(Source):
     async def fetch(self, credential: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
         """The same, when the server has been asked; `credential` is `vault.resolve`, if it needs one.
 
-        Raises `ServerUnavailable` or `NoCredential`; and `NotFetched` where no trio runs.
+        Raises `ServerUnavailable` or `NoCredential`, `BadTool` where it has not a tool of which something is said;
+        and `NotFetched` where no trio runs.
         """
         if not trio.lowlevel.in_trio_run():
             raise NotFetched(self._server.shown)
@@ -143,7 +147,7 @@ class McpTools(Source):
     async def run(self, effect: Effect, call: Mapping[str, Any], approved: bool = False) -> Any:
         """Carry out one tool call.
 
-        Raises `ToolFailed` where the server says so, `NoSuchTool`, `BadArguments`, `ServerUnavailable` and
+        Raises `ToolFailed` where the server says so, `NoSuchTool`, `BadArguments`, `BadTool`, `ServerUnavailable` and
         `ApprovalWanted` before anything was called, and `ServerGone` where the server ended in the middle.
         """
         name = call["function"]["name"]
@@ -189,17 +193,36 @@ class McpTools(Source):
             return name, self._policies[name]
         return self.prefix or "run", self._policy
 
+    @property
+    def _said_of(self) -> list[str]:
+        """The names of tools of which something was said."""
+        return [*self._policies, *sorted(self._approval)]
+
+    def _check_prefix(self) -> None:
+        for name in self._said_of:
+            if not name.startswith(self.prefix):
+                raise BadTool(
+                    name,
+                    f"something is said of it, and all tools of this server begin with {self.prefix!r}: "
+                    f"give the name that a model uses, as {self.prefix + name!r}",
+                )
+
     def _needs_approval(self, name: str) -> bool:
         return self._all or name in self._approval
 
     async def _connected(self, credential: Credential) -> Connection:
-        """The connection, which begins if there is none. Whoever comes while one begins has what comes of that."""
+        """The connection, which begins if there is none. Whoever comes while one begins has what comes of that.
+
+        Raises `BadTool` where something is said of a tool that the server has not: the one that was meant is called
+        by nobody then, nor is any other.
+        """
         connection = self._connection
         if connection is None or connection.gone.is_set():
             if not self._hosts:
                 raise ServerUnavailable(self._server.shown, "no host runs that it is a device of; open one first")
             connection = self._connection = Connection(self._server, self.prefix, credential, self._patience)
         await connection.ready()
+        check_said_of(self._said_of, connection.names)
         self._schemas = connection.schemas
         return connection
 

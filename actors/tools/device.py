@@ -33,7 +33,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 import trio
 
-from actors.tools.declaring import declared
+from actors.tools.declaring import check_said_of, declared, names_given
 from actors.tools.errors import ApprovalWanted, BadTool, NoSuchTool
 from actors.tools.shortening import LONGEST, shortened
 from actors.tools.signatures import Signature
@@ -127,7 +127,8 @@ class Tools(Fetching):
 
     policy: how tools are run that say nothing themselves; by default a call that was under way when the host died is
       not run again. policies: by the name of a tool.
-    approval: names of tools whose every call a person has to approve of first.
+    approval: names of tools whose every call a person has to approve of first. What is said here is said of functions;
+      a source is told itself what is to be said of its tools.
     longest: characters that a model is told of an answer.
 
     Raises `BadTool`.
@@ -144,7 +145,7 @@ class Tools(Fetching):
     ) -> None:
         self._tools: dict[str, _Tool] = {}
         self._sources: dict[str, Source] = {}
-        usual, own, approval = policy or Policy(), dict(policies or {}), set(approval)
+        usual, own, asked = policy or Policy(), dict(policies or {}), names_given("Tools", "approval", approval)
         for each in tools:
             if isinstance(each, Source):
                 if each.prefix in self._sources:
@@ -164,12 +165,10 @@ class Tools(Fetching):
                 )
             if name in self._tools:
                 raise BadTool(name, "there are two of that name; rename one")
-            how = own.pop(name, None) or said.policy or usual
+            how = own.get(name) or said.policy or usual
             longest_of = said.longest or longest
-            self._tools[name] = _Tool(each, signature, how, said.approval or name in approval, longest_of)
-            approval.discard(name)
-        for name in (*own, *approval):
-            raise BadTool(name, f"something is said of it, and it is not here; there are {', '.join(self._tools)}")
+            self._tools[name] = _Tool(each, signature, how, said.approval or name in asked, longest_of)
+        check_said_of((*own, *sorted(asked)), self._tools)
         self._threads = trio.CapacityLimiter(threads)
         self._entered: list[AsyncExitStack] = []
         self.policies = {"run": usual}

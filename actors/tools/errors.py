@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from dataspace.errors import KeeveError
 
 
-class BadTool(KeeveError, TypeError):
+class BadTool(KeeveError, TypeError, quotes=False):
     """Something that cannot be a tool; `reason` says why and what to do."""
 
     usage: ClassVar[bool] = True

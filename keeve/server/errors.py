@@ -170,6 +170,7 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     ),
     # What was asked is fine, and the server is not set up for it.
     known.NoCredential: of_set_up("the server has not the credential that this needs"),
+    known.BadTool: of_set_up("the server's tools are not what was said of them"),
     known.NotInstalled: of_set_up("the server has not the package that its tools need"),
     known.SignerFailed: of_set_up("what signs the log of the server does not answer"),
     known.BadKeyFile: of_set_up("what signs the log of the server has no key"),

@@ -111,6 +111,8 @@ def test_who_makes_the_tools_has_the_last_word() -> None:
 def test_a_policy_for_a_tool_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadTool, match="look cannot be a tool: something is said of it, and it is not here"):
         Tools(weather, policies={"look": Policy()})
+    with pytest.raises(BadTool, match="look cannot be a tool: something is said of it, and it is not here"):
+        Tools(weather, approval=["look"])
     with pytest.raises(BadPolicy, match="timeout"):
         tool(timeout=-1)
 
