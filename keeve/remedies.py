@@ -103,6 +103,11 @@ WORDS: Final[Mapping[str, Words]] = {
         "was touched",
         "this host runs {known}. Name the module that has it in the server's setting `actors`; nothing was touched",
     ),
+    "hold-it": Words(
+        'the server has to have its device, and be started with unknown = "hold"',
+        "it takes a server of the store that has its device, with --unknown hold: keeve serve --unknown hold",
+        'start it with the device, and with unknown = "hold"',
+    ),
     "key-file": Words(None, "a file that keeve new-key makes", "a file that keeve new-key makes"),
     "look-at-effects": Words(
         None, "keeve effects lists those that are open", "keeve effects lists those that are open"

@@ -68,13 +68,20 @@ def effects(
 
 
 def resolve(
-    effect: str, /, *, value: str | None = None, error: str | None = None, common: OwnerOptions = OWNER_OPTIONS
+    effect: str,
+    /,
+    *,
+    value: str | None = None,
+    error: str | None = None,
+    again: Annotated[bool, Flag] = False,
+    common: OwnerOptions = OWNER_OPTIONS,
 ) -> int:
-    """Settle a call whose outcome nobody knows, with what you have found out.
+    """Settle a call whose outcome nobody knows, with what you have found out; or have it called again.
 
     ```
     keeve resolve 3f2a… --value '"the mail was sent"'
     keeve resolve 3f2a… --error 'the mail was not sent'
+    keeve resolve 3f2a… --again
     ```
 
     Parameters
@@ -85,8 +92,11 @@ def resolve(
         What it returned, as JSON.
     error
         Why it failed, in words.
+    again
+        Have it called once more, by the server that holds it (`keeve serve --unknown hold`).
     """
-    trio.run(partial(resolve_effect, common.where, common.output, effect, value=value, error=error, own=common.own))
+    how: dict[str, Any] = {"value": value, "error": error, "again": again, "own": common.own}
+    trio.run(partial(resolve_effect, common.where, common.output, effect, **how))
     return 0
 
 
@@ -104,12 +114,15 @@ class NotJSONText(KeeveError, ValueError):
 
 
 class NoOutcome(KeeveError, ValueError):
-    """Not exactly one of `--value` and `--error` was given."""
+    """Not exactly one of `--value`, `--error` and `--again` was given."""
 
     usage = True
 
     def __init__(self) -> None:
-        super().__init__("an outcome is a value or an error: give either --value (as JSON) or --error (in words)")
+        super().__init__(
+            "an outcome is a value or an error, or it is called again: give one of --value (as JSON), --error (in "
+            "words) and --again"
+        )
 
 
 class ManyEffects(KeeveError, LookupError):
@@ -240,22 +253,34 @@ def _local(time: str) -> str:
 
 
 async def resolve_effect(
-    where: Where, output: Output, prefix: str, *, value: str | None, error: str | None, own: Own
+    where: Where,
+    output: Output,
+    prefix: str,
+    *,
+    value: str | None = None,
+    error: str | None = None,
+    again: bool = False,
+    own: Own,
 ) -> None:
-    """Settle the one effect whose id begins with `prefix`, with a value (JSON) or an error.
+    """Settle the one effect whose id begins with `prefix`, with a value (JSON) or an error, or have it called `again`.
 
     Raises `NoOutcome`, `NotJSONText`, `NotAValue`, `NoSuchEffect`, `ManyEffects`, `StoreOwned`, `NoSuchActors`;
-    `UnknownActorType` for the effect of a session whose code is not here: that takes the outcome at once.
+    `UnknownActorType` for the effect of a session whose code is not here: that takes the outcome at once; `BadOutcome`
+    where nobody would call it again, as a host of this command.
     """
-    if (value is None) == (error is None):
+    if (value is not None) + (error is not None) + again != 1:
         raise NoOutcome
-    outcome = {"error": error} if error is not None else {"value": parsed("--value", value or "")}
+    outcome: dict[str, Any] = {"error": error} if error is not None else {"again": True}
+    if value is not None:
+        outcome = {"value": parsed("--value", value)}
     async with where.acting(own) as store:
         effect = await _open_effect(store, prefix)
         await store.resolve(effect["session"], effect["id"], outcome)
         passing = store.passing
     if output.as_json:
         output.document({"id": effect["id"], "session": effect["session"], "settled": next(iter(outcome))})
+    elif again:
+        output.say(f"called again {effect['id']}")
     else:
         output.say(f"settled {effect['id']}")
         if passing:

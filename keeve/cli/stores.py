@@ -165,9 +165,11 @@ class Owned:
         return asdict(await self._host.bring_back(folder))
 
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
-        """Settle an effect, with a `value` or an `error` in words."""
+        """Settle an effect, with a `value` or an `error` in words, or by having it called `again`."""
         if "error" in outcome:
             await self._host.resolve(id, error=Failed("Resolved", outcome["error"]))
+        elif "again" in outcome:
+            await self._host.resolve(id, again=True)
         else:
             await self._host.resolve(id, value=outcome["value"])
 
@@ -249,7 +251,7 @@ class Served:
         return dict(await self._client.desk("bring_back", folder))
 
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
-        """Settle an effect, with a `value` or an `error` in words."""
+        """Settle an effect, with a `value` or an `error` in words, or by having it called `again`."""
         await self._client.desk("resolve", session, id, dict(outcome))
 
     async def say(self, session: str, call: str, refused: str | None) -> None:

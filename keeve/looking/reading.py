@@ -8,7 +8,6 @@ The one rule: nothing here takes a lock or writes a byte.
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -18,7 +17,7 @@ from dataspace.observe.dataspace import Dataspace, living
 from keeve.looking.proofs import HostProofs, Proofs, StoredProofs
 from snapshots.cache import PageCache
 from vat.heap.memory import BadSnapshotPage
-from vat.heap.pending import OpenEffect, effects_in, state_of
+from vat.heap.pending import OpenEffect, state_of
 from vat.heap.restore import Lineage, Restored, older, restore
 from vat.host.host import Host
 from vat.host.within import dataspace_of, in_hand
@@ -105,18 +104,12 @@ class Reading:
         return lambda effect: state_of(effect, owned=not (effect.started and self._started_before(effect)))
 
     def _started_before(self, effect: OpenEffect) -> bool:
-        """Whether an effect had started when the store's owner became that: then nobody runs it. False if that cannot
-        be read. Costs a restore at the most."""
+        """Whether an effect has not started since the store's owner became that: then nobody runs it. False if that
+        cannot be read. A start that does not say its seq was recorded by another version, and so before.
+        """
         try:
-            row = self.catalog.by_uid(effect.uid)
-            if row is None:
-                return False
-            lineage, epoch = Lineage(row.uid, self.catalog, self.store.read), self.store.epoch
-            last = bisect_left(range(1, row.seq + 1), epoch, key=lambda seq: lineage.at(seq).header.epoch)
-            if last in (0, row.seq):
-                return last > 0
-            heap = restore(lineage, self.catalog, PageCache(0), last).heap
-            return any(each.number == effect.number and each.started for each in effects_in(heap, row))
+            lineage = Lineage(effect.uid, self.catalog, self.store.read)
+            return not effect.began or lineage.at(effect.began).header.epoch < self.store.epoch
         except KeeveError:
             return False
 

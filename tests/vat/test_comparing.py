@@ -64,7 +64,7 @@ OPERATIONS: Final[list[list[Any]]] = [
     [Op.RECEIVED, b"u" * 16, 1],
     [Op.ACKED, [1, 2]],
     [Op.WANTED, 1, "id", "bank", "pay", [ORDER], {"order": ORDER}, [0], 2],
-    [Op.STARTED, 1],
+    [Op.STARTED, 1, 2],
     [Op.ENDED, 1],
     [Op.ASKED, "key", b"digest", 1],
     [Op.ANSWERED, "key", b"digest", True, ORDER],

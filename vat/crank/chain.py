@@ -163,7 +163,7 @@ class Chain:
             return None
         draft = self._draft(Kind.STARTED)
         draft.message = FrozenDict({"effect": effect})
-        self._operate(draft, Op.STARTED, effect)
+        self._operate(draft, Op.STARTED, effect, self.seq + 1)
         return Step(self._append(draft))
 
     def forget(self, cursors: Mapping[int, str] | None = None) -> Step | None:

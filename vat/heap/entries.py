@@ -25,9 +25,10 @@ something in the heap refers to it."""
 
 
 class Effect:
-    """The places of an effect without an outcome. Keywords are pairs."""
+    """The places of an effect without an outcome. Keywords are pairs. BEGAN is the seq of the record of its newest
+    start: it is not there before, nor where an earlier version has recorded that."""
 
-    ID, DEVICE, METHOD, ARGS, KEYWORDS, PROMISE, STARTED = range(7)
+    ID, DEVICE, METHOD, ARGS, KEYWORDS, PROMISE, STARTED, BEGAN = range(8)
 
 
 class Facet:

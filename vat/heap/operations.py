@@ -189,9 +189,9 @@ def _wanted(
     heap.put_entry("effects", number, listed([id, device, method, args, pairs, promise, False]))
 
 
-def _started(heap: Heap, number: int) -> None:
+def _started(heap: Heap, number: int, seq: int = 0) -> None:
     entry = heap.find("effects", number)
-    heap.put_entry("effects", number, listed([*entry[: Effect.STARTED], True]))
+    heap.put_entry("effects", number, listed([*entry[: Effect.STARTED], True, seq]))
 
 
 def _ended(heap: Heap, number: int) -> None:

@@ -25,7 +25,8 @@ class OpenEffect:
     """An effect without an outcome: number `number` of session `session`, whose uid is `uid`.
 
     `started` says that it is on record that it began; only effects whose outcome a crash leaves unknown have that
-    recorded. An argument that is a view of a collection is given as its length in words.
+    recorded; `began` is the seq of the record that says so of its newest start (0: that does not say its seq). An
+    argument that is a view of a collection is given as its length in words.
     """
 
     id: str
@@ -37,6 +38,7 @@ class OpenEffect:
     args: tuple[Any, ...]
     keywords: dict[str, Any]
     started: bool
+    began: int = 0
 
 
 def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
@@ -51,10 +53,10 @@ def effects_in(heap: Heap, row: SessionRow) -> Iterator[OpenEffect]:
         return f"({len(value)} items)" if isinstance(value, Tree) else heap.read(value)
 
     for number, entry in heap.system["effects"].items(loader=heap.memory.page):
-        id, device, method, args, keywords, _, started = entry
+        id, device, method, args, keywords, _, started, *began = entry
         named = {name: told(value) for name, value in keywords}
         yield OpenEffect(
-            id.hex(), row.id, row.uid, number, device, method, tuple(map(told, args)), named, bool(started)
+            id.hex(), row.id, row.uid, number, device, method, tuple(map(told, args)), named, bool(started), *began
         )
 
 

@@ -33,6 +33,7 @@ from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted
 from vat.failures import failure_of, in_log
+from vat.heap.entries import Effect
 from vat.heap.messages import Ended, Outcome
 from vat.host.hearing import Hearing
 from vat.host.residents import Job, Work
@@ -343,6 +344,6 @@ def _wanted(vat: Vat, number: int, entry: Sequence[Any]) -> Wanted:
 
 
 def _wanted_as(vat: Vat, number: int, entry: Sequence[Any], args: list[Any], keywords: dict[str, Any]) -> Wanted:
-    id, device, method, _, _, _, started = entry
-    state: Any = "started" if started else "wanted"
+    id, device, method = entry[: Effect.ARGS]
+    state: Any = "started" if entry[Effect.STARTED] else "wanted"
     return Wanted((vat.uid, number), id.hex(), vat.id, device, method, args, keywords, state)

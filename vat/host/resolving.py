@@ -37,6 +37,7 @@ ABSENT: Final[Any] = object()
 
 RUNS: Final = "it is running, and what comes of it settles it"
 LOOK_AT_EFFECTS: Final = Remedy("look-at-effects", "look at the list of effects")
+HOLD_IT: Final = Remedy("hold-it", 'open it with its device and unknown="hold"')
 ONE_OUTCOME: Final = Remedy("one-outcome", "resolve() takes exactly one of value=..., error=... and again=True")
 
 
@@ -150,7 +151,7 @@ class Resolving:
         if key not in errands.held and engine.settings.hold_unknown:
             await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
         if key not in errands.held:
-            raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
+            raise BadOutcome(f"only what a host holds can run again: {HOLD_IT()}")
         errands.again(key)
 
     async def _settle(self, key: Key, outcome: Outcome, by: Asker) -> bool:
