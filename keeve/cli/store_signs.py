@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dataspace.catalog.peeking import is_catalog, peek
@@ -188,15 +189,27 @@ def deleted(read: FilesRead) -> Iterator[Sign]:
 
 def archived(read: FilesRead) -> Iterator[Sign]:
     """What was archived, and whether it is where it should be."""
-    places = read.store.archives.places
-    pieces, away = read.store.archived() if places else (0, 0)
-    where = " or ".join(map(str, places))
+    places, went = list(map(str, read.store.archives.places)), _went_to(read)
+    pieces, away = read.store.archived() if places or went else (0, 0)
+    where = " or ".join(places)
     if away:
         seen = f"{away} of {counted(pieces, 'piece')} of content that were archived are not in {where}"
+        if not places:  # as in a backup, which does not know where archives are
+            seen = f"{away} of {counted(pieces, 'piece')} of content were archived into {' and '.join(went)}, where"
+            seen += " this store does not look"
         remedy = "bring that folder back, or name the one where they are now: KEEVE_ARCHIVES, or keeve archive --back"
         yield Sign("archive", WARN, f"{seen}: who needs them is refused, all else goes on", f"{remedy} --from FOLDER")
     elif pieces:
         yield Sign("archive", OK, f"{counted(pieces, 'piece')} of content, all in {where}")
+
+
+def _went_to(read: FilesRead) -> list[str]:
+    """The folders to which the log says that content went, as far as it can be read: of each segment the newest."""
+    went: dict[int, str] = {}
+    with suppress(KeeveError):
+        for event in read.space.query("(archiving #:into ?into #:segment ?segment . _)"):
+            went[event.captures["segment"]] = event.captures["into"]
+    return list(dict.fromkeys(went.values()))
 
 
 def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:

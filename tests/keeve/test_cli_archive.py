@@ -57,6 +57,33 @@ def test_what_idle_sessions_have_said_goes_and_comes_back(tmp_path: Path) -> Non
     assert f"{SAID} s1" in keeve("show", "s1", "--store", store).out
 
 
+def test_of_a_backup_the_doctor_says_what_is_away_and_where_it_went(tmp_path: Path) -> None:
+    store, copy, cold = tmp_path / "store", tmp_path / "copy", tmp_path / "cold"
+    talked(store, "s1", "s2", "s3")
+    pieces = keeve("archive", "--into", cold, "--idle", "--store", store, "--json").json["pieces"]
+    assert keeve("backup", store, copy).code == 0
+
+    def sign(**environ: str) -> dict[str, str] | None:
+        told = keeve("doctor", "--store", copy, "--json", env=environ).json["signs"]
+        return next((each for each in told if each["of"] == "archive"), None)
+
+    for _ in range(2):  # whether it is in its place or not, who reads the copy is not given it
+        away = sign()
+        assert away is not None
+        assert away["state"] == "warn"
+        assert away["seen"].startswith(f"{pieces} of {pieces} pieces of content were archived into {cold}, where this")
+        assert "KEEVE_ARCHIVES" in away["remedy"]
+        if cold.exists():
+            cold.rename(tmp_path / "elsewhere")
+    there = sign(KEEVE_ARCHIVES=str(tmp_path / "elsewhere"))
+    assert there is not None
+    assert there["state"] == "ok"
+    assert keeve("archive", "--back", "--from", tmp_path / "elsewhere", "--store", copy).code == 0
+    assert sign() is None or sign()["state"] == "ok"  # type: ignore[index]  # it is there
+    talked(tmp_path / "never", "s1")
+    assert "archive" not in keeve("doctor", "--store", tmp_path / "never").out
+
+
 def test_what_is_erased_later_goes_from_the_archive_with_gc(tmp_path: Path) -> None:
     store, cold = tmp_path / "store", tmp_path / "cold"
     talked(store, "s1", "s2", "s3")
