@@ -128,7 +128,7 @@ async def test_a_line_that_is_refused_is_not_said_to_join_and_why_is_said(store:
         service.goes_on()
         someone.sees("here it is\n", "ValueError: one thing after another\n", "> ")
         someone.types("and now?")
-        someone.sees("fine\n")
+        someone.sees("fine\n", "> ")
         assert "(this joins" not in someone.seen
 
     came = await at_a_terminal(
