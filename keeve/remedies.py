@@ -88,9 +88,9 @@ WORDS: Final[Mapping[str, Words]] = {
         "name the file with the key of its host in KEEVE_KEY_FILE",
     ),
     "give-seq": Words(
-        "have what a record has brought erased, by its seq: its chain tells those",
-        "erase what a record has brought, with --seq: keeve chain {id} tells the seqs",
-        "have what a record has brought erased, by its seq: keeve chain {id} tells those",
+        "have what a record has brought erased, by its seq: its chain tells those, and the call of each",
+        "erase what a record has brought, with --seq: keeve chain {id} tells them, and the call of each",
+        "have what a record has brought erased, by its seq: keeve chain {id} tells those, and the call of each",
     ),
     "give-signer": Words(
         "the server has to be started with a signer",

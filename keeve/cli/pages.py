@@ -56,7 +56,8 @@ def chain(
     words: Annotated[bool, Flag] = False,
     common: Options = OPTIONS,
 ) -> int:
-    """Show the records of a session, its ancestors' among them, each of which names the one before by its hash.
+    """Show the records of a session, its ancestors' among them, each of which names the one before by its hash; of each
+    which call it took, whose, and what it asked devices for.
 
     With --json they are given as the bytes that the hashes are over, so that others can hash them, too. Ends with 1
     when one does not name the one before it.
@@ -103,11 +104,15 @@ async def tell_chain(store: Looks, output: Output, *, id: str, after: int, limit
     if output.as_json:
         output.document(told)
     elif records:
+        names: dict[int, str] = {}
         rows = [
-            (str(record.seq), str(record.position), _kind(record.kind), local_time(record.time), hash.hex())
-            for record, hash in zip(records, hashes, strict=True)
+            (
+                *(str(record.seq), str(record.position), _kind(record.kind), local_time(record.time)),
+                *(_of(each.get("of"), names), hash.hex()),
+            )
+            for each, record, hash in zip(told["records"], records, hashes, strict=True)
         ]
-        output.table(("SEQ", "POSITION", "KIND", "TIME", "HASH"), rows)
+        output.table(("SEQ", "POSITION", "KIND", "TIME", "OF", "HASH"), rows)
     else:
         output.note(f"no record of {id} comes after seq {after}")
     for seq in broken:
@@ -137,6 +142,25 @@ def _said(message: Mapping[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _of(of: Mapping[str, Any] | None, names: dict[int, str]) -> str:
+    """What a record is of, in words. `names` are those of the effects that earlier ones have wanted."""
+    if of is None:
+        return "(cannot be read here)"
+    names |= {call["effect"]: f"{call['device']}.{call['method']}" for call in of["calls"]}
+    said = []
+    if of["effect"] is not None:
+        name = names.get(of["effect"])
+        said.append(f"effect {of['effect']}{'' if name is None else f' ({name})'}")
+    elif of["method"] is not None:
+        said.append(of["method"])
+    if of["by"] is not None:
+        said.append(f"by {of['by']} via {of['via']}")
+    if of["request"] is not None:
+        said.append(f"request {of['request']}")
+    calls = ", ".join(f"effect {call['effect']} ({names[call['effect']]})" for call in of["calls"])
+    return " ".join(said) + (f"; wants {calls}" if calls else "")
 
 
 def _kind(number: int) -> str:

@@ -19,12 +19,13 @@ from dataspace.observe.events import Event, Proof
 from keeve.faces import face
 from keeve.looking.parts import AT_ONCE, Room, weight
 from keeve.looking.reading import Reading, read_heap
+from keeve.looking.records import of_record
 from snapshots.lists import ListTree
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.restore import Lineage
 
 FEW: Final = 16
-"""Records whose words are read before others have a turn."""
+"""Records that are read before others have a turn."""
 
 
 class NoMessages(KeeveError, LookupError):
@@ -74,7 +75,8 @@ async def messages_of(heap: Heap, after: int, limit: int) -> dict[str, Any] | No
 
 
 async def chain(store: Reading, id: str, after: int, limit: int, words: bool) -> dict[str, Any]:
-    """The records of a session behind a seq, in order: of each the bytes that its hash is over. See `chain_of`."""
+    """The records of a session behind a seq, in order: of each the bytes that its hash is over, and what it is of. See
+    `chain_of`."""
     return await chain_of(store, store.session(id), after, limit, words)
 
 
@@ -83,17 +85,18 @@ async def chain_of(store: Reading, row: SessionRow, after: int, limit: int, word
     records: list[dict[str, Any]] = []
     room, end, lineage = Room(limit), max(after, 0), Lineage(row.uid, store.catalog, store.store.read)
     while room and end < row.seq:
-        some = min(FEW if words else AT_ONCE, limit - len(records))
-        headers = [lineage.at(seq).header for seq in range(end + 1, min(end + some, row.seq) + 1)]
+        some = min(FEW, limit - len(records))
+        found = [lineage.at(seq) for seq in range(end + 1, min(end + some, row.seq) + 1)]
         stated: dict[int, Event] = {}
         if words:
-            first, last = headers[0].position, headers[-1].position
+            first, last = found[0].header.position, found[-1].header.position
             for event in store.space.query("(_ . _)", session=row.uid, lineage=True, after=first - 1, upto=last):
                 stated.setdefault(event.position, event)
-        for header in headers:
+        for record in found:
+            header = record.header
             said = stated.get(header.position)
             told = None if said is None else words_face(store.space.proof(said))
-            place = {"seq": header.seq, "position": header.position}
+            place = {"seq": header.seq, "position": header.position, "of": of_record(record)}
             records.append({**place, "header": b64encode(header.hashed).decode(), "words": told})
             room.take(weight(records[-1]))
             end = header.seq

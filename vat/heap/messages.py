@@ -87,14 +87,23 @@ def asker_of(message: Mapping[str, Any], heap: Heap) -> Asker:
     if "effect" in message:
         effect = heap.find("effects", message["effect"])
         return Asker("device", f"device:{'' if effect is None else effect[Effect.DEVICE]}")
+    asker = asker_in(message)
+    if asker is None:
+        raise KeyError("by")
+    return asker
+
+
+def asker_in(message: Mapping[str, Any]) -> Asker | None:
+    """The same without the heap: of what came of an effect who settled it by hand, and None where its device did. None
+    also where the runtime wrote the record without anybody's asking."""
     if "subscription" in message:
         return Asker("dataspace", "observe")
     for name, asker in RUNTIME.items():
         if name in message:
             return asker
-    if "from" in message:
+    if isinstance(message.get("from"), bytes):
         return Asker("vat", message.get("via", f"vat:{message['from'].hex()}"))
-    return Asker(message["by"], message["via"], message.get("request"))
+    return Asker(message["by"], message["via"], message.get("request")) if "by" in message else None
 
 
 NOBODY: Final = Asker()

@@ -295,11 +295,31 @@ class WordsFace(Struct):
     cells: Annotated[list[CellFace], Meta(description="One that was erased is not there.")]
 
 
+class WantedFace(Struct):
+    """An effect that a record wants."""
+
+    effect: int
+    device: str
+    method: str
+
+
+class OfFace(Struct):
+    """What a record is of, in names and numbers."""
+
+    method: Annotated[str | None, Meta(description="What was called.")]
+    effect: Annotated[int | None, Meta(description="The effect that has started, or ended.")]
+    by: Annotated[str | None, Meta(description="Who asked.")]
+    via: str | None
+    request: str | None
+    calls: list[WantedFace]
+
+
 class LinkFace(Struct):
     """A record of a chain."""
 
     seq: int
     position: int
+    of: Annotated[OfFace | None, Meta(description="Null where that cannot be read.")]
     header: Annotated[str, Meta(description="The bytes that its hash is the SHA-256 of, in base64.")]
     words: Annotated[WordsFace | None, Meta(description="With `words`, if it has stated anything.")]
 
