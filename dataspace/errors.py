@@ -18,6 +18,7 @@ class KeeveError(Exception):
     it is how things go, and no failure; logs say it without where it came from. `quotes`: its message may have in it
     what somebody said or gave, and content is in no log. A class whose messages never do says so itself
     (`class DiskFull(KeeveError, quotes=False)`): what is derived from it has other words, and says it anew.
+    Lines of logs have it from `dataspace.in_logs`.
     """
 
     usage: ClassVar[bool] = False
@@ -29,9 +30,14 @@ class KeeveError(Exception):
         cls.quotes = quotes
 
     @property
+    def named(self) -> str:
+        """The name of its class; of one that stands for another, of that one."""
+        return type(self).__name__
+
+    @property
     def logged(self) -> str:
         """What a log says of it: its message, or only what it is, its class, where that may quote something."""
-        return type(self).__name__ if self.quotes else str(self)
+        return self.named if self.quotes else str(self)
 
 
 class Broken(KeeveError):

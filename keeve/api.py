@@ -27,6 +27,7 @@ from dataspace.catalog.peeking import peek
 from dataspace.catalog.schema import CATALOG
 from dataspace.checkpoints.checkpoints import Checkpoints, Seen
 from dataspace.checkpoints.keys import origin_of
+from dataspace.in_logs import in_log
 from dataspace.log.files import Files
 from dataspace.log.layout import Layout, State
 from dataspace.log.marks import Head
@@ -235,7 +236,7 @@ def open_store(
             look_in(store, archives)
             catalog = _catalog(path, store)
         if store.fault is not None:
-            log.warning("%s can only be read, and what is read of it may not be all: %s", folder, store.fault)
+            log.warning("%s can only be read, and what is read of it may not be all: %s", folder, in_log(store.fault))
         return store, catalog
     except BaseException:
         store.close()

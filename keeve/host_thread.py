@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log, traced
 from dataspace.log.store import StoreOwned
 from keeve import api
 from vat.devices.outcomes import alone
@@ -189,7 +190,7 @@ def _ended_by(error: BaseException) -> BaseException:
         return error
     ended = NotRunning()
     ended.__cause__ = error
-    ended.add_note(f"it was ended by {type(error).__name__}: {error}")
+    ended.add_note(f"it was ended by {in_log(error)}")  # all that it says, its cause does
     return ended
 
 
@@ -202,7 +203,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
             todo.extend(each.exceptions)
         else:
             errors.append(each)
-    log.debug("several errors have ended what ran in the host's thread", exc_info=group)
+    log.debug("several errors have ended what ran in the host's thread", exc_info=traced(group))
     error = next(
         (each for kind in (KeyboardInterrupt, KeeveError) for each in errors if isinstance(each, kind)), errors[0]
     )
@@ -222,5 +223,5 @@ def _outcome(future: Future[T]) -> T:
     except Exception as error:
         if not isinstance(error, KeeveError) and not hasattr(error, "__notes__"):
             raise  # where it was raised is said by nothing else
-        log.debug("raised in the host's thread, and again where it was called", exc_info=error)
+        log.debug("raised in the host's thread, and again where it was called", exc_info=traced(error))
         raise error.with_traceback(None) from error.__cause__

@@ -27,6 +27,10 @@ class Failed(KeeveError):
         self.defined = defined
 
     @property
+    def named(self) -> str:
+        return self.kind
+
+    @property
     def logged(self) -> str:
         return self.kind if self.defined else self.message  # whether one of ours quotes something, its class knows
 

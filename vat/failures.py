@@ -23,7 +23,7 @@ from types import CodeType
 from typing import Any, Final
 
 from dataspace.errors import KeeveError
-from dataspace.interrupts import is_interrupt
+from dataspace.in_logs import message_of
 from dataspace.values import Text
 from vat.errors import Failed
 
@@ -91,7 +91,7 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         if error.defined:
             failure["class"] = error.defined
     else:
-        failure = {"error": type(error).__name__, "message": Text(_message(error)[:_LONGEST])}
+        failure = {"error": type(error).__name__, "message": Text(message_of(error)[:_LONGEST])}
         if isinstance(error, KeeveError):
             failure["class"] = _qualified(type(error))
     at = place_of(error)
@@ -100,30 +100,10 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     return failure
 
 
-def _message(error: BaseException) -> str:
-    # KeyError's own text is the repr of its argument, which would be quoted again on the way back.
-    try:
-        lone = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
-        if isinstance(lone, str) and type(error).__str__ is KeyError.__str__:
-            return lone
-        return str(error)
-    except BaseException as unshowable:  # a message is the users' code
-        if is_interrupt(unshowable):
-            raise
-        return f"(its message cannot be shown: {type(unshowable).__name__})"
-
-
 def content_in(failure: Mapping[str, Any]) -> dict[str, Any]:
     """A failure from outside, its message marked as `failure_of` marks it."""
     message = failure["message"]
     return {**failure, "message": Text(message) if isinstance(message, str) else message}
-
-
-def in_log(error: BaseException) -> str:
-    """An error in a line of a log: its class, and what it says, of ours only what quotes nothing."""
-    name = error.kind if isinstance(error, Failed) else type(error).__name__
-    said = error.logged if isinstance(error, KeeveError) else _message(error)
-    return name if said in ("", name) else f"{name}: {said}"
 
 
 _NO_LOOP: Final = (

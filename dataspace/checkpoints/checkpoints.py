@@ -19,6 +19,7 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.tree import STEP
 from dataspace.checkpoints.keys import LogKey, WrongKey, introduction, log_keys, origin_of
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.marks import Certificate, Head
 from dataspace.log.store import Store
 from dataspace.log.verdicts import LogTampered, LogTruncated
@@ -301,7 +302,7 @@ class Checkpoints:
         try:
             signed = self._signed()
         except (LogTampered, LogTruncated) as error:
-            log.error("no checkpoint is signed: %s", error)
+            log.error("no checkpoint is signed: %s", in_log(error))
             return None
         return Certificate(signed.checkpoint.size, signed.checkpoint.root, str(signed.note).encode())
 

@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.marks import Certificate
 from dataspace.log.store import Store, record_size
 from dataspace.records import Record
@@ -159,7 +160,7 @@ class Writer:
                 self._store.settle(certificate)
                 certifier.kept(certificate)
         except KeeveError as error:  # what was not kept is signed again when the store opens the next time
-            log.warning("the newest checkpoint is not kept in the log: %s", error)
+            log.warning("the newest checkpoint is not kept in the log: %s", in_log(error))
 
     @trio.lowlevel.enable_ki_protection  # between a batch that is durable and who hears of it nothing may come
     async def run(self) -> None:
@@ -228,7 +229,7 @@ class Writer:
         elif failed is not None:
             self._pause = min(max(PAUSE, 2 * self._pause), LONGEST_PAUSE)
             self._last = trio.current_time()
-            log.warning("the log is not settled, which is tried again after %g s: %s", self._pause, failed)
+            log.warning("the log is not settled, which is tried again after %g s: %s", self._pause, in_log(failed))
         else:
             self._pause = 0.0
             self._unsettled = certificate is not None  # there may be another one

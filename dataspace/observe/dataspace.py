@@ -9,10 +9,9 @@ The one rule: only what is durable is noted, and only what is noted is seen.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
-from typing import ClassVar, Final, Literal, TypeVar, overload
+from typing import ClassVar, Final, Literal, overload
 
 import trio
 
@@ -27,6 +26,7 @@ from dataspace.log.store import Store
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.endings import Endings
 from dataspace.observe.events import Event, Held, NotProven, Opened, Proof
+from dataspace.observe.hearers import have_hear, heard
 from dataspace.observe.holding import BEGIN, Holding, Place
 from dataspace.observe.narrow import EVERYTHING, View
 from dataspace.observe.observation import Item, Observation
@@ -36,11 +36,6 @@ from dataspace.observe.waiting import Waiting
 from dataspace.patterns import BadPattern, Pattern, parse
 from dataspace.records import Kind, Rest, part_digest
 from dataspace.remedies import Remedy
-
-log = logging.getLogger("keeve")
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 LOOK_AT_SESSIONS: Final = Remedy("look-at-sessions", "look at those of host.sessions()")
 
@@ -64,7 +59,7 @@ def living(row: SessionRow | None, name: str, store: Store | None = None) -> Ses
     return row
 
 
-class ObserverFailed(KeeveError):
+class ObserverFailed(KeeveError, quotes=False):
     """A handler raised. Its observer has stopped before the event; `cursor` is where to go on with it."""
 
     def __init__(self, cursor: Cursor, position: int) -> None:
@@ -284,14 +279,14 @@ class Dataspace(Reader):
         For who counts. Nothing is read for it, and it is called in line: it must be quick. What it raises is logged.
         Gives the function that ends it.
         """
-        return _told(self._told, labels, hear)
+        return heard(self._told, labels, hear)
 
     def on_record(self, kinds: Iterable[int], hear: Callable[[Notable], None]) -> Callable[[], None]:
         """Have `hear` called with each record of these kinds from now on, when it has been noted.
 
         As `on_fact`; but what is in a record's kind no actor can state.
         """
-        return _told(self._told_of, kinds, hear)
+        return heard(self._told_of, kinds, hear)
 
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable, and wake who waits for something in it.
@@ -320,19 +315,12 @@ class Dataspace(Reader):
         for record in records:
             for statement in record.statements:
                 if type(statement) is Assertion:
-                    for hear in self._told.get(statement.fact.label, ()):
-                        try:
-                            hear(statement.fact)
-                        except Exception:  # what is durable is noted, whatever somebody makes of it
-                            log.exception("what was called with a fact %s has failed", statement.fact.label)
+                    label = statement.fact.label
+                    have_hear(self._told.get(label, ()), statement.fact, f"a fact {label}")
 
     def _tell_of(self, records: Sequence[Notable]) -> None:
         for record in records:
-            for hear in self._told_of.get(record.kind, ()):
-                try:
-                    hear(record)
-                except Exception:  # as above
-                    log.exception("what was called with a record of kind %s has failed", record.kind)
+            have_hear(self._told_of.get(record.kind, ()), record, f"a record of kind {record.kind}")
 
     def catch_up(self) -> None:
         """Note what the log has and nobody has told of: for a store that another process writes."""
@@ -360,20 +348,6 @@ class Dataspace(Reader):
                 self.catalog.finish(flush)
         finally:
             self._due = None
-
-
-def _told(
-    told: dict[K, tuple[Callable[[T], None], ...]], keys: Iterable[K], hear: Callable[[T], None]
-) -> Callable[[], None]:
-    wanted = tuple(dict.fromkeys(keys))
-    for key in wanted:
-        told[key] = (*told.get(key, ()), hear)
-
-    def end() -> None:
-        for key in wanted:
-            told[key] = tuple([each for each in told[key] if each is not hear])
-
-    return end
 
 
 def _query(search: Search, cursor: Cursor, upto: int) -> Iterator[Event]:

@@ -57,7 +57,7 @@ class NotSigned(KeeveError):
         )
 
 
-class BadSignature(KeeveError):
+class BadSignature(KeeveError, quotes=False):
     """A note under which stands the name of a known key, and a signature that is not that key's."""
 
     def __init__(self, name: str, id: bytes) -> None:

@@ -17,7 +17,7 @@ from dataspace.proofs.notes import BadSignature, Signature
 from dataspace.proofs.verifiers import Algorithm, Verifier
 
 
-class SignerFailed(KeeveError):
+class SignerFailed(KeeveError, quotes=False):  # what the signer says, its author decides; it has seen no content
     """What signs with a key raised: an agent that is away, a module that is not there. The log itself goes on."""
 
     def __init__(self, name: str, what: str) -> None:

@@ -20,9 +20,9 @@ import attrs
 from starlette.responses import JSONResponse
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from keeve import errors as known
 from keeve.remedies import worded
-from vat.failures import in_log
 
 OPENAI: Final = "/v1/"
 """Paths whose clients show nothing of an error but its message."""

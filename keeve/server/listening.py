@@ -29,6 +29,7 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import traced
 from keeve.server.http1 import Http1Server
 from keeve.server.middleware import ON_KNOWN
 from keeve.settings import BadServerSetting, ServerSettings
@@ -218,8 +219,8 @@ class HttpListener:
             with connection.scope:
                 state = ConnectionState({ON_KNOWN: connection.known})
                 await Http1Server(self._application, self._config, self._context, state, connection, idle=idle)
-        except Exception:  # one connection ends no other
-            log.exception("a connection has failed")
+        except Exception as error:  # one connection ends no other
+            log.error("a connection has failed", exc_info=traced(error))
         finally:
             connection.end()
             idle(False)

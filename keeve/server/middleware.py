@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dataspace.in_logs import traced
 from keeve.server.auth import token_of
 from keeve.server.errors import OPENAI, Refusal, internal, refusal_of, set_up_of
 from keeve.server.serving import Serving
@@ -87,7 +88,7 @@ class ErrorBoundary:
                 error = alone(raised)
                 refusal = refusal_of(error)
                 if refusal is None:
-                    serving.log.error("failed", request=request_id, exc_info=error)
+                    serving.log.error("failed", request=request_id, exc_info=traced(error))
                     refusal = internal()
                 elif (why := set_up_of(error)) is not None:
                     serving.log.error("not set up", request=request_id, why=why)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import trio
 
 from actors.tools import Tools
+from dataspace.in_logs import in_log
 from keeve.api import now, open_host
 from keeve.archive_places import archives_from
 from keeve.host_keys import host_key_from
@@ -126,7 +127,7 @@ async def _reached(serving: Serving, *, task_status: trio.TaskStatus[int]) -> No
         try:
             await ways.start(wire.serve_socket, serving)
         except wire.BadSocket as error:
-            serving.log.warning("no Unix socket", why=str(error))
+            serving.log.warning("no Unix socket", why=in_log(error))
         serving.nursery.start_soon(_grace, serving, ways.cancel_scope)
         task_status.started(port)
     serving.nursery.cancel_scope.cancel()

@@ -25,6 +25,7 @@ import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from dataspace.in_logs import traced
 from keeve.server.errors import internal, refusal_of, set_up_of
 from keeve.server.serving import Serving
 from vat.devices.outcomes import alone
@@ -92,7 +93,7 @@ class EventStream(Response):
                 refusal = refusal_of(error)
                 request_id = scope.get("state", {}).get("request_id")
                 if refusal is None:
-                    self._serving.log.error("failed", request=request_id, exc_info=error)
+                    self._serving.log.error("failed", request=request_id, exc_info=traced(error))
                     refusal = internal()
                 elif (why := set_up_of(error)) is not None:
                     self._serving.log.error("not set up", request=request_id, why=why)

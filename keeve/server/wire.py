@@ -22,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from actors.session import BadSetting
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.in_logs import traced
 from keeve.served import LONGEST, SOCKET
 from keeve.server.auth import Principal, token_of
 from keeve.server.beginning import beginning, kinds_of
@@ -239,7 +240,7 @@ async def _serve_stream(serving: Serving, stream: trio.SocketStream, room: trio.
         channel = ByteChannel(stream.receive_some, stream.send_all, partial(trio.aclose_forcefully, stream), _GONE, 0)
         await serve(serving, channel)
     except Exception as error:  # one connection ends no other
-        serving.log.error("a connection has failed", exc_info=error)
+        serving.log.error("a connection has failed", exc_info=traced(error))
     finally:
         room.release()
 

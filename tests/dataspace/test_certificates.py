@@ -17,6 +17,7 @@ from dataspace.log.memory import MemoryStore
 from dataspace.log.verdicts import Outcome
 from dataspace.log.verify import Verification
 from dataspace.log.writer import Writer
+from dataspace.proofs.signers import SignerFailed
 from keeve.testing.crashes import CrashFiles
 from keeve.testing.stores import Chain, texts
 
@@ -172,7 +173,7 @@ async def test_what_cannot_be_signed_is_signed_later_and_ever_more_rarely(
     store, desk = MemoryStore(), Desk()
     writer = Writer(store, on_durable=lambda _: None, on_failed=lambda _, error: None, certifier=desk)
     nursery.start_soon(writer.run)
-    desk.raises = KeeveError("the signer is away")
+    desk.raises = SignerFailed("example", "the signer is away")
     writer.settle_soon()
     await settling(writer, 3600)
     assert 10 < desk.asked < 100

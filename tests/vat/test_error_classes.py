@@ -8,9 +8,10 @@ import pytest
 
 from actors.chat import BadAnswer, message_in
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.patterns import BadPattern, parse
 from vat.errors import Failed
-from vat.failures import exception_of, failure_of, in_log, place_of
+from vat.failures import exception_of, failure_of, place_of
 
 
 class Shop:

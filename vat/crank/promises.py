@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dataspace import values
+from dataspace.in_logs import in_log
 from dataspace.interrupts import is_interrupt
 from dataspace.values import FrozenList, Value
 from vat.crank.deliveries import Delivery
@@ -21,7 +22,7 @@ from vat.crank.keeping import Keeping
 from vat.crank.transaction import Savepoint
 from vat.crank.whole import whole
 from vat.errors import FiberDiverged, PromiseCycle, PromiseGone
-from vat.failures import exception_of, failure_of, in_log
+from vat.failures import exception_of, failure_of
 from vat.heap.cycles import cycle
 from vat.heap.entries import HELD, KEPT, PAYLOAD, PENDING, REACTIONS, SETTLER, STATE, Then, comes_of
 from vat.heap.messages import Outcome

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.interrupts import is_interrupt
 from dataspace.values import Ref
 from vat.crank.crank import Crank
@@ -34,16 +35,26 @@ from vat.objects.types import ActorType, Field, NewerVersion, Shape, Types, type
 from vat.objects.views import View, view_of
 
 
-class UpgradeFailed(KeeveError, quotes=False):  # what upgrade() says, its author decides
+class UpgradeFailed(KeeveError):
     """A type's `upgrade` raised; the session is as it was, and takes no messages with this code."""
 
+    _logged: str | None = None
+    """What a log has: of what `upgrade` raised as much as of any error. None where only its message was recorded."""
+
     def __init__(self, session: str, name: str, version: int, error: BaseException) -> None:
-        what = f"{type(error).__name__}: {failure_of(error)['message']}"
-        super().__init__(
-            f"session {session!r} cannot be brought from version {version} of {name} to the code's: {what}. "
-            f"The session is untouched; mend {name}'s upgrade(), or run the older code"
-        )
+        def said(what: str) -> str:
+            return (
+                f"session {session!r} cannot be brought from version {version} of {name} to the code's: {what}. "
+                f"The session is untouched; mend {name}'s upgrade(), or run the older code"
+            )
+
+        super().__init__(said(f"{type(error).__name__}: {failure_of(error)['message']}"))
         self.session = session
+        self._logged = said(in_log(error))
+
+    @property
+    def logged(self) -> str:
+        return self._logged or super().logged
 
 
 class NoPart(KeeveError, TypeError, quotes=False):

@@ -10,13 +10,14 @@ The one rule: pure functions of an error; nothing here knows how effects are run
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from typing import Any, Final
 
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import traced
 from dataspace.interrupts import is_interrupt
 from dataspace.remedies import Remedy
 from dataspace.values import Blob, Value
@@ -132,8 +133,11 @@ class EffectCancelled(EffectError, quotes=False):
         return f"{self.effect} was cancelled before it started and did not happen; ask again if it is still wanted"
 
 
-class DeviceFailed(EffectError, quotes=False):  # what the device says, its author decides
+class DeviceFailed(EffectError):
     """A device raised something that cannot be passed on as it is: its class by name (`kind`), and its message."""
+
+    said: str | None = None
+    """As `message`, of each error in it as much as a log may have. None where only its message was recorded."""
 
     def __init__(self, effect: str, kind: str, message: str) -> None:
         super().__init__(effect, kind, message)
@@ -142,6 +146,10 @@ class DeviceFailed(EffectError, quotes=False):  # what the device says, its auth
 
     def __str__(self) -> str:
         return f"{self.effect} raised {self.kind}: {self.message}"
+
+    @property
+    def logged(self) -> str:
+        return super().logged if self.said is None else f"{self.effect} raised {self.kind}: {self.said}"
 
 
 def larger_than(most: int, value: Value) -> bool:
@@ -180,7 +188,7 @@ def alone(error: BaseException) -> BaseException:
 def trace_of(error: BaseException, redact: Redact) -> str:
     """Where an error came from, with those that led to it, as text without credentials."""
     try:
-        text = "".join(traceback.format_exception(error))
+        text = "".join(traceback.format_exception(traced(error)))
     except BaseException as unshowable:  # a message is the users' code; there is no trace then
         if is_interrupt(unshowable):
             raise
@@ -197,7 +205,9 @@ def fit_for_record(error: BaseException, effect: str, redact: Redact, depth: int
     kind = redact(type(error).__name__)
     try:
         if isinstance(error, BaseExceptionGroup):
-            return DeviceFailed(effect, kind, redact(str(error)) + _inside(error, effect, redact, depth))
+            text = redact(str(error))
+            inside = _inside(error, effect, redact, depth)
+            return _failed(effect, kind, f"{text}{_listed(map(_said, inside))}", f"{text}{_listed(map(_told, inside))}")
         error.__traceback__ = error.__cause__ = error.__context__ = None
         error.args = tuple(_without(each, redact) for each in error.args)
         for name, attribute in list(vars(error).items()):
@@ -208,18 +218,38 @@ def fit_for_record(error: BaseException, effect: str, redact: Redact, depth: int
     except BaseException as unshowable:  # messages and attributes are the users' code
         if is_interrupt(unshowable):
             raise
-        return DeviceFailed(effect, kind, f"its message cannot be shown ({type(unshowable).__name__})")
+        text = f"its message cannot be shown ({type(unshowable).__name__})"
+        return _failed(effect, kind, text, text)
     if clean and isinstance(error, Exception):
         return error
-    return DeviceFailed(effect, kind, redact(text))
+    return _failed(effect, kind, redact(text), redact(_told(error)))
 
 
-def _inside(group: BaseExceptionGroup[Any], effect: str, redact: Redact, depth: int) -> str:
-    """The messages of the errors in a group, as far as they are worth telling."""
+def _failed(effect: str, kind: str, message: str, said: str) -> DeviceFailed:
+    error = DeviceFailed(effect, kind, message)
+    error.said = said
+    return error
+
+
+def _inside(group: BaseExceptionGroup[Any], effect: str, redact: Redact, depth: int) -> list[Exception]:
+    """The errors in a group that are worth telling."""
     if depth >= DEEPEST_GROUP:
-        return ""
-    fit = [fit_for_record(each, effect, redact, depth + 1) for each in group.exceptions]
-    return ": " + "; ".join(str(each) or type(each).__name__ for each in fit)
+        return []
+    return [fit_for_record(each, effect, redact, depth + 1) for each in group.exceptions]
+
+
+def _listed(messages: Iterable[str]) -> str:
+    said = "; ".join(messages)
+    return f": {said}" if said else ""
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _told(error: BaseException) -> str:
+    """The same, as a log may have it."""
+    return error.logged if isinstance(error, KeeveError) else _said(error)
 
 
 def _without(part: Any, redact: Redact) -> Any:

@@ -20,6 +20,7 @@ import attrs
 from dataspace.catalog.lookups import Leg, SnapshotRow
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.store import BodyErased, NoSuchPart, Stored
 from dataspace.log.unsound import NoFrame
 from dataspace.log.verdicts import SessionDamaged
@@ -211,7 +212,7 @@ def _begin(
         except BodyErased:
             continue  # it was let go (`let_go`)
         except (BadSnapshotPage, BadPage, BadEncoding, BrokenChain, NoSuchPart, SessionDamaged) as error:
-            passed_over.append(f"snapshot {snapshot.seq}: {error}")
+            passed_over.append(f"snapshot {snapshot.seq}: {in_log(error)}")
             continue
         return heap, snapshot.seq, stored.header.hash, tuple(passed_over)
     return Heap(memory), 0, ZERO_HASH, tuple(passed_over)

@@ -26,6 +26,7 @@ import trio
 
 from dataspace.catalog.lookups import LATEST, SnapshotRow
 from dataspace.catalog.recent import SessionRow
+from dataspace.in_logs import in_log
 from dataspace.log.files import SyncFailed, WriteFailed
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import StoreFailed
@@ -153,7 +154,7 @@ class Basing:
             now = self._catalog.by_uid(row.uid)
             if now is None or now.deleted:
                 return before
-            log.warning("session %s: it can write no base, and keeps what its records did: %s", row.id, error)
+            log.warning("session %s: it can write no base, and keeps what its records did: %s", row.id, in_log(error))
             made = None
         if made is None or made.seq <= before:
             found.whole.add(row.uid)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from vat.crank.upgrading import outdated
 from vat.crank.vat import Step, Vat
 from vat.heap.messages import Detach
@@ -59,12 +60,12 @@ class Care:
             if vat.worth_collecting and (collected := vat.collect()) is not None:
                 steps.append(collected)
         except KeeveError as error:
-            log.warning("session %s: what nothing reaches any more cannot be found: %s", vat.id, error)
+            log.warning("session %s: what nothing reaches any more cannot be found: %s", vat.id, in_log(error))
         try:
             if self._wants_snapshot(vat):
                 steps.append(vat.snapshot()[0])
         except KeeveError as error:
-            log.warning("session %s: no snapshot can be made: %s", vat.id, error)
+            log.warning("session %s: no snapshot can be made: %s", vat.id, in_log(error))
             vat.records_since_snapshot = vat.bytes_since_snapshot = 0
         return steps
 

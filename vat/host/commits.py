@@ -16,6 +16,7 @@ from typing import Final
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import traced
 from dataspace.log.store import Store, StoreDamaged, StoreReadOnly
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.log.writer import Certifier, Writer
@@ -164,9 +165,10 @@ class Commits:
     def _let_go(self, resident: Resident, step: Step) -> None:
         try:
             self._release(resident, step)
-        except Exception:
+        except Exception as error:
             # Nothing may come out of here: the others in the batch are durable too, and have their callers.
-            log.exception("session %s: something that became durable could not be passed on", resident.uid.hex())
+            what = "session %s: something that became durable could not be passed on"
+            log.error(what, resident.uid.hex(), exc_info=traced(error))
             self._later(resident.uid)
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:

@@ -28,6 +28,7 @@ import trio
 
 from dataspace.checkpoints.checkpoints import Checkpoints
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace
 from dataspace.observe.places import Heard
@@ -119,9 +120,8 @@ class Engine:
             evict=self._evict,
             timely=self.timely,
         )
-        self.mail = Mail(
-            self.residents, catalog, post=self.turns.post, universal=self.universal.call, later=self._later
-        )
+        post, later = self.turns.post, self._later
+        self.mail = Mail(self.residents, catalog, post=post, universal=self.universal.call, later=later)
         self.errands = Errands(
             {"timer": Timer(), **devices},
             vault,
@@ -129,10 +129,10 @@ class Engine:
             clock=clock,
             random=lambda: int.from_bytes(entropy(7), "big") / (1 << 56),
             hold=settings.hold_unknown,
-            post=self.turns.post,
+            post=post,
             done=self.done,
             overdue=self.timely.overdue,
-            later=self._later,
+            later=later,
             head=lambda: store.head.position,
         )
         self.waking = Waking(self._wake, settings.retry)
@@ -317,7 +317,7 @@ class Engine:
                 self.subscriptions.take_up(vat)
         except KeeveError as error:
             # Something cannot be read. The memory remembers it, and the vat is loaded again without it.
-            log.warning("session %s: what it waits for cannot be taken up: %s", vat.id, error)
+            log.warning("session %s: what it waits for cannot be taken up: %s", vat.id, in_log(error))
 
     def _evict(self, resident: Resident) -> None:
         job = None if resident.vat is None else self.care.evicting(resident.vat)
@@ -395,6 +395,6 @@ class Engine:
             return ()
 
         def failed(error: BaseException) -> None:
-            log.warning("session %s has work pending and cannot be loaded: %s", uid.hex(), error)
+            log.warning("session %s has work pending and cannot be loaded: %s", uid.hex(), in_log(error))
 
         self.turns.post(uid, Job(None, failed, work))

@@ -20,6 +20,7 @@ from typing import Any, Final
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log, traced
 from dataspace.interrupts import is_interrupt
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import RecordTooLarge
@@ -32,7 +33,7 @@ from vat.devices.outcomes import EffectOutcome, OutcomeUnknown
 from vat.devices.runner import EffectRunner
 from vat.devices.vault import Vault
 from vat.errors import Deleted
-from vat.failures import failure_of, in_log
+from vat.failures import failure_of
 from vat.heap.entries import Effect
 from vat.heap.messages import Ended, Outcome
 from vat.host.hearing import Hearing
@@ -139,14 +140,14 @@ class Errands:
             else:
                 self._run(wanted)
         except ReadFailed as error:
-            log.warning("session %s: the arguments of an effect cannot be read now: %s", vat.id, error)
+            log.warning("session %s: the arguments of an effect cannot be read now: %s", vat.id, in_log(error))
             self._later(vat.uid)
         except KeeveError as error:
-            log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, error.logged)
+            log.warning("session %s: the arguments of an effect cannot be read: %s", vat.id, in_log(error))
             self._unreadable(vat, number, entry, error)
         except Exception as error:
             # Whatever is wrong with this one, those that are wanted after it are carried out.
-            log.exception("session %s: an effect cannot be carried out", vat.id)
+            log.error("session %s: an effect cannot be carried out", vat.id, exc_info=traced(error))
             self._running.pop(key, None)
             self._unreadable(vat, number, entry, error)
 
@@ -275,7 +276,7 @@ class Errands:
                 self._outcomes[key] = self._outcomes[key][0], Outcome(False, freeze(failure_of(error)))
                 self._offer(key)
             else:  # it is offered again when its session is taken up the next time
-                log.info("session %s: the outcome of an effect waits: %s", uid.hex(), error)
+                log.info("session %s: the outcome of an effect waits: %s", uid.hex(), in_log(error))
                 self._later(uid)
 
         self._post(uid, Job(None, failed, work))
@@ -331,7 +332,8 @@ class Errands:
             except BaseException as error:  # what the effect does is not undone by who listens to it
                 if is_interrupt(error):
                     raise
-                log.exception("session %s: a listener failed at progress of %s", wanted.session, wanted.device)
+                what = "session %s: a listener failed at progress of %s"
+                log.error(what, wanted.session, wanted.device, exc_info=traced(error))
 
 
 def _wanted(vat: Vat, number: int, entry: Sequence[Any]) -> Wanted:

@@ -10,6 +10,7 @@ import logging
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace
 from vat.host.commits import Commits
@@ -60,4 +61,4 @@ class Following:
                 self.refresh()
         except KeeveError as error:
             self._dataspace.endings.stopped(error)
-            log.warning("this host follows its store no more: %s", error)
+            log.warning("this host follows its store no more: %s", in_log(error))

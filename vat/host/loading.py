@@ -17,6 +17,7 @@ from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.recent import SessionRow as Row
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.archives import Archived
 from dataspace.log.marks import Damage
 from dataspace.log.near import Near
@@ -151,9 +152,9 @@ class Loader:
             if known is None or error.seq < known.seq:
                 self._damaged[uid] = error
             named = SessionDamaged(session, error.seq, error.position, error.what)
-            log.warning("%s", named)
+            log.warning("%s", named.logged)
             return named
-        log.warning("session %s: %s", session, error)
+        log.warning("session %s: %s", session, in_log(error))
         if isinstance(error, BadSnapshotPage):
             self._bad_from[uid] = min(error.ref.seq, self._bad_from.get(uid, error.ref.seq))
             return None

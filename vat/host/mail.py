@@ -17,12 +17,13 @@ from weakref import WeakValueDictionary
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.files import ReadFailed
 from dataspace.observe.dataspace import NoSuchSession
 from dataspace.values import Value
 from vat.crank.vat import Step, Vat
 from vat.errors import Deleted, gone
-from vat.failures import failure_of, in_log
+from vat.failures import failure_of
 from vat.heap.entries import REACTIONS
 from vat.heap.messages import UNIVERSAL, Call, Outcome, Settled
 from vat.heap.opcodes import To

@@ -12,10 +12,11 @@ from typing import TypeAlias
 import trio
 
 from dataspace.errors import KeeveError
-from dataspace.observe.dataspace import Reader
+from dataspace.in_logs import in_log, traced
+from dataspace.observe.dataspace import ObserverFailed, Reader
 from dataspace.observe.events import Event
 from dataspace.observe.places import Heard
-from dataspace.patterns import Pattern
+from dataspace.patterns import BadPattern, Pattern, parse
 
 log = logging.getLogger("keeve")
 
@@ -42,7 +43,8 @@ class Observer:
                 await self._reader.observe_with(self._pattern, self._handler, **self._how)
         except KeeveError as error:
             self.failure = error
-            log.warning("an observer of %s stopped: %s", self._pattern, error)
+            trace = traced(error) if isinstance(error, ObserverFailed) else None  # its cause says why
+            log.warning("an observer of %s stopped: %s", _asked(self._pattern), in_log(error), exc_info=trace)
         finally:
             self._ended.set()
 
@@ -58,3 +60,12 @@ class Observer:
         await self._ended.wait()
         if self.failure is not None:
             raise self.failure
+
+
+def _asked(pattern: Pattern | str) -> str:
+    """What an observer asks for, in a line of a log: by its label, without what somebody may have said."""
+    try:
+        label = (parse(pattern) if isinstance(pattern, str) else pattern).label
+    except BadPattern:
+        return "what is no pattern"
+    return f"({label} …)" if isinstance(label, str) else "facts of any label"

@@ -20,6 +20,7 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.remains import Done, done, erased, erasures, remains, steps, tombstones, unfinished
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log, traced
 from dataspace.log.files import ReadFailed, SyncFailed, WriteFailed
 from dataspace.log.marks import ChainHead
 from dataspace.log.notices import reclaimed
@@ -125,11 +126,13 @@ class Reclaiming:
             except KeeveError as error:
                 wait = max(self._after, min(LONGEST, max(1.0, 2 * wait)))
                 again = "when the store is opened again" if self._store.fault is not None else f"in {wait:g} s"
-                log.warning("what was deleted or erased is in the files yet, and is tried again %s: %s", again, error)
+                log.warning(
+                    "what was deleted or erased is in the files yet, and is tried again %s: %s", again, in_log(error)
+                )
                 if self._store.fault is None:
                     self.soon()
-            except Exception:
-                log.exception("what was deleted cannot be reclaimed; the host goes on")
+            except Exception as error:
+                log.error("what was deleted cannot be reclaimed; the host goes on", exc_info=traced(error))
 
     async def reclaim(self, *, quietly: bool = False) -> Reclaimed:
         """Have all that is pending go, and pages of old snapshots; `quietly`, no such pages, and only up to what lies
@@ -194,7 +197,7 @@ class Reclaiming:
         try:
             await self.finish()
         except KeeveError as error:
-            log.warning("what a host before this one has erased: %s", error)
+            log.warning("what a host before this one has erased: %s", in_log(error))
 
     async def finish(self) -> None:
         """Have go what records say is erased. Raises `ErasureUnfinished`."""

@@ -15,6 +15,7 @@ import trio
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.remedies import Remedy
 from dataspace.values import freeze
 from vat.crank.vat import Step, Vat
@@ -188,7 +189,7 @@ class Resolving:
             try:
                 yield read_stored(row, catalog, read, cache, partial(_effects, row))
             except KeeveError as error:
-                log.warning("session %s: its effects cannot be listed: %s", row.id, error)
+                log.warning("session %s: its effects cannot be listed: %s", row.id, in_log(error))
 
 
 def _effects(row: SessionRow, heap: Heap, _: Lineage) -> list[OpenEffect]:

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log, traced
 from vat.crank.vat import Step, Vat
-from vat.failures import in_log
 from vat.heap.past import NotYet
 from vat.host.commits import Commits
 from vat.host.residents import Job, Resident, Residents
@@ -202,8 +202,9 @@ class Turns:
         self.current = resident
         try:
             steps = _interruptible(self._after, resident, vat)
-        except Exception:
-            log.exception("session %s: what follows a job failed; the session is loaded again", vat.id)
+        except Exception as error:
+            what = "session %s: what follows a job failed; the session is loaded again"
+            log.error(what, vat.id, exc_info=traced(error))
             return False
         finally:
             self.current = None
@@ -228,7 +229,7 @@ class Turns:
             return vat
         except Exception as error:
             if not isinstance(error, KeeveError):
-                log.exception("session %s cannot be loaded", resident.uid.hex())
+                log.error("session %s cannot be loaded", resident.uid.hex(), exc_info=traced(error))
             self._commits.drop(resident, error)
             return None
 
@@ -242,7 +243,8 @@ class Turns:
             return
         known = isinstance(error, REFUSALS)
         if not known:
-            log.exception("session %s: a job failed in the runtime; the session is loaded again", vat.id)
+            what = "session %s: a job failed in the runtime; the session is loaded again"
+            log.error(what, vat.id, exc_info=traced(error))
         if not known or vat.heap.mark():
             self._undone(resident, jobs, error)
         if job.timely and jobs is resident.first:

@@ -16,6 +16,7 @@ import trio
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.remains import done, tombstones
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.store import Store
 
 log = logging.getLogger("keeve")
@@ -36,7 +37,7 @@ class Shredding:
                 with trio.CancelScope(shield=True):
                     await trio.to_thread.run_sync(self._store.destroy, [uid])
             except KeeveError as error:
-                log.warning("session %s is deleted, and its keys are destroyed later: %s", uid.hex(), error)
+                log.warning("session %s is deleted, and its keys are destroyed later: %s", uid.hex(), in_log(error))
 
     async def finish(self) -> None:
         """Have go what is left, as far as it has not been reclaimed. Raises what the disk refuses."""

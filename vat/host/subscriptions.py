@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log, traced
 from dataspace.log.archives import Archived
 from dataspace.log.files import WriteFailed
 from dataspace.observe.cursor import Cursor
@@ -118,9 +119,9 @@ class Subscriptions:
                         self._readings.pop(key, None)
                         pause = self._retry if cursor != begun else min(2 * pause, LONGEST_PAUSE)
                         # A `KeeveError` says in its message what is wrong; of any other the message may say little.
-                        trace = None if isinstance(error, KeeveError) else error
+                        trace = None if isinstance(error, KeeveError) else traced(error)
                         what = "session %s: its subscription %d stopped, and reads on in %g s: %s"
-                        log.warning(what, uid.hex(), number, pause, error, exc_info=trace)
+                        log.warning(what, uid.hex(), number, pause, in_log(error), exc_info=trace)
                         await trio.sleep(pause)
             finally:
                 if self._tasks.get(key) is scope:
@@ -131,5 +132,5 @@ class Subscriptions:
             try:
                 return await self._done(uid, lambda vat: (vat.take(message),))
             except WriteFailed as error:
-                log.warning("session %s: an event waits: %s", uid.hex(), error)
+                log.warning("session %s: an event waits: %s", uid.hex(), in_log(error))
                 await trio.sleep(self._retry)

@@ -24,6 +24,7 @@ from starlette.requests import Request
 
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.observe.dataspace import NoSuchSession
 from keeve.server.errors import Refusal
 from keeve.server.serving import Serving
@@ -131,7 +132,9 @@ class Unstored:
             return True
         except KeeveError as error:
             if not again:
-                self._serving.log.warning("a session that was not to be kept is there yet", session=id, why=str(error))
+                self._serving.log.warning(
+                    "a session that was not to be kept is there yet", session=id, why=in_log(error)
+                )
                 self._serving.nursery.start_soon(self._later, id)
             return False
         return True
