@@ -16,7 +16,7 @@ from dataspace.errors import KeeveError
 from keeve.faces import face, utc_time
 from keeve.looking.reading import Reading
 from snapshots.cache import PageCache
-from vat.devices.timers import deadline_of
+from vat.heap.deadlines import deadline_of
 from vat.heap.heap import Heap
 from vat.heap.pending import OpenEffect, effects_in, read_stored
 from vat.heap.restore import Lineage

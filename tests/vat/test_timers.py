@@ -18,7 +18,8 @@ from tests.effect_host import Device, Host, running
 from tests.vat.hosts import Counter, World, catalog_of, resident_of, settled
 from vat.devices.devices import Effect, effect
 from vat.devices.outcomes import EffectOutcome
-from vat.devices.timers import LOOK, Timer, deadline_of
+from vat.devices.timers import LOOK, Timer
+from vat.heap.deadlines import deadline_of
 from vat.heap.refs import Promise, cancel
 from vat.host.waking import Waking
 from vat.objects.actor import Actor, actor

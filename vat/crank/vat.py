@@ -22,8 +22,9 @@ from vat.crank.progress import INWARD
 from vat.crank.upkeep import Upkeep
 from vat.errors import Forked, NothingTakenUp, Refused
 from vat.failures import content_in
+from vat.heap.deadlines import deadline_in, is_timer
 from vat.heap.entries import Effect, pending_outside
-from vat.heap.limits import due_of, limits_of
+from vat.heap.limits import limits_of
 from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
@@ -261,7 +262,7 @@ class Vat(Upkeep):
         said: dict[str, Any] = {"effect": message.effect}
         if message.by is not None:
             said["by"], said["via"] = message.by.by, message.by.via
-        due = due_of(self.heap, entry) if outcome.succeeded else None
+        due = deadline_in(self.heap, entry) if outcome.succeeded and is_timer(entry) else None
         return self._come_to(
             Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave", due=due
         )

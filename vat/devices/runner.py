@@ -29,8 +29,9 @@ from dataspace.values import Value
 from vat.devices.attempts import Attempts, Key, Wanted
 from vat.devices.devices import Method, Policy, methods_of
 from vat.devices.outcomes import EffectCancelled, EffectOutcome, OutcomeUnknown, UnknownDevice
-from vat.devices.timers import Deadlines, Timer, deadline_of
+from vat.devices.timers import Deadlines, Timer
 from vat.devices.vault import Vault
+from vat.heap.deadlines import deadline_of
 
 log = logging.getLogger("keeve")
 

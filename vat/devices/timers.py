@@ -14,13 +14,14 @@ that is moved by hand, as tests do it, tells: `clock.on_move(hear)` has `hear()`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 import trio
 from sortedcontainers import SortedDict
 
 from vat.devices.devices import Effect, effect
+from vat.heap.deadlines import is_time
 
 LOOK: Final = 5.0
 """Seconds between two looks at the clock while a timer waits: how late one may come when the clock is set forward."""
@@ -39,26 +40,9 @@ class Timer:
         """None, not before `at` (seconds since 1970). Raises `TypeError` or `ValueError` for what is no time."""
         if type(at) is not float and type(at) is not int:
             raise TypeError(f"timer.until(at): at is in seconds since 1970, a number, and not a {type(at).__name__}")
-        if not _comes(at):
+        if not is_time(at):
             shown = at if type(at) is float else "a number of that many digits"
             raise ValueError(f"timer.until(at): {shown} is no time; give seconds since 1970, or inf for never")
-
-
-def _comes(at: float) -> bool:
-    """Whether a number can be waited for: a time, or inf. There are ints that are larger than any float."""
-    try:
-        return float(at) > -math.inf
-    except OverflowError:
-        return False
-
-
-def deadline_of(args: Sequence[Any], keywords: Mapping[str, Any]) -> float | None:
-    """When a timer's effect is due, in seconds since 1970; None for what the device will refuse. Never raises."""
-    given = [*args, *keywords.values()]
-    if len(given) != 1 or (keywords and "at" not in keywords):
-        return None
-    at = given[0]
-    return at if (type(at) is float or type(at) is int) and _comes(at) else None
 
 
 class Deadlines(Generic[J]):

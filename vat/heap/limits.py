@@ -1,4 +1,4 @@
-"""Limits of waits: the timers of `within`, found in a heap from which a session has been forked; and when one is due.
+"""Limits of waits: the timers of `within`, found in a heap from which a session has been forked.
 
 The one rule: it only reads.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
-from vat.heap.entries import Effect, root_of
+from vat.heap.deadlines import is_timer
+from vat.heap.entries import root_of
 from vat.heap.fibers import LIMITED, WAITING
 from vat.heap.heap import Heap
 from vat.heap.indexes import effect_of
@@ -28,16 +29,6 @@ def limits_of(heap: Heap, breaking: Container[int]) -> dict[int, Sequence[Any]]:
         if number is None or all(root_of(heap, promise)[0] in breaking for promise in waited):
             continue
         effect = heap.find("effects", number)
-        if _times(effect):
+        if is_timer(effect):
             found[limit] = effect
     return found
-
-
-def due_of(heap: Heap, effect: Sequence[Any]) -> float | None:
-    """When the time of a timer's effect comes, in seconds since 1970; None for any other."""
-    at: Sequence[Any] = heap.read(effect[Effect.ARGS]) if _times(effect) else ()
-    return float(at[0]) if len(at) == 1 and type(at[0]) in (int, float) else None
-
-
-def _times(effect: Sequence[Any]) -> bool:
-    return (effect[Effect.DEVICE], effect[Effect.METHOD]) == ("timer", "until")
