@@ -43,6 +43,8 @@ class Step:
     wanted: Sequence[int] = ()
     cancelled: Sequence[int] = ()
     """Effects that are given up; what comes of them is not waited for."""
+    ended: int | None = None
+    """The effect whose outcome this brings."""
     replies: list[tuple[Reply, Outcome]] = attrs.field(factory=list)
     acknowledged: tuple[bytes, int] | None = None
     """The message of another vat that is now recorded here: its sender's uid, and its number."""

@@ -169,7 +169,7 @@ class Upkeep(Chain):
     def _begin(self, asker: Asker, *, silent: bool = False) -> CrankDraft:
         return self.crank.begin(self.seq + 1, self.hash, asker, silent=silent, watched=self.waiters)
 
-    def _seal(self, acknowledged: tuple[bytes, int] | None = None) -> Step:
+    def _seal(self, acknowledged: tuple[bytes, int] | None = None, ended: int | None = None) -> Step:
         """The record of the crank that runs, which is over then, with all that it lets go."""
         crank, acked = self.crank, self.acked
         progress = crank.progress
@@ -191,6 +191,7 @@ class Upkeep(Chain):
             progress.sent,
             progress.wanted,
             progress.cancelled,
+            ended,
             replies,
             acknowledged,
             progress.subscriptions,

@@ -256,7 +256,7 @@ class Vat(Upkeep):
     def _ended(self, message: Ended) -> Step:
         entry = self.heap.find("effects", message.effect)
         if entry is None:  # it was settled before, or belongs to a parent
-            return Step(None)
+            return Step(None, ended=message.effect)
         device, method, promise = entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.PROMISE]
         outcome = message.outcome._replace(payload=self.crank.marked(promise, message.outcome))
         said: dict[str, Any] = {"effect": message.effect}
@@ -292,7 +292,7 @@ class Vat(Upkeep):
         elif said["number"] is not None:
             crank.note(Op.RECEIVED, said["from"], said["number"])
         crank.settle_and_run({promise: outcome})
-        return self._seal(acknowledged)
+        return self._seal(acknowledged, said.get("effect"))
 
     def _observed(self, message: Observed) -> Step:
         entry = self.heap.find("subscriptions", message.subscription)

@@ -98,6 +98,8 @@ class Errands:
         """Effects without an outcome that a crank of this host wants."""
         self._offered: set[Key] = set()
         """Outcomes that wait in their session's mailbox."""
+        self._uncalled: set[Key] = set()
+        """Effects that are on record as started by this host, and that it has not given to their devices yet."""
         self._by_hand: set[Key] = set()
         """Effects that somebody is settling now: nobody else carries them out meanwhile."""
         self.hearing = Hearing(head)
@@ -133,6 +135,8 @@ class Errands:
             return
         try:
             wanted = _wanted(vat, number, entry)
+            if key in self._uncalled:
+                wanted.state = "wanted"
             if key not in self._asked_here and not self._has(wanted):
                 self._leave(wanted)
             elif wanted.state == "started" and self._hold and not self.runner.repeatable(wanted):
@@ -194,34 +198,40 @@ class Errands:
             return (step,)
 
         try:
-            await self._done_in_time(wanted, work)
+            with self._let_go_of(wanted):
+                await self._done(wanted.key[0], work, True)
         finally:
             waits = False
         wanted.state = "started"
+        self._uncalled.add(wanted.key)
 
     async def _in_time(self, wanted: Wanted) -> None:
         """Have the session take its timers whose time has come, and make durable what comes of that. Raises when the
         effect is not wanted then."""
         uid, number = wanted.key
+        upto, taken = math.inf, False
 
         def work(vat: Vat) -> Sequence[Step]:
+            nonlocal taken
             if vat.heap.find("effects", number) is None:
                 raise LookupError(f"effect {wanted.id} is not wanted any more")
+            taken = self._overdue(uid, upto) is None  # here the vat is in memory, however soon it leaves it
             return ()
 
-        upto = math.inf  # those that are wanted from now on find it under way
-        while (newest := self._overdue(uid, upto)) is not None:
-            await self._done_in_time(wanted, work)
-            upto = min(upto, newest)
+        with self._let_go_of(wanted):
+            while not taken and (newest := self._overdue(uid, upto)) is not None:
+                upto = min(upto, newest)  # what is wanted from now on finds it under way
+                await self._done(uid, work, True)
+        self._uncalled.discard(wanted.key)
 
-    async def _done_in_time(self, wanted: Wanted, work: Work) -> None:
-        uid = wanted.key[0]
+    @contextmanager
+    def _let_go_of(self, wanted: Wanted) -> Iterator[None]:
+        """If this fails, the runner lets an effect go, and it is wanted again when its session is taken up again."""
         try:
-            await self._done(uid, work, True)
+            yield
         except Exception:
-            # The runner lets it go. It is wanted again when its session is taken up the next time.
             self._running.pop(wanted.key, None)
-            self._later(uid)
+            self._later(wanted.key[0])
             raise
 
     def _settled(self, wanted: Wanted, outcome: EffectOutcome) -> None:
@@ -293,6 +303,7 @@ class Errands:
         try:
             yield True
             self._asked_here.discard(key)
+            self._uncalled.discard(key)
         except BaseException:
             if held is not None:
                 self.held[key] = held
@@ -313,6 +324,7 @@ class Errands:
         self.absent.pop(key, None)
         self._outcomes.pop(key, None)
         self._asked_here.discard(key)
+        self._uncalled.discard(key)
         self.runner.cancel(key)
 
     def bury(self, uid: bytes) -> None:

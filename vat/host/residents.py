@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, TypeAlias
 from dataspace.errors import KeeveError
 from dataspace.records import Record
 from vat.crank.vat import Step, Vat
-from vat.devices.timers import Due
 from vat.heap.memory import VatMemory
 from vat.heap.messages import Call, Message, Reply
+from vat.host.due import Due
 
 GLANCES: Final = 256
 """How many residents are looked at in one search for idle ones."""
@@ -31,7 +31,7 @@ class Job(NamedTuple):
 
     `failed` is told, once or more often, when it could not be done or what it recorded did not become durable. One that
     raises `NotYet`, since it needs what is not durable yet, is done again when it is. Before a `timely` one, and before
-    any call, the vat takes its timers whose time has come (`Timely`).
+    any call, the vat takes those timers whose time has come as its turn comes (`Timely`).
     """
 
     message: Message | None
@@ -70,6 +70,7 @@ class Resident:
         "released",
         "snapshot",
         "stale",
+        "timed",
         "uid",
         "unacknowledged",
         "vat",
@@ -92,6 +93,8 @@ class Resident:
         self.mailbox: deque[Job] = deque()
         self.due = Due()
         """The timers of the vat in memory."""
+        self.timed: Job | None = None
+        """The job in the mailbox before which those come that were due as its turn came."""
         self.ready = False
         """Whether it stands in the queue of those that have something to do."""
         self.paused = False
@@ -132,6 +135,7 @@ class Resident:
         """The vat leaves memory, if it is there. Callers who wait for its promises go on waiting, here."""
         vat, self.vat = self.vat, None
         self.stale = False
+        self.timed = None
         if vat is not None:
             vat.close()
             self.waiters.update(vat.waiters)

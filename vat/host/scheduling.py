@@ -165,8 +165,9 @@ class Turns:
             vat = resident.vat or self._loaded(resident)
             if vat is None:
                 return
-            if not resident.first:
-                resident.first.extend(self._timely.before(resident, vat, resident.mailbox[0]))
+            if not resident.first and resident.timed is not resident.mailbox[0]:
+                resident.timed = resident.mailbox[0]
+                resident.first.extend(self._timely.before(resident, resident.timed))
             jobs = resident.first or resident.mailbox
             job = jobs.popleft()
             try:
@@ -187,6 +188,8 @@ class Turns:
         if resident.memory.trouble is not None:
             self._unreadable(resident, jobs, job, resident.memory.trouble)
             return
+        if job is resident.timed:
+            resident.timed = None
         for step in steps:
             refusal = self._recorded(resident, vat, step, job)
             if refusal is not None:
@@ -218,7 +221,7 @@ class Turns:
             log.info("session %s: a delivery failed: %s", vat.id, in_log(step.failure))
         refusal = self._commits.add(resident, step, job)
         if refusal is None:
-            self._timely.note(resident, vat, step, job)
+            self._timely.note(resident, vat, step)
         return refusal
 
     def _loaded(self, resident: Resident) -> Vat | None:
@@ -255,7 +258,6 @@ class Turns:
     def _untimely(self, resident: Resident, error: Exception) -> None:
         """A timer's time could not be taken: nor is what that was to come before."""
         resident.first.clear()
-        resident.due.put_back()
         if resident.mailbox:
             later = resident.mailbox.popleft()
             if later.failed is not None:
