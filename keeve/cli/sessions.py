@@ -99,9 +99,7 @@ async def list_sessions(
             str(row["seq"]),
             _local(row["updated"]),
             row["type"],
-            ""
-            if row["forked_from"] is None
-            else f"fork of {row['forked_from']['session']} at {row['forked_from']['at']}",
+            "" if row["forked_from"] is None else f"fork of {_other(row['forked_from'])} at {row['forked_from']['at']}",
         )
         for row in rows
     ]
@@ -111,6 +109,11 @@ async def list_sessions(
         output.note(
             "no sessions" + (f" that begin with {prefix!r}" if prefix else "") + (f" after {after!r}" if after else "")
         )
+
+
+def _other(named: Mapping[str, Any]) -> str:
+    """A session that another one was forked from, or into."""
+    return f"{named['session']}{' (deleted)' if named['deleted'] else ''}"
 
 
 async def _sessions(
@@ -148,9 +151,9 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     output.say(f"  created  {_local(shown['created'])}")
     output.say(f"  updated  {_local(shown['updated'])}")
     if shown["forked_from"] is not None:
-        output.say(f"  fork of  {shown['forked_from']['session']} at seq {shown['forked_from']['at']}")
+        output.say(f"  fork of  {_other(shown['forked_from'])} at seq {shown['forked_from']['at']}")
     for fork in shown["forks"]:
-        output.say(f"  fork     {fork['session']} at seq {fork['at']}")
+        output.say(f"  fork     {_other(fork)} at seq {fork['at']}")
     if shown["snapshots"]:
         output.say(f"  snapshot at seq {shown['snapshots'][0]}")
     output.say(f"  pending  {_pending(shown, owner)}")

@@ -7,7 +7,7 @@ fields.
 
 from keeve.faces.fields import field_face, fields_face, item_face, items_of, joined, public_fields
 from keeve.faces.turns import ENDS, TELLING, Turn, tell, turns_of
-from keeve.faces.values import date_of, event_face, face, session_face, utc_time, value_of
+from keeve.faces.values import date_of, event_face, face, fork_face, session_face, utc_time, value_of
 
 __all__ = [
     "ENDS",
@@ -18,6 +18,7 @@ __all__ = [
     "face",
     "field_face",
     "fields_face",
+    "fork_face",
     "item_face",
     "items_of",
     "joined",

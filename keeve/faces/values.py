@@ -100,8 +100,16 @@ def event_face(event: Event) -> dict[str, Any]:
     }
 
 
-def session_face(row: SessionRow, parent: str | None) -> dict[str, Any]:
-    """What the catalog knows of a session; `parent` is the id of the one that it was forked from."""
+def fork_face(into: object, at: object, child: SessionRow | None) -> dict[str, Any]:
+    """A fork that a session's record tells of: its id, and from where on; `child` is what the catalog knows of it."""
+    deleted = child is not None and bool(child.deleted)
+    return {"session": str(into), "at": at if type(at) is int else 0, "deleted": deleted}
+
+
+def session_face(row: SessionRow, parent: SessionRow | None) -> dict[str, Any]:
+    """What the catalog knows of a session, and of the one that it was forked from."""
+    of = None if parent is None else parent.id
+    deleted = parent is not None and bool(parent.deleted)
     return {
         "id": row.id,
         "uid": row.uid.hex(),
@@ -109,7 +117,7 @@ def session_face(row: SessionRow, parent: str | None) -> dict[str, Any]:
         "seq": row.seq,
         "position": row.position,
         "hash": row.hash.hex(),
-        "forked_from": None if row.parent is None else {"session": parent, "at": row.parent_seq},
+        "forked_from": None if row.parent is None else {"session": of, "at": row.parent_seq, "deleted": deleted},
         "pending": row.pending,
         "deleted": bool(row.deleted),
         "created": utc_time(row.created),

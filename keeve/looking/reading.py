@@ -92,8 +92,12 @@ class Reading:
 
     def name(self, uid: bytes | None) -> str | None:
         """The id of the session with that uid."""
-        row = None if uid is None else self.catalog.by_uid(uid)
+        row = self.row(uid)
         return None if row is None else row.id
+
+    def row(self, uid: bytes | None) -> SessionRow | None:
+        """The session with that uid, also a deleted one."""
+        return None if uid is None else self.catalog.by_uid(uid)
 
     def state_of(self) -> StateOf:
         """How far open effects are now, as `EffectStatus.state` says it."""

@@ -19,7 +19,7 @@ from dataspace.errors import KeeveError
 from dataspace.log.archives import Archived
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.events import Event
-from keeve.faces import TELLING, Turn, event_face, session_face, tell, turns_of, utc_time
+from keeve.faces import TELLING, Turn, event_face, fork_face, session_face, tell, turns_of, utc_time
 from keeve.looking.fields import fields_in_words
 from keeve.looking.parts import LOOKED_AT, PAGE, ROOM, Room, rows_of, weight
 from keeve.looking.reading import CACHE, Reading, read_heap
@@ -47,13 +47,13 @@ async def list_sessions(store: Reading, prefix: str, after: str, limit: int, del
     """At most `limit` sessions whose ids begin with `prefix` and follow `after`, of those that are looked at for it.
     `next` is what `after` is for the next part, if there may be more."""
     rows, following = await rows_of(store.listed, store.reaches, prefix, after, limit, deleted)
-    return {"sessions": [session_face(row, store.name(row.parent)) for row in rows], "next": following}
+    return {"sessions": [session_face(row, store.row(row.parent)) for row in rows], "next": following}
 
 
 async def row(store: Reading, id: str) -> dict[str, Any]:
     """What the catalog knows of a session."""
     found = store.session(id)
-    return session_face(found, store.name(found.parent))
+    return session_face(found, store.row(found.parent))
 
 
 class NewestTurns:
@@ -114,7 +114,8 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
                 truncated.append("forks")
                 break
             said = event.value.keywords
-            forks.append({"session": str(said.get("into")), "at": _number(said.get("at"))})
+            into = str(said.get("into"))
+            forks.append(fork_face(into, said.get("at"), store.catalog.session(into)))
     waits, fields = Waits(), FieldsPage({}, {}, None)
 
     async def look(now: Restored) -> tuple[Waits, FieldsPage]:
@@ -132,7 +133,7 @@ async def show(store: Reading, id: str, whole: bool) -> dict[str, Any]:
     told = ("effects", "approvals", "fibers", "promises")
     page = await page_in_order(store, [((row.id,), waits)], kinds=told)
     return {
-        **session_face(row, store.name(row.parent)),
+        **session_face(row, store.row(row.parent)),
         "turns": [turn.face for turn in turns],
         "turns_before": turns.before,
         "fields": fields.fields,
@@ -235,7 +236,3 @@ async def _readable(
             after = error.position
             continue
         return
-
-
-def _number(value: Any) -> int:
-    return value if type(value) is int else 0

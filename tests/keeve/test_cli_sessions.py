@@ -94,11 +94,29 @@ def test_a_fork_is_shown_with_both_of_its_ends_and_the_turns_before_it(store: Pa
     keeve("fork", "s1", "--into", "s2", "--store", store)
     chat(store, "s2", "elsewhere")
     child = keeve("show", "s2", "--store", store, "--json").json
-    assert child["forked_from"] == {"session": "s1", "at": 5}
+    assert child["forked_from"] == {"session": "s1", "at": 5, "deleted": False}
     assert [turn["input"] for turn in child["turns"]] == ["hello", "again", "elsewhere"]
-    assert keeve("show", "s1", "--store", store, "--json").json["forks"] == [{"session": "s2", "at": 5}]
+    assert keeve("show", "s1", "--store", store, "--json").json["forks"] == [
+        {"session": "s2", "at": 5, "deleted": False}
+    ]
     assert "fork     s2 at seq 5" in keeve("show", "s1", "--store", store).out
     assert "fork of  s1 at seq 5" in keeve("show", "s2", "--store", store).out
+
+
+def test_a_fork_that_is_deleted_is_said_to_be_that_and_so_is_a_parent(store: Path) -> None:
+    chat(store, "s1", "hello")
+    for fork in ("gone", "there"):
+        assert keeve("fork", "s1", "--into", fork, "--store", store).code == 0
+    keeve("delete", "gone", "--store", store)
+    shown = keeve("show", "s1", "--store", store)
+    assert "fork     gone (deleted) at seq" in shown.out
+    assert "fork     there at seq" in shown.out
+    forks = keeve("show", "s1", "--store", store, "--json").json["forks"]
+    assert {fork["session"]: fork["deleted"] for fork in forks} == {"gone": True, "there": False}
+    keeve("delete", "s1", "--store", store)
+    assert "fork of  s1 (deleted) at seq" in keeve("show", "there", "--store", store).out
+    assert "fork of s1 (deleted) at" in keeve("ls", "--store", store).out
+    assert keeve("show", "there", "--store", store, "--json").json["forked_from"]["deleted"] is True
 
 
 async def test_what_is_pending_is_shown_by_the_name_of_the_call(store: Path) -> None:

@@ -16,4 +16,4 @@ from vat.host.within import dataspace_of
 def row_face(host: Host, row: SessionRow) -> dict[str, Any]:
     """A session; for a fork its parent's name is looked up in the catalog, and nothing is read."""
     parent = None if row.parent is None or row.deleted else dataspace_of(host).catalog.by_uid(row.parent)
-    return session_face(row, None if parent is None else parent.id)
+    return session_face(row, parent)

@@ -14,7 +14,7 @@ import attrs
 from actors import WaitingCall
 from dataspace.catalog.recent import SessionRow
 from dataspace.observe.events import Event
-from keeve.faces import ENDS, TELLING, face, turns_of, utc_time, value_of
+from keeve.faces import ENDS, TELLING, face, fork_face, turns_of, utc_time, value_of
 from keeve.looking import (
     PAGE,
     FieldPlace,
@@ -42,6 +42,7 @@ from vat.heap.pending import effects_in
 from vat.host.host import Host
 from vat.host.outside import HostRef, place
 from vat.host.repetitions import is_known, made_for, sent
+from vat.host.within import dataspace_of
 from vat.objects.types import NewerVersion, UnknownActorType
 
 GOES_ON: Final = ("model-output", "turn-done", "turn-failed")
@@ -92,7 +93,8 @@ async def show_session(asked: Asked) -> Document:
         if len(forks) == PAGE:
             truncated.append("forks")
             break
-        forks.append({"session": event.captures["into"], "at": event.captures["at"]})
+        into = event.captures["into"]
+        forks.append(fork_face(into, event.captures["at"], dataspace_of(host).catalog.session(into)))
     status = None
     with suppress(UnknownActorType, NewerVersion):  # what is stored is there for all that
         status = face(await status_there(host, ref))

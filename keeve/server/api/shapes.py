@@ -17,6 +17,7 @@ class ForkedFrom(Struct):
 
     session: str | None
     at: int
+    deleted: bool
 
 
 class SessionFace(Struct):
@@ -47,6 +48,7 @@ class ForkFace(Struct):
 
     session: str
     at: int
+    deleted: bool
 
 
 class Shown(SessionFace):

@@ -142,6 +142,12 @@ async def test_a_fork_parts_after_a_turn_or_at_a_seq() -> None:
         assert code(await w.ann.post(f"{API}/s/fork", json={"into": "t"})) == (409, "id_in_use")
         shown = (await w.ann.get(f"{API}/s")).json()
         assert [fork["session"] for fork in shown["forks"]] == ["t", by_seq["id"]]
+        await w.ann.delete(f"{API}/t")
+        shown = (await w.ann.get(f"{API}/s")).json()
+        assert [fork["deleted"] for fork in shown["forks"]] == [True, False]
+        await w.ann.delete(f"{API}/s")
+        parted = (await w.ann.get(f"{API}/{by_seq['id']}")).json()["forked_from"]
+        assert (parted["session"], parted["deleted"]) == ("s", True)
 
 
 async def test_turns_and_messages_come_in_pages() -> None:

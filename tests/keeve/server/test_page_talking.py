@@ -286,3 +286,21 @@ async def test_a_conversation_says_at_its_head_which_model_answers_and_what_that
         head = text_of(shown[: shown.index('id="turns"')])
         for words in ("model model", "What the model is told first: <b>Be brief.</b> And kind.", "</b>\nAnd kind."):
             assert words in head
+
+
+async def test_a_fork_or_parent_that_is_deleted_is_said_to_be_that_and_no_link_leads_to_it() -> None:
+    async with world() as w, browser(w, "owner") as ann:
+        parent = await w.host.spawn(Session, "s")
+        for into in ("gone", "there"):
+            await parent.fork(into=into)
+        await w.host.delete("gone")
+        shown = (await ann.get("/sessions/s")).text
+        assert "gone (deleted) at" in text_of(shown)
+        links = [said.get("href") for tag, said in elements_of(shown) if tag == "a"]
+        assert "/sessions/there" in links
+        assert "/sessions/gone" not in links
+        await w.host.delete("s")
+        for address in ("/sessions/there", "/"):
+            shown = (await ann.get(address)).text
+            assert "of s (deleted) at" in text_of(shown)
+            assert "/sessions/s" not in [said.get("href") for tag, said in elements_of(shown) if tag == "a"]
