@@ -15,3 +15,6 @@ CONFIG: Final = "KEEVE_SERVER_CONFIG"
 
 SERVER: Final = "KEEVE_SERVER"
 """Names the server that has the store."""
+
+STORE: Final = "KEEVE_STORE"
+"""Names the folder of the store for all commands."""

@@ -20,7 +20,7 @@ from cyclopts import Parameter
 
 from keeve.cli.again import DEFAULT
 from keeve.cli.output import Output
-from keeve.variables import ACTORS, CONFIG, SERVER
+from keeve.variables import ACTORS, CONFIG, SERVER, STORE
 
 if TYPE_CHECKING:
     from keeve.cli.own import Own
@@ -58,7 +58,7 @@ class FolderOptions:
     @property
     def named_folder(self) -> Path | None:
         """The folder, if somebody names one."""
-        named = os.environ.get("KEEVE_STORE")
+        named = os.environ.get(STORE)
         return self.folder or (Path(named) if named else None)
 
 

@@ -151,8 +151,7 @@ def config(
 
 def _given(flags: Flags, path: Path | None, common: FolderOptions) -> dict[str, Any]:
     """What the command line says. The default folder is said by nobody, so that another source may say one."""
-    store = path or common.named_folder
-    return {"store": store, **attrs.asdict(flags, recurse=False)}
+    return {"store": path or common.folder, **attrs.asdict(flags, recurse=False)}
 
 
 def _lines(name: str, value: Any, source: str) -> list[tuple[str, str, str]]:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from dataspace.errors import KeeveError
-from keeve.variables import ACTORS
+from keeve.variables import ACTORS, STORE
 
 PREFIX: Final = "KEEVE_SERVER_"
 VERBS: Final = ("read", "turn", "manage", "admin")
@@ -226,7 +226,8 @@ class LoadedSettings:
 
 def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: Path | None = None) -> LoadedSettings:
     """The settings of these flags (those that are None were not given), this environment and this file, whose paths
-    are relative to its folder.
+    are relative to its folder. The variables that all commands know, KEEVE_STORE and KEEVE_ACTORS, count before those
+    that are a setting's own.
 
     Raises `BadServerSetting`, also for a name that is none.
     """
@@ -247,6 +248,7 @@ def settings_from(flags: Mapping[str, Any], environ: Mapping[str, str], config: 
             continue
         for source, found in (
             (_flag(name, flags, environ), flags.get(name)),
+            (STORE, (environ.get(STORE) or None) if name == "store" else None),
             ("environment", given.get(name)),
             (where, file.get(name)),
         ):

@@ -108,3 +108,12 @@ async def test_a_server_has_its_own(folder: Path) -> None:
         assert "--actors nope is passed over" in refused.err
         assert "keeve.session" in refused.err
         assert "keeve.approvals" not in refused.err  # no session is made of a part
+
+
+def test_config_says_of_the_store_whether_a_flag_or_which_variable_names_it(folder: Path) -> None:
+    env = {"KEEVE_STORE": "there", "KEEVE_SERVER_STORE": "here"}
+    for words, source in (((), "KEEVE_STORE"), (("elsewhere",), "flag"), (("--store", "elsewhere"), "flag")):
+        [store] = [
+            each for each in keeve("config", *words, "--json", env=env).json["settings"] if each["name"] == "store"
+        ]
+        assert store == {"name": "store", "value": "elsewhere" if words else "there", "source": source}

@@ -101,6 +101,21 @@ def test_a_value_says_which_variable_it_is_from() -> None:
     assert settings_from({"actors": ["other"]}, {"KEEVE_ACTORS": "shop"}).sources["actors"] == "flag"
 
 
+def test_the_store_that_a_flag_or_a_variable_names_counts_in_the_order_that_the_docs_say(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('store = "filed"\n')
+    flag, everywhere, own = {"store": Path("flagged")}, {"KEEVE_STORE": "all"}, {"KEEVE_SERVER_STORE": "served"}
+    for flags, environ, store, source in (
+        (flag, everywhere | own, "flagged", "flag"),
+        ({}, own | everywhere, "all", "KEEVE_STORE"),
+        ({}, own, "served", "environment"),
+        ({}, {}, str(tmp_path / "filed"), f"file {file}"),
+    ):
+        settled = settings_from(flags, environ, file)
+        assert (str(settled.settings.store), settled.sources["store"]) == (store, source)
+    assert settings_from({}, {"KEEVE_STORE": ""}).sources["store"] == "default"
+
+
 def test_paths_of_a_file_are_relative_to_its_folder_from_wherever_it_is_named(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text('store = "data"\nsigner = "/keys/log.pem"\n[principals.ann]\ntoken_file = "ann.token"\n')
