@@ -3,8 +3,8 @@
 What is said: `values`, `facts` and `patterns`, `records` and their `drafts`. How it is kept: `log`. How it is found:
 `catalog`. How it is heard: `observe`. What is proven: `checkpoints`, in the formats of `proofs`. What is hidden:
 `encryption`. `errors` has the root of every error, `remedies` what they say to do, `in_logs` what a log has of them,
-`interrupts` what is Ctrl-C. Values, patterns, proofs, encryption, log, catalog, observe and checkpoints are rooms of
-their own, and name what of theirs is public.
+`interrupts` what is Ctrl-C, `urls` what of a URL may be shown. Values, patterns, proofs, encryption, log, catalog,
+observe and checkpoints are rooms of their own, and name what of theirs is public.
 
 None is imported here, so that who needs values loads neither SQLite nor trio.
 """
@@ -24,5 +24,6 @@ __all__ = [
     "proofs",
     "records",
     "remedies",
+    "urls",
     "values",
 ]

@@ -22,6 +22,7 @@ import trio
 from actors.mcp.contents import names_of, schema_of
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
+from dataspace.urls import shown
 from dataspace.values import freeze
 from vat.devices.outcomes import alone
 from vat.devices.vault import Vault
@@ -97,7 +98,7 @@ class Server:
     @property
     def shown(self) -> str:
         """What it is called in errors: neither arguments nor a query, which may hold what nobody should see."""
-        return os.path.basename(self.command[0]) if self.command else str(self.url).partition("?")[0]
+        return os.path.basename(self.command[0]) if self.command else shown(str(self.url))
 
 
 def check_installed() -> None:

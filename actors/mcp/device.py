@@ -34,6 +34,7 @@ from actors.tools.device import ASKING, Source
 from actors.tools.errors import ApprovalWanted, BadArguments, BadTool, NoSuchTool, ToolFailed
 from actors.tools.shortening import LONGEST, shortened
 from dataspace.errors import KeeveError
+from dataspace.urls import flaw_in
 from dataspace.values import freeze
 from vat.devices.devices import Effect, Policy, effect
 from vat.devices.vault import Vault
@@ -93,6 +94,8 @@ class McpTools(Source):
         check_installed()
         if isinstance(command, str) or bool(command) == (url is not None):
             raise BadTool("McpTools", 'give a command as a list (["server", "--option"]), or else url="https://..."')
+        if url is not None and (flaw := flaw_in(url)) is not None:
+            raise BadTool("McpTools", f"its url {flaw}; give one like https://tools.example/mcp")
         self.prefix = prefix
         self._server = Server(tuple(command), url, dict(environment or {}), dict(secrets or {}), credential, folder)
         self._policy = policy or Policy(timeout=60)

@@ -22,6 +22,7 @@ from actors.models.chat import ChatModel
 from actors.models.echo import EchoModel
 from actors.models.failures import BadModelURL
 from dataspace.errors import KeeveError
+from dataspace.urls import shown
 from vat.devices.vault import Environment
 
 CREDENTIAL: Final = "model"
@@ -69,7 +70,7 @@ def model_from_environment(environ: Mapping[str, str]) -> ChosenModel:
     except BadModelURL as error:
         raise BadModelURL(error.reason, error.shown, variable) from None
     credentials = {} if key is None else {CREDENTIAL: Environment(key, environ)}
-    return ChosenModel(device, f"{model} at {url.partition('?')[0]}", credentials)
+    return ChosenModel(device, f"{model} at {shown(url)}", credentials)
 
 
 def _key_variable(environ: Mapping[str, str]) -> str | None:

@@ -6,7 +6,6 @@ none does not wait for it. (A connection to a server of tools imports it for its
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,14 +17,10 @@ import httpx2
 import trio
 
 from actors.models.failures import BadModelURL, ModelNonsense
+from dataspace.urls import flaw_in, no_url, shown
 
 LINGER: Final = 1.0
 """Seconds that a service has to end its response after the end of its answer."""
-
-_ADDRESS: Final = re.compile(
-    r"(?:\w+://)?(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d{1,5}(?:/[\w./-]*)?|/[\w./-]*)", re.ASCII
-)
-"""What is an address of a service and no key: a host with a port, or a path behind one with a dot in its name."""
 
 
 class Reply:
@@ -40,7 +35,7 @@ class Reply:
         headers = response.headers
         self.status = response.status_code
         self.kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        self.moved_to = _without_query(headers.get("location", "")) if response.is_redirect else None
+        self.moved_to = shown(headers.get("location", "")) if response.is_redirect else None
         self.wait = _wait_wanted(headers)
 
     @asynccontextmanager
@@ -122,7 +117,7 @@ class Service:
         yield self._own
 
     def __str__(self) -> str:
-        return _without_query(str(self._url))
+        return shown(str(self._url))
 
 
 def _client() -> httpx2.AsyncClient:
@@ -142,19 +137,14 @@ def _completions(base_url: str) -> httpx2.URL:
     url = None
     with suppress(httpx2.InvalidURL):  # and not from the error, which quotes the URL
         url = httpx2.URL(base_url)
-    if url is None or url.scheme not in ("http", "https") or not url.host:
-        shown = base_url if _ADDRESS.fullmatch(base_url) else ""
-        raise BadModelURL("is no URL that begins with http:// or https:// and names a host", shown)
-    if url.userinfo:
-        raise BadModelURL("holds a user or a password; put that into the vault")
+    flaw = flaw_in(base_url)
+    if url is None or flaw is not None:
+        flaw = flaw or no_url(base_url)
+        raise BadModelURL(flaw.reason, flaw.shown)
     path = url.path.rstrip("/")
     if not path.endswith("/chat/completions"):
         path += "/chat/completions"
     return url.copy_with(path=path, fragment=None)
-
-
-def _without_query(url: str) -> str:
-    return url.partition("?")[0]
 
 
 def _wait_wanted(headers: httpx2.Headers) -> float | None:

@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlsplit
 
 import attrs
 import trio
@@ -22,6 +21,7 @@ import trio
 from dataspace.errors import KeeveError
 from dataspace.log.layout import Layout
 from dataspace.log.ownership import owner_of
+from dataspace.urls import host_of, shown
 from keeve.cli.output import Output
 from keeve.cli.reading import reading
 from keeve.cli.stores import Acts, Files, Looks, Served
@@ -46,7 +46,7 @@ class OnlyFiles(KeeveError, ValueError):
 
     def __init__(self, command: str, server: str, instead: str = "") -> None:
         super().__init__(
-            f"keeve {command} works on the files of a store, and not on a server ({server}): "
+            f"keeve {command} works on the files of a store, and not on a server ({_shown(server)}): "
             "name the folder with --store, on the machine that has it" + (f"; {instead}" if instead else "")
         )
 
@@ -70,8 +70,8 @@ class NoServerToken(KeeveError, ValueError):
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(
-            f"there is no token for {server} ({why}): put it into {VARIABLE}, its file into --token-file, or, for a "
-            "server on this machine, the folder of its store into KEEVE_STORE"
+            f"there is no token for {_shown(server)} ({why}): put it into {VARIABLE}, its file into --token-file, or, "
+            "for a server on this machine, the folder of its store into KEEVE_STORE"
         )
 
 
@@ -156,7 +156,7 @@ class Where:
             return given
         if "://" not in server or server.startswith("unix:"):
             return None  # that which lies beside its socket
-        if urlsplit(server).hostname not in _HERE:
+        if host_of(server) not in _HERE:
             raise NoServerToken(server, "none was given")
         return _token_in(self.folder / TOKEN, server)
 
@@ -186,6 +186,10 @@ def devices_lacking(folder: Path) -> set[str]:
         with suppress(KeeveError):
             return trio.run(ask)
     return set()
+
+
+def _shown(server: str) -> str:
+    return shown(server) if "://" in server and not server.startswith("unix:") else server
 
 
 def _token_in(path: Path, server: str) -> str:

@@ -64,8 +64,10 @@ class Address:
         except ValueError:
             raise BadURL(url) from None
         scheme = _SCHEMES.get(parts.scheme)
-        if scheme is None or not parts.hostname or parts.username or parts.query or parts.fragment:
+        if scheme is None or not parts.hostname:
             raise BadURL(url)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise BadURL(url, beside=True)
         secure = scheme == "wss"
         path = parts.path if parts.scheme in ("ws", "wss") and parts.path not in ("", "/") else "/wire"
         return cls(text, path, parts.hostname, port or (443 if secure else 80), secure)

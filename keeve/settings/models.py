@@ -6,13 +6,13 @@ The one rule: whoever opens a store with the same settings has the same models.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from actors.models import ChatModel, EchoModel, model_from_environment
+from actors.models import BadModelURL, ChatModel, EchoModel, model_from_environment
+from dataspace.urls import shown
 from keeve.settings.credentials import vault_of
-from keeve.settings.settings import BadServerSetting, LoadedSettings, ServerSettings
+from keeve.settings.settings import BadServerSetting, LoadedSettings, ModelSource, ServerSettings
 from vat.devices.vault import Environment, Vault
 
 
@@ -44,7 +44,7 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
                 reason = f"key names the variable {model.key}, which is not set"
                 raise BadServerSetting(f"models.{model.name}", model.where, reason)
             keys[f"model.{model.name}"] = Environment(model.key, environ)
-        devices[model.name] = ChatModel(model.url, model.model, None if model.key is None else f"model.{model.name}")
+        devices[model.name] = _model(model)
     if devices and "model" not in devices:
         devices["model"] = devices[next(iter(devices))]
     for each in settings.credentials.values():
@@ -53,6 +53,14 @@ def models_of(settings: ServerSettings, environ: Mapping[str, str]) -> tuple[dic
                 f"credentials.{each.name}", each.where, "a model's key has that name: choose another"
             )
     return devices, vault_of(settings, environ, keys)
+
+
+def _model(source: ModelSource) -> ChatModel:
+    try:
+        return ChatModel(source.url, source.model, None if source.key is None else f"model.{source.name}")
+    except BadModelURL as error:
+        said = f"its url {f'{error.shown} {error.reason}'.lstrip()}"
+        raise BadServerSetting(f"models.{source.name}", source.where, said) from None
 
 
 def model_names(settings: ServerSettings, environ: Mapping[str, str], devices: Mapping[str, Any]) -> dict[str, str]:
@@ -68,13 +76,13 @@ def answering(settings: ServerSettings, environ: Mapping[str, str]) -> str:
     first = settings.models.get("model") or next(iter(settings.models.values()), None)
     if first is None or not isinstance(chosen.device, EchoModel):
         return chosen.description
-    return f"{first.model} at {first.url}"
+    return f"{first.model} at {shown(first.url)}"
 
 
 def model_shown(loaded: LoadedSettings, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The same without a password, and where it comes from. Raises `BadModelSetting`."""
+    """The same, and where it comes from. Raises `BadModelSetting`."""
     if not isinstance(model_from_environment(environ).device, EchoModel):
         source = "environment"
     else:
         source = loaded.sources["models"] if loaded.settings.models else "default"
-    return re.sub(r"(?<=://)[^/@\s]+@", "", answering(loaded.settings, environ)), source
+    return answering(loaded.settings, environ), source

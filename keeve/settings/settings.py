@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from dataspace.errors import KeeveError
+from dataspace.urls import shown as shown_url
 from keeve.variables import ACTORS, STORE
 
 PREFIX: Final = "KEEVE_SERVER_"
@@ -284,7 +285,7 @@ def _flag(name: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> st
 
 
 def shown(settled: LoadedSettings) -> list[tuple[str, Any, str]]:
-    """Name, value in JSON and source of every setting, in order. A password in a URL is not shown."""
+    """Name, value in JSON and source of every setting, in order. Of a URL nothing is shown that may be a secret."""
     return [(name, _face(getattr(settled.settings, name)), source) for name, source in settled.sources.items()]
 
 
@@ -302,7 +303,7 @@ def _face(value: Any) -> Any:
         }
     if isinstance(value, tuple):
         return [_face(item) for item in value]
-    return re.sub(r"(?<=://)[^/@\s]+@", "", value) if isinstance(value, str) else value
+    return shown_url(value) if isinstance(value, str) and "://" in value else value
 
 
 def _file(config: Path | None) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import ssl
 from typing import ClassVar, Final
 
 from dataspace.errors import KeeveError
+from dataspace.urls import shown
 
 _OTHER_NAME: Final = frozenset((62, 64))
 _OTHER_TIME: Final = frozenset((9, 10))
@@ -76,9 +77,13 @@ class BadURL(KeeveError, ValueError):
 
     usage: ClassVar[bool] = True
 
-    def __init__(self, url: object, meant: str = "") -> None:
+    def __init__(self, url: object, meant: str = "", *, beside: bool = False) -> None:
+        """`meant` is what may have been; `beside`: it has what belongs into no URL of a server."""
+        said = shown(url) if isinstance(url, str) and "://" in url else url
+        why = " with a user, a password, a query or a fragment in it" if beside else ""
+        why += f", did you mean {meant}?" if meant else ""
         super().__init__(
-            f"{url!r} cannot be connected to{f', did you mean {meant}?' if meant else ''}: give http(s)://host:port, "
+            f"{said!r} cannot be connected to{why}: give http(s)://host:port, "
             "ws(s)://host:port/wire, unix:/path/of/socket, or the folder of the server's store"
         )
 

@@ -145,7 +145,8 @@ async def test_an_error_inside_a_stream_is_a_refusal():
 
 
 async def test_a_service_that_has_moved_is_not_followed():
-    async with model_server(Answer(307, {"Location": "https://else.example/v1?key=canary"})) as server:
+    place = "https://u:canary@else.example/v1?key=canary#canary"
+    async with model_server(Answer(307, {"Location": place})) as server:
         with pytest.raises(ModelRefused, match=r"moved to https://else.example/v1; use") as caught:
             await ask(ChatModel(server.url, "small"))
     assert "canary" not in str(caught.value)

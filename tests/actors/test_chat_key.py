@@ -121,8 +121,9 @@ def test_a_base_url_is_completed(url, asked):
 
 async def test_the_query_of_a_base_url_is_sent_and_not_shown():
     async with model_server(failing(500)) as server:
-        model = ChatModel(f"{server.url}?api-version=7", "small")
+        model = ChatModel(f"{server.url}?api-version=7#canary", "small")
         with pytest.raises(ModelBusy):
             await ask(model)
+    assert "canary" not in repr(model)
     assert server.requests[0].path == "/v1/chat/completions?api-version=7"
     assert "api-version" not in repr(model)

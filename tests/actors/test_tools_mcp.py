@@ -109,6 +109,29 @@ def test_a_server_is_a_command_or_a_url(given: Any) -> None:
         McpTools(**given)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://u:canary@127.0.0.1:9/mcp", "ftp://h/mcp?token=canary", "http://h:9x/mcp#canary", "canary", "http://"],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_showing_what_may_be_a_secret(url: str) -> None:
+    """Invariant 20."""
+    with pytest.raises(
+        BadTool, match=r"its url (is no URL|holds a user or a password).*; give one like https://"
+    ) as caught:
+        McpTools(url=url)
+    assert "canary" not in str(caught.value)
+
+
+async def test_what_a_url_has_beside_its_path_is_in_no_error() -> None:
+    """Invariant 20."""
+    tools = McpTools(url="http://127.0.0.1:9/mcp?token=canary#canary")
+    assert repr(tools) == "McpTools('http://127.0.0.1:9/mcp', prefix='')"
+    async with tools:
+        with pytest.raises(ServerUnavailable, match=r"the server http://127\.0\.0\.1:9/mcp cannot be used") as caught:
+            await tools.fetch()
+    assert "canary" not in str(caught.value)
+
+
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actors.mcp.connection, "find_spec", lambda name: None)
     with pytest.raises(NotInstalled, match=r"pip install 'keeve\[mcp\]'"):

@@ -60,6 +60,19 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(tmp_path: Path) -> None:
     assert "KEEVE_STORE" in both.err
 
 
+@pytest.mark.parametrize(
+    "server", ["https://me:canary@a.example", "https://a.example?token=canary", "http://a#canary", "http://[canary@a"]
+)
+def test_what_may_be_a_secret_in_the_url_of_a_server_is_not_shown(server: str) -> None:
+    """Invariant 20."""
+    told = [keeve(*words, "--server", server) for words in (["ls"], ["dump"])]
+    told.append(keeve("ls", "--server", server, env={"KEEVE_TOKEN": "not-a-token-of-any-server"}))
+    for each in told:
+        assert (each.code, each.out, each.err.count("\n"), "canary" in each.err) == (2, "", 1, False), each.err
+    assert "cannot be connected to" in told[-1].err
+    assert ("with a user, a password, a query or a fragment in it" in told[-1].err) == ("[" not in server)
+
+
 def test_what_is_no_json_is_told_as_what_can_be_typed(tmp_path: Path) -> None:
     for words, meant in (
         (("create", "--field", "model=slow"), "--field 'model=\"slow\"'"),

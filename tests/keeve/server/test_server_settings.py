@@ -16,7 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
 
 from keeve.cli.serve import Flags
 from keeve.server.listening import tls
-from keeve.settings import HOW, TABLES, BadServerSetting, CredentialSource, PrincipalFile, ServerSettings, settings_from
+from keeve.settings import (
+    HOW,
+    TABLES,
+    BadServerSetting,
+    CredentialSource,
+    PrincipalFile,
+    ServerSettings,
+    models_of,
+    settings_from,
+)
 from tests.cli_runner import ROOT, keeve
 from tests.server_certificates import certificate
 
@@ -146,7 +155,7 @@ def test_credentials_are_named_where_they_are_and_a_file_of_them_is_beside_that_
 def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text(
-        '[models.small]\nurl = "https://me:hunter2@models.example/v1"\nkey = "SOME_KEY"\n'
+        '[models.small]\nurl = "https://me:hunter2@models.example/v1?key=hunter2#hunter2"\nkey = "SOME_KEY"\n'
         '[principals.ann]\ntoken_file = "ann.token"\n'
         '[credentials.shop]\nvariable = "SHOP_KEY"\n[credentials.bank]\nfile = "bank.key"\n'
     )
@@ -173,6 +182,16 @@ def test_what_is_in_force_is_shown_with_its_source_and_without_secrets(store_fol
     )
     assert named.out.splitlines()[-1].split() == ["model", "environment", "s", "at", "http://localhost:1/v1"]
     assert "hunter2" not in for_people.out
+
+
+@pytest.mark.parametrize("url", ["https://me:canary@a.example/v1", "ftp://a?key=canary", "canary"])
+def test_a_model_whose_url_cannot_be_used_is_refused_by_its_name_and_without_a_secret(url: str, tmp_path: Path) -> None:
+    """Invariant 20."""
+    file = tmp_path / "server.toml"
+    file.write_text(f'[models.small]\nurl = "{url}"\n')
+    with pytest.raises(BadServerSetting, match=r"^models\.small \(file .*its url (is no URL|holds a user)") as caught:
+        models_of(settings_from({}, {}, file).settings, {})
+    assert "canary" not in str(caught.value)
 
 
 def test_files_with_which_no_tls_can_be_spoken_are_refused_by_name(tmp_path: Path) -> None:
