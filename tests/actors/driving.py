@@ -163,7 +163,7 @@ class Driven:
     def carry_out(self, number: int) -> Outcome:
         """Call the device for an effect."""
         heap = self.vat.heap
-        id, device, method, args, keywords, _, started = heap.find("effects", number)
+        id, device, method, args, keywords, _, started, *_ = heap.find("effects", number)
         how = self.devices[device][method]
         if started and how.policy.on_crash == "unknown":
             return Outcome(False, freeze(failure_of(OutcomeUnknown(f"{device}.{method}", id.hex()))))
