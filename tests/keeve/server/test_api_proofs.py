@@ -52,6 +52,11 @@ async def test_without_a_signer_it_is_said_what_to_do() -> None:
         answer = await w.owner.get(f"{API}/checkpoint")
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_signing")
         assert "signer" in answer.json()["error"]["remedy"]
+        await w.host.spawn(Session, "s")
+        answer = await w.owner.get(f"{API}/sessions/s/receipts/1")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_signing")
+        answer = await w.owner.get(f"{API}/keys")  # there are none
+        assert (answer.status_code, answer.json()) == (200, {"keys": []})
 
 
 async def test_the_store_is_verified_for_whom_may_ask_that() -> None:
