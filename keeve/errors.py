@@ -147,6 +147,7 @@ from vat.host.resolving import BadOutcome, NoSuchEffect
 from vat.host.salvaging import NothingSound
 from vat.host.sessions import Busy, SnapshotMismatch
 from vat.host.settings import BadHostSetting
+from vat.host.watching import HeardElsewhere
 from vat.objects.actor import NotDeclared
 from vat.objects.types import BadActorType, NewerVersion, UnknownActorType
 from vat.objects.waiting import NotAwaitable, TimeLimit
@@ -212,6 +213,7 @@ __all__ = [
     "FiberDiverged",
     "Forked",
     "FrozenValue",
+    "HeardElsewhere",
     "HostKeyNeeded",
     "IdInUse",
     "KeeveError",

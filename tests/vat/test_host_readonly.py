@@ -15,6 +15,7 @@ from vat.crank.vat import Vat
 from vat.host.following import Outrun
 from vat.host.host import Host
 from vat.host.outside import HostRef
+from vat.host.watching import HeardElsewhere
 from vat.objects.actor import Actor, actor
 from vat.objects.types import read
 
@@ -229,3 +230,17 @@ async def test_a_reader_is_given_a_ref_that_nobody_was_given_before(either: Worl
                 with pytest.raises(StoreReadOnly):
                     await lent.add()
             assert store_of(reader).head == head
+
+
+async def test_what_effects_tell_is_not_waited_for_in_silence_where_none_runs(both: Both) -> None:
+    owner, reader = both
+    for heard in (reader.watch, lambda: reader.watch("s"), lambda: reader.on_progress(print, "s")):
+        with pytest.raises(HeardElsewhere, match="watch with the host that owns the store, or a client of its server"):
+            heard()
+    seen: list[str] = []
+    reader.on_session(lambda row, by: seen.append(row.id))  # what is recorded is heard
+    await owner.spawn(Counter, "t")
+    await (await reader.get("t")).count
+    assert seen == ["t"]
+    with owner.watch("s"):
+        pass

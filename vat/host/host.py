@@ -44,7 +44,7 @@ from vat.host.reports import Report
 from vat.host.resolving import ABSENT, EffectStatus, Resolving
 from vat.host.sessions import Seen, Sessions
 from vat.host.verifying import Expected, Progress, silent, verify
-from vat.host.watching import Watch, hear_all
+from vat.host.watching import Watch, hear_all, hearing_of
 from vat.objects.actor import Actor
 from vat.objects.types import ActorType
 
@@ -366,11 +366,11 @@ class Host:
 
         An async iterator of `Piece`s, and a context manager that ends it: a model's answer as it comes. Nothing of it
         is in the log. A session that is not there yet may be watched by its id. When the session is deleted, or found
-        to be damaged, whoever listens is told by that error.
+        to be damaged, whoever listens is told by that error. Raises `HeardElsewhere` for a host that is opened to read.
         """
         which = place(session)[0] if isinstance(session, HostRef) else session
         engine = self._engine
-        return Watch(engine.errands.hearing, engine.dataspace, lambda: engine.running, which)
+        return Watch(hearing_of(engine), engine.dataspace, lambda: engine.running, which)
 
     def on_progress(
         self, hear: Callable[[Piece], None], session: HostRef[Any] | str | None = None
@@ -378,10 +378,10 @@ class Host:
         """Have `hear(piece)` called with each thing that a running effect of a session (None: of any) tells, at that
         moment.
 
-        Gives the function that ends it. `hear` is called in the trio thread and must not raise.
+        Gives the function that ends it. `hear` is called in the trio thread and must not raise. Raises as `watch` does.
         """
         which = place(session)[0] if isinstance(session, HostRef) else session
-        return hear_all(self._engine.errands.hearing, which, hear)
+        return hear_all(hearing_of(self._engine), which, hear)
 
     def on_session(self, hear: Callable[[SessionRow, str], None]) -> Callable[[], None]:
         """Have `hear(row, by)` called with each session that is made or deleted from now on, once that is durable.

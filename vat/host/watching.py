@@ -23,9 +23,33 @@ from weakref import ref
 
 import trio
 
+from dataspace.errors import KeeveError
+from dataspace.log.store import StoreReadOnly
 from dataspace.observe.dataspace import Dataspace
+from vat.host.commits import OPENED_TO_READ
+from vat.host.engine import Engine
 from vat.host.hearing import Hearing
 from vat.host.pieces import Piece, Pieces
+
+
+class HeardElsewhere(StoreReadOnly, quotes=False):
+    """Of what running effects tell, nothing is ever heard by a host that was opened to read."""
+
+    def __init__(self) -> None:
+        self.path, self.why = "this host", OPENED_TO_READ()
+        KeeveError.__init__(
+            self,
+            f"{self.path} is open for reading only: {self.why}, and runs no effects. What they tell is in no log: "
+            "watch with the host that owns the store, or a client of its server; observers are told what is recorded",
+        )
+
+
+def hearing_of(engine: Engine) -> Hearing:
+    """Where what running effects tell is heard. Raises `HeardElsewhere` of a host that was opened to read."""
+    if engine.store.readonly and engine.store.fault is None:
+        raise HeardElsewhere
+    return engine.errands.hearing
+
 
 LOOK: Final = 1.0
 """Seconds between two looks at whether the host still runs, while nothing is told."""
