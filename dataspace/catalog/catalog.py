@@ -10,6 +10,7 @@ The one rule: nothing is known here that a scan of the log would not tell.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
@@ -21,50 +22,27 @@ import apsw
 from dataspace.catalog.checked import Checked
 from dataspace.catalog.connections import FAILED, remove
 from dataspace.catalog.deletions import deleted_beyond
-from dataspace.catalog.lookups import steady
 from dataspace.catalog.naming import names_for
-from dataspace.catalog.recall import Notable, noted
-from dataspace.catalog.recent import Recent, SessionRow
+from dataspace.catalog.recall import UNREADABLE, Notable, noted
+from dataspace.catalog.recent import Recent, SessionRow, Taken
+from dataspace.catalog.steady import steady
 from dataspace.catalog.tables import Tables
 from dataspace.catalog.tree import LogTree
 from dataspace.catalog.withholding import withhold, withhold_from_start
-from dataspace.catalog.writing import Writing
+from dataspace.catalog.writing import Flush, Writing
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 from dataspace.log.store import Store
-from dataspace.log.verdicts import LogCorrupt, SessionDamaged
+from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import Kind
+
+log = logging.getLogger("keeve")
 
 RUN: Final = 1024
 """Records that are noted before they are worth a transaction."""
 
 _PASSING: Final = (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.NoMemError)
-
-
-class Flush:
-    """One run of records on its way into the tables. `write` may be called in any one thread."""
-
-    def __init__(self, recent: Recent, tables: Tables, writing: Writing) -> None:
-        self.recent = recent
-        self.tables = tables
-        self.error: Exception | None = None
-        self._writing = writing
-
-    @property
-    def threadsafe(self) -> bool:
-        """Whether `write` may run beside questions: a file's connections allow it, memory's does not."""
-        return self.tables.path is not None
-
-    def write(self) -> None:
-        """Write it. What goes wrong is kept in `error`, for `Catalog.finish`."""
-        try:
-            with self._writing:
-                if self.threadsafe and not self._writing.ours:
-                    raise apsw.BusyError("another process writes this file: the one that opened it")
-                self.tables.write(self.recent)
-        except FAILED as error:
-            self.error = error
 
 
 class Catalog(Checked):
@@ -114,8 +92,18 @@ class Catalog(Checked):
     def note(self, records: Sequence[Notable]) -> None:
         """Take in a batch that has just become durable. About 2 µs for each record.
 
-        What was noted before is passed over; what is missing before it is read from the log.
+        What was noted before is passed over; what is missing before it is read from the log. Where that fails it is
+        owed, and read before anything is answered: whoever asks is told if it cannot be.
         """
+        owed, self._owed = self._owed, 0
+        try:
+            self.take_in(records)
+        except KeeveError as error:
+            self._owed = max(owed, self._owed, records[-1].position)
+            log.warning("the catalog reads what is up to position %d when it is asked: %s", self._owed, error)
+
+    def take_in(self, records: Sequence[Notable]) -> None:
+        """The same. Raises what reading raises."""
         head = self._recent.head.position
         if records and records[0].position != head + 1:
             self.catch_up(records[0].position - 1)
@@ -123,16 +111,13 @@ class Catalog(Checked):
             records = [record for record in records if record.position > head]
         if not records:
             return
-        recent, origin = self._recent, self._origin
-        for record in records:
-            recent.note(record, origin)
-            if record.kind == Kind.FORKED:
-                self.adopt(record, recent.threads[record.uid])
-        if recent.erasing:
-            said, recent.erasing = recent.erasing, []
-            for address in said:
-                withhold(self._store, address)
-            self.recall.forget()
+        recent = self._recent
+        try:
+            self._note(recent, records)
+        except BaseException:
+            if recent is self._recent:  # there may be half of a record in it: it is made again, of the log
+                self._recent = Recent(recent.before)
+            raise
         if recent is not self._recent:
             # SQLite failed under a question of `origin`, and the catalog was made anew without this batch.
             self.catch_up(records[-1].position)
@@ -142,17 +127,37 @@ class Catalog(Checked):
         # Without a mark recovery reads all of the log, and sees again what is damaged in it.
         recent.mark = mark if mark.position == recent.head.position and not self._store.damaged else None
 
+    def _note(self, recent: Recent, records: Sequence[Notable]) -> None:
+        origin = self._origin
+        for record in records:
+            recent.note(record, origin)
+            if record.kind == Kind.FORKED:
+                self.adopt(record, recent.threads[record.uid])
+        if recent.erasing:
+            said, recent.erasing = recent.erasing, []
+            for record in said:
+                withhold(self._store, record)
+            self.recall.forget()
+
     def catch_up(self, upto: int | None = None) -> None:
         """Read and note what the log has after the head, up to position `upto` or all of it."""
+        upto = self._store.head.position if upto is None else max(upto, self._owed)
+        owed, self._owed = self._owed, 0
+        try:
+            self._catch_up(upto)
+        except BaseException:
+            self._owed = max(owed, self._owed, upto)
+            raise
+
+    def _catch_up(self, upto: int) -> None:
         head = self.head.position
-        upto = self._store.head.position if upto is None else upto
         if upto <= head:
             return
         for stored in self._store.scan(self.at(head) if head else None):
             if stored.header.position > upto:
                 break
             if stored.header.position > head:
-                self.note([noted(stored)])
+                self.take_in([noted(stored)])
                 if self.due:
                     self.flush()
 
@@ -183,13 +188,31 @@ class Catalog(Checked):
 
     def _origin(self, uid: bytes, handle: Handle) -> tuple[str, int, bytes] | None:
         try:
-            found = self.asserted(uid, handle)
-        except (SessionDamaged, LogCorrupt):
-            return None
-        if found is None:
-            return None
-        said, fact = found
-        return fact.label, said.header.position, said.header.uid
+            found = self.label(uid, handle)
+        except SessionDamaged:
+            return None  # nobody can be shown it
+        except KeeveError:
+            return self._place_of(uid, handle)
+        return None if found is None else (found[1], found[0].position, found[0].uid)
+
+    def _place_of(self, uid: bytes, handle: Handle) -> tuple[str, int, bytes] | None:
+        """The same where the record that states it cannot be read now: where that is, the catalog knows of itself. So
+        the record that takes it back is found under every label, and whoever comes to it reads what it is about."""
+        try:
+            found = self.place(uid, handle.seq)
+        except KeeveError:
+            return UNREADABLE, 0, uid
+        return None if found is None else (UNREADABLE, found[1], found[0])
+
+    def learn(self) -> None:
+        recent = self._recent
+        while recent is self._recent and recent.unplaced:
+            handle, by, seq, gone = recent.unplaced[-1]
+            found = self.place(by, handle.seq)
+            if recent is self._recent:
+                recent.unplaced.pop()
+                if found is not None:
+                    recent.taken.append(Taken(found[1], handle.operation, UNREADABLE, by, seq, gone, found[0] == by))
 
     # Writing behind.
 
@@ -199,9 +222,10 @@ class Catalog(Checked):
         return len(self._recent) >= self._wait
 
     def begin(self) -> Flush | None:
-        """What is to be written next; None when there is nothing. Noting goes on meanwhile."""
+        """What is to be written next; None when there is nothing, or something in it is yet to be found. Noting goes on
+        meanwhile."""
         if self._flushing is None:
-            if not len(self._recent):
+            if not len(self._recent) or not self._complete():
                 return None
             self._flushing = self._recent
             if self._store.damaged:
@@ -210,6 +234,17 @@ class Catalog(Checked):
             self._recent = Recent(self._flushing.head)
             self._recent.mark = self._flushing.mark
         return Flush(self._flushing, self._tables, self._writing)
+
+    def _complete(self) -> bool:
+        try:
+            self.learn()
+        except KeeveError:
+            self._put_off()
+        return not self._recent.unplaced
+
+    def _put_off(self) -> None:
+        """The file has what it has, and the memory the rest: it is written later."""
+        self._wait = len(self._recent) + RUN
 
     def finish(self, flush: Flush) -> bool:
         """Take note that `flush` was written, or see what is to be done if it was not."""
@@ -223,13 +258,12 @@ class Catalog(Checked):
         if self._making:
             raise flush.error
         if isinstance(flush.error, _PASSING):
-            # A full disk will pass. Until then the memory has what the file has not.
-            self._wait = len(self._recent) + RUN
+            self._put_off()  # a full disk will pass
             return False
         try:
             self.rebuild()
-        except LogCorrupt:  # nobody can make another one: what the file has is asked, and the rest is in memory
-            self._wait = len(self._recent) + RUN
+        except KeeveError:  # nobody can make another one now: what the file has is asked
+            self._put_off()
             return False
         return True
 
@@ -245,10 +279,10 @@ class Catalog(Checked):
     def rebuild(self, upto: int | None = None) -> None:
         """Drop the file and make the catalog again from the log, up to `upto` or where it was.
 
-        Raises `LogCorrupt` for a log that cannot be followed so far, and leaves all as it is: the catalog knows then
-        what nobody can read there. Costs a scan of the log: about 40 µs for each record.
+        Raises `LogCorrupt` for a log that cannot be followed so far, and `ReadFailed`, and leaves all as it is: the
+        catalog knows then what nobody can read there. Costs a scan of the log: about 40 µs for each record.
         """
-        upto = self.head.position if upto is None else upto
+        upto = max(self._recent.head.position, self._owed) if upto is None else upto
         for stored in self._store.scan():
             if stored.header.position >= upto:
                 break
@@ -263,7 +297,7 @@ class Catalog(Checked):
         path, self._path = self._path, None
         try:
             self.rebuild()
-        except LogCorrupt:
+        except KeeveError:
             self._path = path
             raise
 
@@ -278,9 +312,13 @@ class Catalog(Checked):
         self.tree.forget()
         self._begin_at(START)
         self._making = True
+        upto, self._owed = max(upto, self._owed), 0
         try:
             self.catch_up(upto)
             self._bury()
+        except BaseException:
+            self._owed = upto
+            raise
         finally:
             self._making = False
 

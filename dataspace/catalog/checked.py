@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dataspace.catalog.lookups import Leg, Lookups, steady
+from dataspace.catalog.lookups import Leg, Lookups
 from dataspace.catalog.recall import ANYTHING, Mistaken, Notable, Recall, Said
 from dataspace.catalog.recent import SessionRow, Thread
+from dataspace.catalog.steady import steady
 from dataspace.catalog.tables import Tables
 from dataspace.drafts import Handle
+from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from dataspace.log.store import NoSuchRecord, Store, Stored
 from dataspace.log.unsound import NoFrame
 from dataspace.log.verdicts import LogCorrupt, SessionDamaged
-from dataspace.records import Kind
+from dataspace.records import Header, Kind
 
 
 class Checked(Lookups):
@@ -66,6 +68,11 @@ class Checked(Lookups):
         return self.recall.asserted(uid, handle)
 
     @steady
+    def label(self, uid: bytes, handle: Handle) -> tuple[Header, str] | None:
+        """The record that states what `handle` names in the lineage of `uid`, and the label; None if there is none."""
+        return self.recall.label(uid, handle)
+
+    @steady
     def headed(self, uid: bytes) -> SessionRow | None:
         """The session with that uid, deleted ones included, and its head as the log has it. Costs a read."""
         row = self.by_uid(uid)
@@ -97,11 +104,18 @@ class Checked(Lookups):
         """A fork whose first record cannot be read, or names a parent that is not in the log, goes on from the session
         whose record that follows. (Of one that is erased its tombstone tells.)"""
         birth = thread.birth
-        if birth is None or (record.statements is not ANYTHING if birth.parent is None else self.by_uid(birth.parent)):
+        if birth is None or (record.statements is not ANYTHING if birth.parent is None else self._has(birth.parent)):
             return
         leg = self._followed(record.address)
         if leg is not None:
             thread.birth = birth._replace(parent=leg.uid, parent_seq=leg.upto)
+
+    def _has(self, uid: bytes) -> bool:
+        """Whether there is that session. Where nobody can tell now it is believed to whoever names it."""
+        try:
+            return self.by_uid(uid) is not None
+        except KeeveError:
+            return True
 
     def _followed(self, address: int) -> Leg | None:
         """Whose record the first one of a fork follows, which lies at an address; None where that is not in the log.
@@ -130,6 +144,9 @@ class Checked(Lookups):
                 self.leave_file()
         except LogCorrupt:
             return False
+        except KeeveError:
+            self._doubts -= 1
+            raise
         return self._doubts <= 2
 
     def _address(self, position: int) -> int:

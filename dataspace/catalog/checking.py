@@ -76,7 +76,7 @@ class _Anew(Catalog):
         self._labels = right.labels
         super().__init__(None, store)
 
-    def note(self, records: Sequence[Notable]) -> None:
+    def take_in(self, records: Sequence[Notable]) -> None:
         for record in records:
             if record.statements is ANYTHING:
                 self._right.meet(record)
@@ -84,7 +84,7 @@ class _Anew(Catalog):
             for statement in record.statements:
                 if hasattr(statement, "fact"):
                     self._labels.add(statement.fact.label)
-        super().note(records)
+        super().take_in(records)
 
 
 def check_catalog(catalog: Catalog, right: Right) -> Iterator[list[str]]:

@@ -10,17 +10,13 @@ catalog made anew because SQLite failed, between two pages changes no answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-import apsw
-
-from dataspace.catalog.connections import FAILED
 from dataspace.catalog.recall import UNREADABLE
 from dataspace.catalog.recent import Recent, SessionRow, Taken, unique
+from dataspace.catalog.steady import Steady, steady
 from dataspace.catalog.tables import Tables
-from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 
 LATEST: Final = (1 << 63) - 1
@@ -28,10 +24,6 @@ LATEST: Final = (1 << 63) - 1
 
 PAGE: Final = 500
 """Sessions that are read at once where all are gone through."""
-
-_P = ParamSpec("_P")
-_Answer = TypeVar("_Answer")
-_Asked = TypeVar("_Asked", bound="Lookups")
 
 
 class Leg(NamedTuple):
@@ -49,32 +41,6 @@ class SnapshotRow(NamedTuple):
     base: bool
 
 
-def steady(
-    ask: Callable[Concatenate[_Asked, _P], _Answer],
-) -> Callable[Concatenate[_Asked, _P], _Answer]:
-    """A question that, when SQLite fails, is asked again of a catalog made anew: of a file, then of one in memory."""
-
-    @wraps(ask)
-    def asked(self: _Asked, /, *arguments: _P.args, **options: _P.kwargs) -> _Answer:
-        try:
-            return ask(self, *arguments, **options)
-        except KeeveError:
-            raise
-        except apsw.BusyError:
-            self.wait_for_writer()
-        except FAILED:
-            self.rebuild()
-        try:
-            return ask(self, *arguments, **options)
-        except KeeveError:
-            raise
-        except FAILED:
-            self.leave_file()
-        return ask(self, *arguments, **options)
-
-    return asked
-
-
 MOST: Final = 1 << 31
 """Rows, the most that are asked for at once: SQLite's numbers have an end."""
 
@@ -84,7 +50,7 @@ def _written(text: str) -> str:
     return text.encode(errors="surrogatepass").decode(errors="replace")
 
 
-class Lookups:
+class Lookups(Steady):
     """The questions of a `Catalog`, over its tables and what is not in them yet."""
 
     def __init__(self, tables: Tables) -> None:
@@ -94,20 +60,19 @@ class Lookups:
         self._recent = Recent(START)
 
     @property
-    def head(self) -> Head:
+    def reached(self) -> Head:
         """The newest record that has been noted."""
         return self._recent.head
 
-    def rebuild(self) -> None:
-        """Make the catalog anew: SQLite has failed."""
-        raise NotImplementedError
+    @property
+    def head(self) -> Head:
+        """The same, when all has been noted that was to be. Raises what keeps it from that."""
+        if self._owed:
+            self.settle()
+        return self._recent.head
 
-    def leave_file(self) -> None:
-        """Make the catalog anew, in memory: SQLite has failed again."""
-        raise NotImplementedError
-
-    def wait_for_writer(self) -> None:
-        """Wait until nobody here writes the file."""
+    def learn(self) -> None:
+        """Find what was taken back where nobody could tell. Raises what keeps it from that."""
         raise NotImplementedError
 
     def _layers(self) -> list[Recent]:
@@ -385,6 +350,8 @@ class Lookups:
     @steady
     def taken(self, first: int, last: int, at: int) -> set[Taken]:
         """The assertions of the positions `first` to `last` that had been taken back at position `at`."""
+        if self._recent.unplaced:
+            self.learn()
         found = set(self._tables.taken(first, last, at))
         for recent in self._layers():
             if recent.taken:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from dataspace.drafts import Assertion, Handle, Load, Statement, read_deeds, read_statements
 from dataspace.facts import Fact
+from dataspace.log.archives import Archived
 from dataspace.log.marks import Damage
 from dataspace.log.rests import facts_of
 from dataspace.log.store import BodyErased, NoSuchPart, NoSuchRecord, Store, Stored
@@ -34,7 +35,9 @@ UNREADABLE: Final = "\0"
 ANYTHING: Final = (Assertion(0, Fact(UNREADABLE, (), FrozenDict({}))),)
 """What a record says that cannot be read, as far as it is to be found."""
 
-_TELLING: Final = (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE, Kind.BASE)
+_TELLING: Final = frozenset(
+    (Kind.SPAWN, Kind.FORKED, Kind.SNAPSHOT, Kind.DELETE, Kind.BASE, Kind.ERASE, Kind.RECLAIMED, Kind.SALVAGED)
+)
 
 Locate = Callable[[bytes, int], "tuple[bytes, int] | None"]
 """Whose record is at a seq of a lineage, and its address; None when there is none."""
@@ -175,6 +178,26 @@ class Recall:
         for statement in said.statements:
             if statement.at == handle.operation and isinstance(statement, Assertion):
                 return said, statement.fact
+        return None
+
+    def label(self, uid: bytes, handle: Handle) -> tuple[Header, str] | None:
+        """The record that states what `handle` names in the lineage of `uid`, and the fact's label; None when there is
+        none. What else the fact says may be in an archive that is away."""
+        located = self._locate(uid, handle.seq)
+        if located is None:
+            return None
+        owner, address = located
+        try:
+            said = self.said(address)
+            header, statements = said.header, said.statements
+        except Archived:
+            stored = self.store.read(address)
+            header, statements = stored.header, read_statements(facts_of(stored), _unread)
+        if (header.uid, header.seq) != (owner, handle.seq):
+            raise Mistaken
+        for statement in statements:
+            if statement.at == handle.operation and isinstance(statement, Assertion):
+                return header, statement.fact.label
         return None
 
     def _read(self, stored: Stored) -> Said:

@@ -91,8 +91,19 @@ def nameless(uid: bytes, time: int) -> Birth:
     return Birth(uid.hex(), "", None, 0, time)
 
 
+class Unplaced(NamedTuple):
+    """What was taken back where nobody could tell which record had stated it: `handle`, by session `by` (its `seq`), at
+    position `gone`."""
+
+    handle: Handle
+    by: bytes
+    seq: int
+    gone: int
+
+
 Origin = Callable[[bytes, Handle], "tuple[str, int, bytes] | None"]
-"""What a handle in a session's lineage names: the label, the position and the session of the assertion."""
+"""What a handle in a session's lineage names: the label (`UNREADABLE` where that cannot be read), the position (0 where
+nobody can tell now) and the session of the assertion."""
 
 
 class Thread:
@@ -150,14 +161,17 @@ class Thread:
 
 
 class Recent:
-    """The records after `start` that have been noted. `head` is the last one's, `mark` the log's there.
+    """The records after `start` that have been noted. `before` is the head there, `head` the last one's, and `mark` the
+    log's at that.
 
-    A posting is `position * 2`, or `position * 2 + 1` for a retraction. `erasing` gathers the addresses of records that
-    say that content is erased, or gone; `nodes` are those of the tree over these records that need not be made again.
+    A posting is `position * 2`, or `position * 2 + 1` for a retraction. `erasing` gathers the records that say that
+    content is erased, or gone; `unplaced` what was taken back, and is yet to be found; `nodes` are those of the tree
+    over these records that need not be made again.
     """
 
     __slots__ = (
         "addresses",
+        "before",
         "erasing",
         "hashes",
         "head",
@@ -168,9 +182,11 @@ class Recent:
         "start",
         "taken",
         "threads",
+        "unplaced",
     )
 
     def __init__(self, start: Head) -> None:
+        self.before = start
         self.start = start.position
         self.head = start
         self.mark: Mark | None = None
@@ -181,7 +197,8 @@ class Recent:
         self.ids: dict[str, bytes] = {}
         self.postings: dict[str, list[int]] = {}
         self.taken: list[Taken] = []
-        self.erasing: list[int] = []
+        self.erasing: list[Notable] = []
+        self.unplaced: list[Unplaced] = []
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -218,7 +235,10 @@ class Recent:
                 label, asserted, by = found
                 posting += 1
                 handle = statement.handle
-                self.taken.append(Taken(asserted, handle.operation, label, uid, record.seq, position, by == uid))
+                if asserted:
+                    self.taken.append(Taken(asserted, handle.operation, label, uid, record.seq, position, by == uid))
+                else:
+                    self.unplaced.append(Unplaced(handle, uid, record.seq, position))
             listed = self.postings.get(label)
             if listed is None:
                 self.postings[label] = [posting]
@@ -233,7 +253,7 @@ class Recent:
         kind = record.kind
         if kind in (Kind.ERASE, Kind.RECLAIMED, Kind.SALVAGED):
             if record.uid == STORE_UID:
-                self.erasing.append(record.address)
+                self.erasing.append(record)
             return
         said = None if record.message is None else thaw(record.message, loaded)
         if kind == Kind.CREATED:

@@ -10,7 +10,7 @@ The one rule: it follows from the log, so it can be asked again after any crash,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dataspace.catalog.checked import Checked
 from dataspace.catalog.lookups import LATEST
@@ -68,7 +68,12 @@ def last_done(catalog: Checked) -> tuple[Done, int]:
 
 def far(stored: Stored) -> Done:
     """How far a record says that a log has been reclaimed. Raises what reading it raises."""
-    match read_deeds(stored.body().deeds).message:
+    return done_in(said_by(stored))
+
+
+def done_in(message: Any) -> Done:
+    """The same, by what that record says."""
+    match message:
         case {"deleted": int(deleted), "erased": int(erased)}:
             return Done(deleted, erased)
     return Done()
@@ -110,25 +115,29 @@ def _there(catalog: Checked, position: int) -> Stored | None:
         return None
 
 
-def left_out(stored: Stored) -> dict[int, frozenset[int]] | None:
+def said_by(stored: Stored) -> Any:
+    """What a record of the runtime's own says. Raises what reading it raises."""
+    return read_deeds(stored.body().deeds).message
+
+
+def left_out(message: Any) -> dict[int, frozenset[int]] | None:
     """What a record that says that a log was made anew says is not there: the numbers of cells (-1: the body of the
-    record), by the positions of their records. None where it does not say. Raises what reading it raises."""
-    said = read_deeds(stored.body().deeds).message.get("erased")
+    record), by the positions of their records. None where it does not say."""
+    said = message.get("erased")
     return None if said is None else {place: frozenset(numbers) for place, numbers in said}
 
 
 def erased(catalog: Checked, position: int) -> Iterator[Erasure]:
     """What the record at `position` says is erased, of what is in the log. Raises what reading it raises."""
-    for said, numbers in erased_cells(catalog.stored(position)).items():
+    for said, numbers in erased_cells(said_by(catalog.stored(position))).items():
         address = catalog.at(said)
         if address is not None:
             yield Erasure(address, sorted(numbers), body=False)
 
 
-def erased_cells(stored: Stored) -> dict[int, frozenset[int]]:
-    """The cells that a record of the store's own says are erased: their numbers, by the positions of their records.
-    Raises what reading it raises."""
-    return {place: frozenset(numbers) for place, numbers in read_deeds(stored.body().deeds).message["cells"]}
+def erased_cells(message: Any) -> dict[int, frozenset[int]]:
+    """The cells that a record of the store's own says are erased: their numbers, by the positions of their records."""
+    return {place: frozenset(numbers) for place, numbers in message["cells"]}
 
 
 def remains(catalog: Checked, tombstone: int) -> Iterator[Erasure]:

@@ -1,4 +1,5 @@
-"""The right to write a catalog's file: one thread has it at a time, and no child of the process that opened it.
+"""The right to write a catalog's file: one thread has it at a time, and no child of the process that opened it; and
+what is written with it, one run of records at a time.
 
 A forked child has copies of the connections, and closing one that was in the middle of a transaction would undo in
 the file what the parent goes on with. So a fork waits for the end of a transaction, which takes milliseconds; and what
@@ -13,6 +14,12 @@ import os
 import threading
 import weakref
 from types import TracebackType
+
+import apsw
+
+from dataspace.catalog.connections import FAILED
+from dataspace.catalog.recent import Recent
+from dataspace.catalog.tables import Tables
 
 
 class Writing:
@@ -54,3 +61,28 @@ def _go_on() -> None:
 
 
 os.register_at_fork(before=_pause, after_in_parent=_go_on, after_in_child=_go_on)
+
+
+class Flush:
+    """One run of records on its way into the tables. `write` may be called in any one thread."""
+
+    def __init__(self, recent: Recent, tables: Tables, writing: Writing) -> None:
+        self.recent = recent
+        self.tables = tables
+        self.error: Exception | None = None
+        self._writing = writing
+
+    @property
+    def threadsafe(self) -> bool:
+        """Whether `write` may run beside questions: a file's connections allow it, memory's does not."""
+        return self.tables.path is not None
+
+    def write(self) -> None:
+        """Write it. What goes wrong is kept in `error`, for `Catalog.finish`."""
+        try:
+            with self._writing:
+                if self.threadsafe and not self._writing.ours:
+                    raise apsw.BusyError("another process writes this file: the one that opened it")
+                self.tables.write(self.recent)
+        except FAILED as error:
+            self.error = error

@@ -296,7 +296,7 @@ class Dataspace(Reader):
         catalog = self.catalog
         catalog.note(records)
         if self.waiting:
-            self.waiting.note(records, catalog.head.position)
+            self.waiting.note(records, catalog.reached.position)
         if self.endings:
             for record in records:
                 if record.kind == Kind.DELETE:

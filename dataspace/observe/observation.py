@@ -115,6 +115,7 @@ class Observation(Generic[Wanted]):
         after, inside = self._cursor.position, self._cursor.operation
         considered = 0
         while True:
+            places.catalog.settle()
             head = places.head
             last = head.position if until is None else min(until, head.position)
             mistaken = False

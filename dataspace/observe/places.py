@@ -65,7 +65,7 @@ class Places:
     @property
     def head(self) -> Cursor:
         """The cursor at the head of what has been noted."""
-        return Cursor(self.store.log_id, *self.catalog.head)
+        return Cursor(self.store.log_id, *self.catalog.reached)
 
     def at(self, after: After) -> Cursor:
         """The cursor that is meant. Raises `WrongCursor` for one that is no place in this log."""

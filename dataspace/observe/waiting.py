@@ -17,6 +17,7 @@ from sortedcontainers import SortedDict
 
 from dataspace.catalog.recall import ANYTHING, Notable, Said
 from dataspace.drafts import Assertion, Handle, Statement
+from dataspace.errors import KeeveError
 from dataspace.facts import Fact
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.observe.interest import Interest
@@ -99,10 +100,13 @@ class Waiting:
                 del self._appended[session]
 
     def note(self, records: Sequence[Notable], head: int) -> None:
-        """Wake those who may want something in `records`, and those who wait for positions up to `head`.
+        """Wake those who may want something in `records`, and those who wait for positions up to `head`; and all, where
+        that is before these: what they say could not be noted, and whoever reads on notes it, or is told why not.
 
         O(facts) look-ups, and what it costs to wake who is woken.
         """
+        if head < records[-1].position:
+            self._wake(list(self._parked), records[0].position)
         for record in records:
             if self._appended and (event := self._appended.pop(record.uid, None)) is not None:
                 event.set()
@@ -112,7 +116,11 @@ class Waiting:
             if local is None and not self._everywhere:
                 continue
             for statement in record.statements:
-                fact = self._fact(record.uid, statement)
+                try:
+                    fact = self._fact(record.uid, statement)
+                except KeeveError:  # nobody knows now what is taken back: whoever waits comes to that, and is told
+                    self._wake(list(self._parked), record.position)
+                    break
                 if fact is not None:
                     self._wake(self._everywhere.wanting(fact), record.position)
                     if local is not None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.lookups import LATEST
-from dataspace.catalog.remains import last_done, left_out, needed, remains, salvaged, tombstones
+from dataspace.catalog.remains import last_done, left_out, needed, remains, said_by, salvaged, tombstones
 from dataspace.drafts import read_deeds
 from dataspace.errors import KeeveError
 from dataspace.log.frames import Type
@@ -124,7 +124,7 @@ class Allowing:
 
 def _read(catalog: Catalog, position: int) -> dict[int, frozenset[int]] | None:
     try:
-        return left_out(catalog.stored(position))
+        return left_out(said_by(catalog.stored(position)))
     except (KeeveError, BadEncoding, TypeError, ValueError):
         return {}  # what cannot be read allows nothing
 

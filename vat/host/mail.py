@@ -177,7 +177,12 @@ class Mail:
 
     def bury(self, vat: Vat) -> None:
         """A session has been deleted: what others wait for from it never comes."""
-        for _, entry in list(vat.heap.system["promises"].items(loader=vat.heap.page)):
+        try:
+            promises = list(vat.heap.system["promises"].items(loader=vat.heap.page))
+        except KeeveError:  # who waits for it cannot be read there, and is found where it waits
+            self.bury_unread(vat.uid, gone(vat.id))
+            return
+        for _, entry in promises:
             for reaction in entry[REACTIONS]:
                 if reaction[0] == To.REPLY:
                     self._never(reaction[1], reaction[2], vat.uid, gone(vat.id))
@@ -192,7 +197,7 @@ class Mail:
             if vat is None or not vat.heap.system["awaiting"].count:
                 continue
             with suppress(KeeveError):  # what cannot be read now is looked at when the vat is loaded again
-                outgoing = {message.get("promise") for _, message in _to(vat, uid)}
+                outgoing = {message.get("promise") for number, message in _to(vat, uid) if number not in vat.acked}
                 for promise, receiver in list(vat.heap.system["awaiting"].items(loader=vat.heap.page)):
                     if receiver == uid and promise not in outgoing:
                         self._never(vat.uid, promise, uid, error)

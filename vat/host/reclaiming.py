@@ -111,7 +111,11 @@ class Reclaiming:
         """Reclaim in a quiet while after each deletion, until cancelled; and what the disk refuses again and again."""
         if self._after is None:
             return
-        if self.pending:
+        try:
+            if self.pending:
+                self.soon()
+        except KeeveError as error:  # what is left is looked for again, in a while
+            log.warning("what was deleted or erased cannot be looked for now: %s", error)
             self.soon()
         wait = self._after
         while True:

@@ -8,9 +8,14 @@ The one rule: what wakes a session may be lost; what it wakes it for is in its h
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 import trio
+
+from dataspace.errors import KeeveError
+
+log = logging.getLogger("keeve")
 
 
 class Waking:
@@ -46,5 +51,9 @@ class Waking:
     async def all(self, uids: Iterable[bytes]) -> None:
         """Wake these, one after another: others have their turns between them, and not all are in memory at once."""
         for uid in uids:
-            self._wake(uid)
+            try:
+                self._wake(uid)
+            except KeeveError as error:
+                log.warning("session %s may have work pending, and is looked up again later: %s", uid.hex(), error)
+                self.later(uid)
             await trio.lowlevel.checkpoint()
