@@ -19,8 +19,7 @@ from attrs import asdict
 from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.patterns import Pattern
-from keeve.looking import Reading, let_go, look, reading_of, say_word
-from vat.errors import Failed
+from keeve.looking import Reading, look, reading_of, resolve, say_word
 from vat.host.host import Host
 from vat.host.outside import place
 from vat.host.pieces import Piece
@@ -166,12 +165,7 @@ class Owned:
 
     async def resolve(self, session: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Settle an effect, with a `value` or an `error` in words, or by having it called `again`."""
-        if "error" in outcome:
-            await self._host.resolve(id, error=Failed("Resolved", outcome["error"]))
-        elif "again" in outcome:
-            await self._host.resolve(id, again=True)
-        else:
-            await self._host.resolve(id, value=outcome["value"])
+        await resolve(self._host, session, id, outcome)
 
     async def say(self, session: str, call: str, refused: str | None) -> None:
         """A person's word on a call."""
@@ -179,7 +173,7 @@ class Owned:
 
     async def let_go(self, session: str, effect: Mapping[str, Any]) -> None:
         """Settle an effect as what it is: nobody knows its outcome."""
-        await let_go(self._host, effect["id"])
+        await resolve(self._host, session, effect["id"], {"unknown": True})
 
     def observe(self, pattern: Pattern | str, **how: Any) -> AsyncIterator[Event]:
         """What `Host.observe` gives."""

@@ -5,7 +5,7 @@ both say the same. Saying it in words is `keeve.cli`'s. What became of an input 
 """
 
 from keeve.looking.asking import end_turn, must_state_turns, outcome, status_of
-from keeve.looking.doing import SeveralWait, let_go, say_word, waiting_calls
+from keeve.looking.doing import SeveralWait, resolve, say_word, waiting_calls
 from keeve.looking.inputs import Input, taken_face
 from keeve.looking.looks import LOOKS, NoSuchLook, held_face, look
 from keeve.looking.pages import NoMessages, chain_of, messages_of
@@ -50,7 +50,6 @@ __all__ = [
     "fields_of",
     "held_face",
     "in_order",
-    "let_go",
     "look",
     "messages_of",
     "must_state_turns",
@@ -64,6 +63,7 @@ __all__ = [
     "reading_of",
     "record_said",
     "ref_in_words",
+    "resolve",
     "rows_of",
     "say_word",
     "since",

@@ -62,15 +62,16 @@ async def must_state_turns(ref: Any, session: str) -> None:
         raise StatesNoTurns(session)
 
 
-async def end_turn(ref: Any, session: str, turn: int | None) -> dict[str, Any]:
-    """Have a session's turn end, the one of that number or the one that runs; what its `interrupt` gave, in JSON.
+async def end_turn(ref: Any, session: str, turn: int | None, request: str | None = None) -> dict[str, Any]:
+    """Have a session's turn end, the one of that number or the one that runs; what its `interrupt` gave, in JSON. Asked
+    again with its `request` id it is what it was the first time, and no other turn ends.
 
     That is the number of a turn, or None if there was none to end; of a type that states no turns, and of whatever else
     it gave, it is the `answer`. What has no turns that are numbered is asked without a number; with one, only what
     takes it. Raises `NoSuchMethod`, or `OtherParameters` for an `interrupt` that takes no turn, or more; and what it
     raises.
     """
-    answer = await outcome(ref.interrupt() if turn is None else ref.interrupt(turn=turn))
+    answer = await outcome(ref.interrupt(request=request, **({} if turn is None else {"turn": turn})))
     numbered = answer is None or type(answer) is int
     ended = {"session": session, "turn": answer if numbered else None}
     if numbered and states_turns(await _status_if_told(ref)):

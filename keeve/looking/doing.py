@@ -1,5 +1,5 @@
 """The calls of a session that wait for a person, and their word on one: at whichever of its actors it waits. And what
-nobody knows, let go.
+nobody knows, settled.
 
 It is a session's own approvals, a toolbox of an agent, or whatever else asks people: all doors come through here.
 
@@ -17,9 +17,12 @@ from dataspace.patterns import ANY, pattern
 from keeve.faces import utc_time
 from vat.crank.vat import RequestConflict
 from vat.devices.outcomes import OutcomeUnknown
+from vat.errors import Failed
 from vat.host.host import Host
 from vat.host.outside import beside
-from vat.host.within import none_waits
+from vat.host.repetitions import sent
+from vat.host.resolving import BadOutcome, EffectStatus
+from vat.host.settling import settle
 
 BECAME: Final = {
     "approval-given": "it was approved of",
@@ -103,15 +106,25 @@ def _about(said: Mapping[str, Any]) -> str:
     return f"{who}: {reason}" if isinstance(reason, str) and reason else who
 
 
-async def let_go(host: Host, effect: str) -> None:
-    """Settle an effect of unknown outcome as what it is: what waits for it breaks with `OutcomeUnknown`.
+async def resolve(host: Host, session: str, effect: str, given: Mapping[str, Any], request: str | None = None) -> None:
+    """Settle an effect of a session by exactly one of these: a `value`, an `error` in words, `again`, or `unknown`.
 
-    Raises `NoSuchEffect`.
+    With `unknown` it is settled as what it is: what waits for it breaks with `OutcomeUnknown`. Asked again with its
+    `request` id it is as it was the first time. Raises `NoSuchSession`, `Deleted`, `BadOutcome`, `NoSuchEffect`;
+    `RequestConflict` for an id of something else.
     """
-    found = next((each for each in host.effects() if each.id == effect), None)
-    if found is None:
-        raise await none_waits(host, effect)
-    await host.resolve(effect, error=OutcomeUnknown(f"{found.device}.{found.method}", effect))
+    kinds = {name for name in ("value", "error", "again", "unknown") if name in given}
+    if len(kinds) != 1 or len(given) != 1 or any(given[name] is not True for name in kinds & {"again", "unknown"}):
+        raise BadOutcome("give one of value, error, again and unknown")
+
+    def outcome(found: EffectStatus) -> Mapping[str, Any]:
+        if "error" in given:
+            return {"error": Failed("Resolved", str(given["error"]))}
+        if "unknown" in given:
+            return {"error": OutcomeUnknown(f"{found.device}.{found.method}", effect)}
+        return given
+
+    await settle(host, session, effect, sent(request, "resolve", effect, dict(given)), outcome)
 
 
 def _waiting_at(host: Host, session: str, call: str) -> list[int]:

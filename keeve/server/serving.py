@@ -19,6 +19,7 @@ from keeve.server.logs import Log
 from keeve.server.metrics import Metrics
 from keeve.server.quota import Quota
 from keeve.server.rate_limits import RateLimits
+from keeve.server.repeating import Answers
 from keeve.server.standing import Standing
 from keeve.server.tracing import Tracing
 from keeve.settings import ServerSettings, named
@@ -42,6 +43,7 @@ class Serving:
     quota: how many sessions who may have: whoever makes one does it in `quota.room(principal)`.
     rates: how often, and how much at once. standing: whether those who are being answered are taken yet.
     heard: what models have said of the answers that they are giving.
+    answers: what was answered to requests with a key that belong to no session.
     secret: what chained tokens and sturdy refs are made with: the owner's token; where there is none, a new one.
     """
 
@@ -69,6 +71,7 @@ class Serving:
     rates: RateLimits = attrs.field(
         default=attrs.Factory(lambda self: RateLimits(self.settings.requests, self.settings.streams), takes_self=True)
     )
+    answers: Answers = attrs.field(factory=Answers)
     quota: Quota = attrs.field(
         default=attrs.Factory(lambda self: Quota(self.host, self.settings.sessions), takes_self=True)
     )

@@ -19,21 +19,23 @@ from dataspace.patterns import parse
 from dataspace.remedies import Remedy
 from dataspace.values import Value
 from keeve.archive_places import from_root
-from keeve.looking import let_go, look, part_of, reading_of, rows_of, say_word
+from keeve.looking import look, part_of, reading_of, resolve, rows_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
 from keeve.wire.verbs import AT_THE_DESK
-from vat.errors import Failed, Refused, no_such_method
+from vat.errors import Refused, no_such_method
 from vat.host.host import Host
 from vat.host.outside import HostRef, reaching
 from vat.host.repetitions import made_for, sent
-from vat.host.resolving import BadOutcome
-from vat.host.within import dataspace_of, none_waits
+from vat.host.within import dataspace_of
 
 PAGE: Final = 1000
 """Rows of a list, at most."""
 
+
+ONCE: Final = frozenset(("resolve", "say", "spawn"))
+"""The calls that are known by their request id: made again, they are answered as the first time."""
 
 NAME_SESSION: Final = Remedy("name-session", "name one, session=…")
 
@@ -65,8 +67,8 @@ class Desk:
         }
         if method not in known:
             raise no_such_method("the desk", method, known)
-        if method == "spawn":
-            return await self._spawn(*args, asked=request, **keywords)
+        if method in ONCE:
+            return await known[method](*args, asked=request, **keywords)
         return await known[method](*args, **keywords)
 
     def _must(self, what: str, session: str | None = None) -> None:
@@ -134,24 +136,13 @@ class Desk:
         guard = self._guard
         return await look(reading_of(self._host, guard.reaches, guard.sees, guard.listed()), what, given)
 
-    async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value]) -> None:
+    async def _resolve(self, session: str, id: str, outcome: Mapping[str, Value], *, asked: str | None = None) -> None:
         row = self._row(session, "resolve")
-        if all(effect.id != id for effect in self._host.effects(row.id)):
-            raise await none_waits(self._host, str(id), row.id)
-        if set(outcome) == {"error"}:
-            await self._host.resolve(id, error=Failed("Resolved", str(outcome["error"])))
-        elif set(outcome) == {"value"}:
-            await self._host.resolve(id, value=outcome["value"])
-        elif outcome == {"again": True}:
-            await self._host.resolve(id, again=True)
-        elif outcome == {"unknown": True}:
-            await let_go(self._host, id)
-        else:
-            raise BadOutcome("give one of value, error, again and unknown")
+        await resolve(self._host, row.id, str(id), outcome, asked)
 
-    async def _say(self, session: str, call: str, refused: str | None = None) -> None:
+    async def _say(self, session: str, call: str, refused: str | None = None, *, asked: str | None = None) -> None:
         self._row(session, "refuse" if isinstance(refused, str) else "approve")
-        await say_word(self._host, session, call, refused)
+        await say_word(self._host, session, call, refused, asked)
 
     async def _sessions(
         self, prefix: str = "", after: str = "", limit: int = 100, deleted: bool = False

@@ -262,9 +262,17 @@ class Vat(Upkeep):
         said: dict[str, Any] = {"effect": message.effect}
         if message.by is not None:
             said["by"], said["via"] = message.by.by, message.by.via
+            if message.by.request is not None:
+                said["request"] = message.by.request
         due = deadline_in(self.heap, entry) if outcome.succeeded and is_timer(entry) else None
         return self._come_to(
-            Asker("device", f"device:{device}"), said, promise, outcome, f"what {device}.{method} gave", due=due
+            Asker("device", f"device:{device}"),
+            said,
+            promise,
+            outcome,
+            f"what {device}.{method} gave",
+            due=due,
+            by=message.by,
         )
 
     def _come_to(
@@ -276,8 +284,10 @@ class Vat(Upkeep):
         what: str,
         acknowledged: tuple[bytes, int] | None = None,
         due: float | None = None,
+        by: Asker | None = None,
     ) -> Step:
-        """A promise has its outcome from outside; that of a timer at the time for which it was `due`."""
+        """A promise has its outcome from outside; that of a timer at the time for which it was `due`. The request with
+        which somebody gave it is answered."""
         crank = self.crank
         draft = self._begin(asker)
         try:
@@ -289,6 +299,8 @@ class Vat(Upkeep):
         if "effect" in said:
             crank.note(Op.ENDED, said["effect"])
             crank.progress.due = due
+            if by is not None and (key := request_key(by)) is not None:
+                crank.note(Op.ANSWERED, key, by.sent, True, None)
         elif said["number"] is not None:
             crank.note(Op.RECEIVED, said["from"], said["number"])
         crank.settle_and_run({promise: outcome})

@@ -146,7 +146,8 @@ class Settled:
 
 @attrs.define(eq=False)
 class Ended:
-    """An effect has its outcome. `by`: who settled it by hand; None where its device did."""
+    """An effect has its outcome. `by`: who settled it by hand, and their request, which this answers; None where its
+    device did."""
 
     effect: int
     outcome: Outcome

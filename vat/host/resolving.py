@@ -134,26 +134,41 @@ class Resolving:
             await trio.lowlevel.checkpoint()
         return NoSuchEffect(id)
 
-    async def resolve(self, id: str, by: Asker, *, value: Any, error: Any, again: bool) -> None:
-        """See `Host.resolve`; `ABSENT` is what was not given."""
+    async def resolve(
+        self, id: str, by: Asker, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False
+    ) -> None:
+        """See `Host.resolve`; `ABSENT` is what was not given. `by` may have a request, which the outcome answers."""
         outcome = _outcome(value, error, again)
         engine = self._engine
-        errands = engine.errands
+        key = await self._key_of(id)
+        if outcome is None:
+            await self._must_hold(key)
+            engine.errands.again(key)
+        elif not await self._settle(key, outcome, by):
+            raise await self.none_waits(id, engine.dataspace.catalog.by_uid(key[0]))
+
+    async def may_run_again(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
+        """Raise what `resolve` would for an effect that is to run again."""
+        _outcome(value, error, again)
+        await self._must_hold(await self._key_of(id))
+
+    async def _key_of(self, id: str) -> Key:
+        """Raises `NoSuchEffect` for one that does not wait to be settled."""
+        errands = self._engine.errands
         key = _key([*errands.held.values(), *errands.absent.values()], id)
         if key is None and _key(errands.running(), id) is None:
             left = await self._dormant_one(id)
             key = left.uid, left.number
         if key is None:
             raise NoSuchEffect(id, RUNS)
-        if outcome is not None:
-            if not await self._settle(key, outcome, by):
-                raise await self.none_waits(id, engine.dataspace.catalog.by_uid(key[0]))
-            return
-        if key not in errands.held and engine.settings.hold_unknown:
+        return key
+
+    async def _must_hold(self, key: Key) -> None:
+        engine = self._engine
+        if key not in engine.errands.held and engine.settings.hold_unknown:
             await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
-        if key not in errands.held:
-            raise BadOutcome(f"only what a host holds can run again: {HOLD_IT()}")
-        errands.again(key)
+        if key not in engine.errands.held:
+            raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
 
     async def _settle(self, key: Key, outcome: Outcome, by: Asker) -> bool:
         """Settle it, by hand; False when it has an outcome, or gets one at this moment."""

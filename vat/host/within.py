@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataspace.observe.dataspace import Dataspace
 from vat.host.host import Host
-from vat.host.resolving import EffectStatus, NoSuchEffect
+from vat.host.resolving import EffectStatus
 
 
 def dataspace_of(host: Host) -> Dataspace:
@@ -24,10 +24,3 @@ def in_hand(host: Host) -> list[EffectStatus]:
 def keys_of(host: Host) -> list[tuple[str, int]]:
     """The verifier keys of a host's log, each with the position since which it signs."""
     return [(str(each.verifier), each.position) for each in host._engine.checkpoints.keys]
-
-
-async def none_waits(host: Host, effect: str, session: str | None = None) -> NoSuchEffect:
-    """That no effect of that id waits for an outcome, of a session or of all; and what became of it, by the newest
-    records. Raises `NoSuchSession`.
-    """
-    return await host._resolving.none_waits(effect, None if session is None else host.row(session))

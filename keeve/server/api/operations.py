@@ -120,6 +120,7 @@ TABLE: Final = (
     Operation(
         *("POST", f"{_ONE}/interrupt", interrupt_turn, "End a turn", "turns", shapes.Interrupted),
         takes=taken.Interrupt,
+        keyed=True,
         verb=_asked("interrupt"),
     ),
     Operation(
@@ -177,6 +178,7 @@ TABLE: Final = (
     Operation(
         *("POST", f"{_ONE}/effects/{{effect}}/resolve", resolve_effect, "Settle an effect", "waiting", shapes.Settled),
         takes=taken.Outcome,
+        keyed=True,
         verb=AT_THE_DESK["resolve"],
     ),
     Operation(
@@ -208,18 +210,21 @@ TABLE: Final = (
     Operation("POST", "/verify", verify_store, "Verify the store", "proofs", shapes.VerifyFace, verb="admin"),
     Operation(
         *("POST", "/reclaim", reclaim_space, "Have what was deleted go from the files", "space", shapes.ReclaimedFace),
+        keyed=True,
         verb="admin",
     ),
     Operation(
         *("POST", "/archive", archive_content, "Have content that no session needs go to an archive", "space"),
         shapes.ArchivedFace,
         takes=taken.Archive,
+        keyed=True,
         verb="admin",
     ),
     Operation(
         *("POST", "/bring-back", bring_back_content, "Have all that was archived come back", "space"),
         shapes.ArchivedFace,
         takes=taken.BringBack,
+        keyed=True,
         verb="admin",
     ),
 )

@@ -7,6 +7,7 @@ The one rule: only the owner's own token may, since a folder that is named here 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,30 @@ from keeve.server.errors import Refusal
 
 async def reclaim_space(asked: Asked) -> Document:
     """Up to now, as far as no fork needs it."""
-    _must_own(asked)
-    return attrs.asdict(await asked.host.reclaim())
+    return await _once(asked, "reclaim", None, asked.host.reclaim)
 
 
 async def archive_content(asked: Asked) -> Document:
     """Of segments that are full and old."""
-    _must_own(asked)
     body = asked.body
     how: dict[str, Any] = {"before": body.before, "keep": body.keep, "idle": body.idle, "records": body.records}
-    return attrs.asdict(await asked.host.archive(_folder(body.into, "into"), **how))
+    return await _once(asked, "archive", body, lambda: asked.host.archive(_folder(body.into, "into"), **how))
 
 
 async def bring_back_content(asked: Asked) -> Document:
     """All that was archived."""
-    _must_own(asked)
     folder = asked.body.folder
-    return attrs.asdict(await asked.host.bring_back(None if folder is None else _folder(folder, "folder")))
+
+    async def bring_back() -> Any:
+        return await asked.host.bring_back(None if folder is None else _folder(folder, "folder"))
+
+    return await _once(asked, "bring_back", asked.body, bring_back)
 
 
-def _must_own(asked: Asked) -> None:
-    asked.serving.principal(asked.request).must_own("have the store's files changed")
+async def _once(asked: Asked, what: str, body: Any, do: Callable[[], Awaitable[Any]]) -> Document:
+    principal = asked.serving.principal(asked.request)
+    principal.must_own("have the store's files changed")
+    return attrs.asdict(await asked.serving.answers.once(principal.name, asked.key, (what, body), do))
 
 
 def _folder(path: str, param: str) -> Path:

@@ -109,4 +109,4 @@ async def _accepted(asked: Asked, method: str) -> Document:
 async def interrupt_turn(asked: Asked) -> Document:
     """It ends, and no other."""
     _, ref, row = await asked_for(asked, "interrupt")
-    return await end_turn(ref, row.id, asked.body.turn)
+    return await end_turn(ref, row.id, asked.body.turn, asked.key)

@@ -13,9 +13,7 @@ from msgspec import UNSET
 from keeve import looking
 from keeve.server.api.sessions import approvals_of, effects_of, reached, values
 from keeve.server.api.table import Asked, Document
-from vat.errors import Failed
 from vat.host.resolving import BadOutcome
-from vat.host.within import none_waits
 
 
 async def list_waiting(asked: Asked) -> Document:
@@ -58,16 +56,14 @@ async def resolve_effect(asked: Asked) -> Document:
     """What came of it, or that it is to run once more."""
     host, _, row = await reached(asked, "manage")
     id, body = asked.path("effect"), asked.body
-    if all(effect.id != id for effect in host.effects(row.id)):
-        raise await none_waits(host, id, row.id)
     given: dict[str, Any] = {}
     if body.value is not UNSET:
         given["value"] = values(body.value, "value")
     if body.error is not None:
-        given["error"] = Failed("Resolved", body.error)
+        given["error"] = body.error
     if body.again:
         given["again"] = True
     if len(given) != 1:
         raise BadOutcome("give one of them")
-    await host.resolve(id, **given)
+    await looking.resolve(host, row.id, id, given, asked.key)
     return {"id": id, "session": row.id, "settled": next(iter(given))}
