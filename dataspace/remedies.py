@@ -13,7 +13,9 @@ The one rule: a sentence that is not the same everywhere stands in one place, as
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 from string import Formatter
@@ -63,7 +65,50 @@ def put(message: str, said: str, words: str) -> str:
     start, pattern = _pattern(said)
     if start not in message or not _names(words) <= pattern.groupindex.keys():
         return message
-    return pattern.sub(lambda found: words.format_map(found.groupdict()), message)
+    return pattern.sub(lambda found: filled(words, found.groupdict()), message)
+
+
+def filled(words: str, data: Mapping[str, str]) -> str:
+    """Words with what they say of the data. `{id:typed}` stands for it as a word of a command, also where a message had
+    it in quotes.
+
+    >>> filled("{id} is shown by keeve show {id:typed}", {"id": "'a'"})
+    "'a' is shown by keeve show a"
+    """
+    return words.format_map({name: _Data(each) for name, each in data.items()})
+
+
+def command(name: str, *words: object, **options: object) -> str:
+    """A command of `keeve` with these words and options, as it is typed at a prompt. An option that is None is left
+    out, one that is True is a flag. Whatever a session or a folder is called, it is one word, and no option.
+
+    >>> command("fork", "a b", at=3), command("show", "-x"), command("show", "s1", actors=None)
+    ("keeve fork 'a b' --at 3", 'keeve show -- -x', 'keeve show s1')
+    """
+    said, given = [str(word) for word in words], [word for pair in options.items() for word in _given(*pair)]
+    behind = [*given, "--", *said] if any(word.startswith("-") for word in said) else [*said, *given]
+    return shlex.join(["keeve", name, *behind])
+
+
+def _given(option: str, value: object) -> list[str]:
+    """An option, and its value, which may look like one; a flag has none."""
+    if value is None or value is True:
+        return [f"--{option}"] if value else []
+    return [f"--{option}={value}"] if str(value).startswith("-") else [f"--{option}", str(value)]
+
+
+class _Data(str):
+    """What a message says of its data: see `filled`."""
+
+    def __format__(self, how: str) -> str:
+        if how != "typed":
+            return str.__format__(self, how)
+        try:
+            said = ast.literal_eval(self)
+        except (ValueError, SyntaxError):
+            said = None
+        word = said if isinstance(said, str) else str(self)
+        return f"{'-- ' if word.startswith('-') else ''}{shlex.quote(word)}"
 
 
 @cache

@@ -89,8 +89,8 @@ WORDS: Final[Mapping[str, Words]] = {
     ),
     "give-seq": Words(
         "have what a record has brought erased, by its seq: its chain tells those, and the call of each",
-        "erase what a record has brought, with --seq: keeve chain {id} tells them, and the call of each",
-        "have what a record has brought erased, by its seq: keeve chain {id} tells those, and the call of each",
+        "erase what a record has brought, with --seq: keeve chain {id:typed} tells them, and the call of each",
+        "have what a record has brought erased, by its seq: keeve chain {id:typed} tells those, and the call of each",
     ),
     "give-signer": Words(
         "the server has to be started with a signer",
@@ -172,9 +172,9 @@ WORDS: Final[Mapping[str, Words]] = {
     ),
     "open-with-device": Words(
         "Whoever keeps the server has to settle it",
-        "Settle it with keeve resolve {id}, or have a host with that device open the store",
+        "Settle it with keeve resolve {id:typed}, or have a host with that device open the store",
         "Start the server with [models.{device}] in its file of settings, if that is a model; or settle it: "
-        "keeve resolve {id}",
+        "keeve resolve {id:typed}",
     ),
     "opened-to-read": Words("the server only reads it", "this command only reads it", "the server only reads it"),
     "or-default": Words("", None, None),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dataspace.log.ownership import owner_of
+from dataspace.remedies import command
 
 SOCKET: Final = "socket"
 """The Unix socket of a server, in the folder of its store."""
@@ -47,6 +48,7 @@ def why_not_served(path: Path) -> str:
         return f"the path of a Unix socket has at most {LONGEST} bytes: connect to the server's http address"
     owner = owner_of(folder / "lock")
     if owner is None:
-        return f"nobody serves the store in {folder}: keeve serve {folder} does"
+        return f"nobody serves the store in {folder}: {command('serve', folder)} does"
     named = f"process {owner}" if owner else "another process"
-    return f"{named} owns the store in {folder}, and does not serve it: close it there, and start keeve serve {folder}"
+    serve = command("serve", folder)
+    return f"{named} owns the store in {folder}, and does not serve it: close it there, and start {serve}"

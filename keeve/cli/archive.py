@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any, ClassVar
 
 import trio
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import command
 from keeve.cli.options import OWNER_OPTIONS, Flag, OwnerOptions
 from keeve.cli.output import Output
 from keeve.cli.own import Own
@@ -111,7 +111,7 @@ async def _go(where: Where, output: Output, into: Path, how: dict[str, Any], *, 
         slept = counted(done["idle"], "session")
         output.say(f"{slept} without anything new since: what was said there is not needed here", "dim")
     for session in done["waiting"]:
-        what = f"it waits for something, and keeve effects --session {quote(session)} tells for what"
+        what = f"it waits for something, and {command('effects', session=session)} tells for what"
         output.say(f"session {session} is not idle and keeps what it needs: {what}", "dim")
     for session in done["whole"]:
         output.say(f"session {session} keeps all it has: a method waits in it, or it cannot be read", "dim")

@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 from dataspace.errors import KeeveError
 from dataspace.observe.events import Event
 from dataspace.patterns import parse
+from dataspace.remedies import command
 from keeve.cli.again import chat_with
 from keeve.cli.options import OWNER_OPTIONS, OwnerOptions
 from keeve.cli.output import Output
@@ -63,9 +64,9 @@ class NoSuchTurn(KeeveError, LookupError):
 
     def __init__(self, id: str, turn: int, over: list[int]) -> None:
         if over:
-            there = f"those that are over are {over[0]} to {over[-1]}): keeve show {id}"
+            there = f"those that are over are {over[0]} to {over[-1]}): {command('show', id)}"
         else:  # a type of one's own may have had many, and states none
-            there = f"it has stated of none that it is over): give --at, a seq that keeve chain {id} tells"
+            there = f"it has stated of none that it is over): give --at, a seq that {command('chain', id)} tells"
         super().__init__(f"turn {turn} of session {id!r} is not over, or not there ({there}")
 
 

@@ -9,6 +9,7 @@ from dataspace.log.archives import Archived
 from dataspace.log.marks import Damage
 from dataspace.log.verdicts import SessionDamaged
 from dataspace.records import STORE_UID
+from dataspace.remedies import command
 from keeve.cli.reading import Reading
 from keeve.looking import UnreadSession
 
@@ -27,7 +28,7 @@ def damage_said(store: Reading, uid: bytes, damage: Damage) -> tuple[str, str, b
     elif deleted:
         return seen, "keeve gc takes it out", False
     before = damage.seq - 1
-    remedy = f"keeve fork {forks[0] if deleted else name} --at {before} goes on from before it"
+    remedy = f"{command('fork', forks[0] if deleted else name, at=before)} goes on from before it"
     return seen, remedy if before else "keeve salvage, or a backup; keeve delete, if it is to go", True
 
 

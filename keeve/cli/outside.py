@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from shlex import quote
 from typing import Final
 
 from dataspace.errors import KeeveError
-from keeve.cli.own import option_for
+from dataspace.remedies import command
+from keeve.cli.own import module_for
 from keeve.cli.stores import Acts
 from keeve.cli.waiting import Told
 
@@ -36,13 +36,13 @@ async def missing(store: Acts, id: str) -> str:
         return ""
     said = []
     calls = waits["approvals"]
-    option = option_for((await store.look("row", id=id))["type"]) if calls and store.alone else ""
+    module = module_for((await store.look("row", id=id))["type"]) if calls and store.alone else None
     for call in calls:
-        command = f"keeve approve {quote(id)} {quote(call['id'])}{option}"
-        said.append(f"a person has to approve of {call['name']}: {command} (or keeve refuse, with a reason)")
+        typed = command("approve", id, call["id"], actors=module)
+        said.append(f"a person has to approve of {call['name']}: {typed} (or keeve refuse, with a reason)")
     for effect in effects:
         call, device = f"{effect['device']}.{effect['method']}", effect["device"]
-        settles = f"keeve resolve {effect['id']}"
+        settles = command("resolve", effect["id"])
         if effect["state"] == "unknown":
             said.append(f"{call} is of unknown outcome: {settles} settles it")
             continue

@@ -83,9 +83,10 @@ class Own:
         return [*(f"--actors {name}" for name in actors), *([] if self.tools is None else [f"--tools {self.tools}"])]
 
 
-def option_for(type: str | None) -> str:
-    """The option that a command needs for a session of that type where no server has the store, with a space before."""
-    return "" if type in _KNOWN else " --actors MODULE"
+def module_for(type: str | None) -> str | None:
+    """What stands for `--actors` in a command that needs it, for a session of that type where no server has the
+    store."""
+    return None if type in _KNOWN else "MODULE"
 
 
 def types_of(loaded: LoadedSettings) -> list[type]:

@@ -6,7 +6,6 @@ The one rule: what is said in words is made of what `--json` gives.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from dataspace.errors import KeeveError
+from dataspace.remedies import command
 from keeve.cli.log import stated
 from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
@@ -172,9 +172,8 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
         if isinstance(error, dict):  # the whole reason: nothing else tells it
             output.say(f"           {error.get('error')}: {in_words(error.get('message'))}", "red")
     if shown["turns_before"]:
-        output.note(
-            f"{counted(shown['turns_before'], 'turn')} before these: keeve log '(turn . _)' --session {shown['id']}"
-        )
+        before = command("log", "(turn . _)", session=shown["id"])
+        output.note(f"{counted(shown['turns_before'], 'turn')} before these: {before}")
     for turn in shown["turns"]:
         _show_turn(output, turn)
     if shown["truncated"]:
@@ -222,8 +221,7 @@ def _show_fields(output: Output, said: Mapping[str, str], id: str, *, at: int | 
     for name, text in said.items():
         output.say(f"  field    {name}: {text}")
     if cut := [name for name, text in said.items() if text.endswith("…")]:
-        place = "" if at is None else f" --at {at}"
-        output.note(f"cut to a line: {', '.join(cut)}; whole: keeve state {shlex.quote(id)}{place} --json")
+        output.note(f"cut to a line: {', '.join(cut)}; whole: {command('state', id, at=at, json=True)}")
 
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:

@@ -20,11 +20,12 @@ from dataspace.log.opening import durable_part, owed
 from dataspace.log.ownership import owner_of
 from dataspace.log.store import NotAStore
 from dataspace.log.verdicts import Evidence, Outcome, Verdict
+from dataspace.remedies import command
 from keeve.api import now
 from keeve.cli.harm import damage_said, unread_said
 from keeve.cli.lost import lost_lately
 from keeve.cli.machine import access_of, command_of
-from keeve.cli.own import option_for
+from keeve.cli.own import module_for
 from keeve.cli.reading import FilesRead, reading
 from keeve.cli.signs import BAD, NOTE, OK, UNSEEN, WARN, Sign
 from keeve.cli.text import counted, local_time, shortened, size
@@ -40,7 +41,8 @@ def store(folder: Path) -> Iterator[Sign]:
     layout = Layout(folder)
     try:
         if layout.state() is State.NEW:
-            yield Sign("store", NOTE, f"there is none at {layout.folder} yet", f"keeve chat --store {folder} makes it")
+            makes = command("chat", store=folder)
+            yield Sign("store", NOTE, f"there is none at {layout.folder} yet", f"{makes} makes it")
             return
         layout.log_id()
         owner = owner_of(layout.lock)
@@ -240,8 +242,8 @@ def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | No
     approvals = [call for each in found for call in each.approvals]
     for call in approvals[:10]:
         seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
-        remedy = f"keeve approve {call.session} {call.id}{option_for(read.session(call.session).type)}, or keeve refuse"
-        yield Sign("approvals", NOTE, seen, remedy)
+        typed = command("approve", call.session, call.id, actors=module_for(read.session(call.session).type))
+        yield Sign("approvals", NOTE, seen, f"{typed}, or keeve refuse")
     if len(approvals) > 10:
         yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")
     timers = sorted(due(effect) for effect in effects if due(effect))
@@ -261,7 +263,8 @@ def unknown(effects: Sequence[OpenEffect], read: FilesRead) -> Iterator[Sign]:
     """Effects that have started, and that nobody knows the outcome of."""
     for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
-        remedy = f"find out, then: keeve resolve {effect.id} --value '...'{option_for(read.type_of(effect.uid))}"
+        typed = command("resolve", effect.id, actors=module_for(read.type_of(effect.uid)))
+        remedy = f"find out, then: {typed} --value '...'"
         yield Sign("effects", WARN, seen, remedy)
     if len(effects) > 10:
         yield Sign("effects", WARN, f"and {len(effects) - 10} more", "keeve effects lists them")

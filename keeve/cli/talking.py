@@ -17,6 +17,7 @@ import trio
 from dataspace.errors import KeeveError
 from dataspace.observe.cursor import Cursor
 from dataspace.patterns import parse
+from dataspace.remedies import command
 from keeve.cli.effects import parsed
 from keeve.cli.log import stated
 from keeve.cli.output import Output
@@ -81,9 +82,8 @@ async def take_turn(where: Where, output: Output, id: str, text: str, request: s
     else:
         output.say(in_words(said["output"]))
         if said["limit"] is not None:
-            output.note(
-                f"turn {said['turn']} ended at its limit of {said['limit']}: keeve show {id} tells how far it came"
-            )
+            tells = f"{command('show', id)} tells how far it came"
+            output.note(f"turn {said['turn']} ended at its limit of {said['limit']}: {tells}")
 
 
 async def accept(

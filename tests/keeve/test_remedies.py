@@ -11,7 +11,7 @@ from string import Formatter
 import pytest
 
 from dataspace.observe.dataspace import NoSuchSession
-from dataspace.remedies import REMEDIES, Remedy
+from dataspace.remedies import REMEDIES, Remedy, filled
 from keeve.client.words import error_of
 from keeve.remedies import WORDS, Words, worded
 from vat.failures import failure_of
@@ -59,7 +59,7 @@ def test_a_remedy_is_found_in_a_message_with_what_it_says() -> None:
         for door in Words._fields:
             said = getattr(WORDS[code], door)
             if said is not None:
-                assert worded(message, door) == f"it is so: {said.format_map(data)}, and more"  # type: ignore[arg-type]  # its fields are the doors
+                assert worded(message, door) == f"it is so: {filled(said, data)}, and more"  # type: ignore[arg-type]  # its fields are the doors
     assert worded(f"no: {WORDS['choose-id'].client}", "http") == "no: choose another id"
 
 

@@ -10,7 +10,6 @@ The one rule: no verdict says more than was looked at, and each names what it st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from shlex import quote
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ import attrs
 
 from dataspace.checkpoints.checking import Testimony
 from dataspace.log.findings import Counts
+from dataspace.remedies import command
 
 Forks: TypeAlias = Callable[[str, int], Sequence[str]]
 """Gives those of a session's forks that have its record at a seq in their past."""
@@ -147,7 +147,7 @@ def todo(troubles: Sequence[Trouble], forkable: Sequence[Touched], deleted: Sequ
     if lost:
         yield "copy the folder before anything else"
     for each in forkable[:NAMED]:
-        yield f"keeve fork {quote(each.session)} --at {(each.seq or 0) - 1} goes on from before what is wrong with it"
+        yield f"{command('fork', each.session, at=(each.seq or 0) - 1)} goes on from before what is wrong with it"
     if len(forkable) > NAMED:
         yield f"so do {len(forkable) - NAMED} more sessions, from before the seqs above"
     for each in deleted[:NAMED]:
