@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.session import NOT_RUN, Session, TurnInterrupted
 from actors.tools import Tools, tool
@@ -113,6 +115,32 @@ async def test_an_interrupt_leaves_nothing_to_approve_and_says_that_it_was_not_r
         assert [*host.query("(tool-unknown . _)", session="s1")] == []
     assert says.asked[1][0][2:4] == [message("a", NOT_RUN), message("b", "nothing here")]
     assert shop.done == []
+
+
+async def test_a_call_that_is_given_up_right_after_the_yes_was_not_carried_out(autojump_clock: MockClock) -> None:
+    """It is not durable that it is wanted, so nobody can have begun with it; and nobody is told that it may be done."""
+    shop, says = Shop(), model()
+    async with a_host(shop, says) as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Session, "s1", tools=shop.tools)
+        nursery.start_soon(failing, s.turn, "go")
+        await wanted(host)
+        approvals, uid, turns = await s.approvals, host.sessions()[0].uid, host._engine.turns
+        turns.hold([uid])
+        for ask in (partial(approvals.approve, "a"), s.interrupt):
+            nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+        turns.release([uid])
+        await over(host, "turn-interrupted", 1)
+        assert list(host.query("(tool-unknown . _)")) == []
+        (said,) = [each.value.keywords for each in host.query('(tool-result 1 "s1" "a" . _)')]
+        assert said["error"]["error"] == "EffectCancelled"
+        assert message("a", NOT_RUN) in await s.messages
+    assert shop.done == []
+
+
+async def failing(ask: Any, *said: Any) -> None:
+    with pytest.raises(TurnInterrupted):
+        await ask(*said)
 
 
 async def test_a_fork_waits_for_a_word_of_its_own_and_takes_no_input_of_its_parents() -> None:

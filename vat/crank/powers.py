@@ -19,7 +19,8 @@ class Powers:
     """What a vat cannot make itself: time (µs since 1970), randomness, and where the log ends now, as a cursor.
 
     begun: whether a device may have been given an effect (by its session's uid, and its number) of which no record
-      says that it has started. False where such a record would be there, because the device is given it after that.
+      says that it has started. False where such a record would be there, because the device is given it after that; and
+      where what wants it is not durable, so that nobody has been given it.
     carries: whether effects and messages are carried out, so that what a caller waits for can come.
     writes: whether records can be written. Where they cannot, nothing is collected either, so that a ref which is
       handed out for the first time leads to what stays.

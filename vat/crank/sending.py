@@ -329,6 +329,7 @@ class Sending(Promises):
             if number is None:
                 return None
             started = bool(self.heap.find("effects", number)[Effect.STARTED])
+            # Not on record, since no part of a fiber is told of it: only reactions of this crank, which run once.
             self.progress.given_up[root] = started or self.powers.begun(self.uid, number)
             self.do(Op.ENDED, number)
             self.progress.cancelled.append(number)

@@ -142,9 +142,10 @@ def cancel(promise: Promise, error: Exception) -> bool:
 def begun(promise: Promise) -> bool:
     """Whether what settles `promise` may have begun; asked before `cancel`, whether anything may have happened.
 
-    False for an effect that was not started, of a device whose effects are recorded before they start
-    (`on_crash="unknown"`): it waits for its turn, say. False as well for what an actor of this vat owes. True for
-    everything else: of a device that may be called twice nobody records when it is called.
+    False for an effect that no device can have been given, as it is not durable yet that it is wanted; and for one that
+    was not started, of a device whose effects are recorded before they start (`on_crash="unknown"`): it waits for its
+    turn, say. False as well for what an actor of this vat owes. True for everything else: of a device that may be
+    called twice nobody records when it is called.
     """
     return current("begun(promise)").begun(promise)
 

@@ -103,6 +103,7 @@ class Commits:
             return error
         self._steps[group[0].uid, group[0].seq] = (resident, step, job)
         resident.flying += 1
+        resident.coming.update(step.wanted)
         return None
 
     def known(self, resident: Resident) -> SessionDamaged | None:
@@ -144,6 +145,7 @@ class Commits:
             if entry is not None:
                 resident, step, _ = entry
                 resident.flying -= 1
+                resident.coming.difference_update(step.wanted)
                 if step.record is record:
                     resident.durable = record.seq
                     resident.newest = record

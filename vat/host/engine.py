@@ -292,7 +292,7 @@ class Engine:
     # What vats need.
 
     def _begun(self, uid: bytes, effect: int) -> bool:
-        return self.errands.runner.begun((uid, effect))
+        return not self.residents.certain(uid, effect) and self.errands.runner.begun((uid, effect))
 
     def _load(self, resident: Resident) -> Vat:
         vat = self.loader.load(resident)

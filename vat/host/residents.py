@@ -56,6 +56,7 @@ class Resident:
     """
 
     __slots__ = (
+        "coming",
         "damage",
         "due",
         "durable",
@@ -88,6 +89,8 @@ class Resident:
         """That record, while what waited for it is let go."""
         self.flying = 0
         """How many of its steps are on their way to the log."""
+        self.coming: set[int] = set()
+        """The effects that those want: no device has been given them."""
         self.first: deque[Job] = deque()
         """What the vat has to do before anything in the mailbox, since it was loaded."""
         self.mailbox: deque[Job] = deque()
@@ -166,6 +169,14 @@ class Residents:
         """The seq of a resident's newest durable record; 0 for what is no resident."""
         found = self._by_uid.get(uid)
         return 0 if found is None else found.durable
+
+    def certain(self, uid: bytes, effect: int) -> bool:
+        """Whether surely no device has been given an effect: it is wanted by what is not durable yet, or by the crank
+        that runs now. Once that has given it up, none will be."""
+        found = self._by_uid.get(uid)
+        if found is None or found.vat is None:
+            return False
+        return effect in found.coming or effect in found.vat.crank.progress.wanted
 
     def use(self, uid: bytes) -> Resident:
         """The resident of that uid, made if need be; now the most recently used."""
