@@ -15,7 +15,7 @@ import attrs
 
 from dataspace.log.frames import COMMIT_SIZE
 from dataspace.log.frames import place as place_of
-from dataspace.log.scan import Misfit, commit_hash, commits_after
+from dataspace.log.scan import Misfit, Missing, commit_hash, commits_after
 from dataspace.log.seals import first_frame
 from dataspace.log.verdicts import SegmentBytes
 
@@ -44,10 +44,10 @@ def after_gap(segments: Sequence[SegmentBytes], segment: SegmentBytes, offset: i
 @attrs.define
 class Gaps:
     """What was passed over so far. `whole` is the position up to which no record was (None: none was at all);
-    `missing` gives of each chain that shows it the first seq that was; `places` are segments, with two offsets each."""
+    `missing` gives what was of each chain that shows it; `places` are segments, with two offsets each."""
 
     whole: int | None = None
-    missing: dict[bytes, int] = attrs.field(factory=dict)
+    missing: dict[bytes, Missing] = attrs.field(factory=dict)
     places: list[tuple[int, int, int]] = attrs.field(factory=list)
     _left: int = 0
 
@@ -72,8 +72,8 @@ class Gaps:
         missing = misfit.missing
         if missing is None or missing.many > self._left:
             return False
+        self.missing.setdefault(missing.uid, missing.among(self._left))
         self._left -= missing.many
-        self.missing.setdefault(missing.uid, missing.first)
         return True
 
     def cover(self, size: int) -> bool:

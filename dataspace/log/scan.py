@@ -69,12 +69,36 @@ class Batch(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Records that a chain does not have where it goes on: whose they are, the first one's seq, and how many there are
-    at least."""
+    """Records that a chain does not have where it goes on: whose they are, and the seqs, from `first` to `last`.
+
+    A chain of which nothing was met may be a fork, which begins at any seq: then only the last one is known, and
+    `least` is the seq from which on there may be others.
+    """
 
     uid: bytes
     first: int
-    many: int
+    last: int
+    least: int
+
+    @property
+    def many(self) -> int:
+        """How many there are at least."""
+        return self.last - self.first + 1
+
+    def among(self, many: int) -> Missing:
+        """The same, when so many are missing in all, of whatever chains."""
+        return self._replace(least=min(self.first, max(self.least, self.last + 1 - many)))
+
+    def since(self, begins: int) -> int:
+        """The first one's seq, for who is told where the chain begins (0: nobody knows)."""
+        return max(self.least, min(begins, self.first)) if begins else self.first
+
+
+def missing_before(uid: bytes, seq: int, known: int) -> Missing | None:
+    """What a chain lacks before its record at `seq`, when the newest one that was met is at `known` (0: none was)."""
+    if seq <= known + 1:
+        return None
+    return Missing(uid, known + 1 if known else seq - 1, seq - 1, known + 1)
 
 
 class Misfit(NamedTuple):
@@ -279,12 +303,10 @@ class Trail:
 
     def _missing(self, header: Header) -> Missing | None:
         """What a chain lacks before a record that comes in its place in the log."""
-        known = self.heads.get(header.uid) or self._before(header.uid)
-        first = 1 if known is None else known[0] + 1
-        if header.position != self.position + 1 or header.seq <= first or header.kind == Kind.FORKED:
+        if header.position != self.position + 1 or header.kind == Kind.FORKED:
             return None
-        # One that nobody has met may be a fork, of which any seq is the first.
-        return Missing(header.uid, first, 1 if known is None else header.seq - first)
+        known = self.heads.get(header.uid) or self._before(header.uid)
+        return missing_before(header.uid, header.seq, 0 if known is None else known[0])
 
     def _admit(self, header: Header, hash: bytes) -> str:
         """Put a record on its chain; what does not fit, or nothing."""

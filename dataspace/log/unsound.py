@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from dataspace.log.frames import Frame, Type, address, place, record_head
 from dataspace.log.marks import Damage
 from dataspace.log.reading import SegmentReader
+from dataspace.log.scan import Missing, missing_before
 from dataspace.log.survey import Survey
 from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from dataspace.log.windows import Window
@@ -39,12 +40,9 @@ class Gap(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """Records that a chain lacks: from seq `first` to `last`, in one of the gaps from number `since` to before
-    `until`."""
+    """Records that a chain lacks, in some of the gaps from number `since` to before `until`."""
 
-    uid: bytes
-    first: int
-    last: int
+    missing: Missing
     since: int
     until: int
 
@@ -76,8 +74,10 @@ class Look:
                 break
             self.gaps[number] = self.gaps[number]._replace(after=header.position)
         known, since = self._heads.get(uid, (0, 0))
-        if seq > known + 1 and since < many and (known or header.kind != Kind.FORKED):
-            self.lacks.append(Lack(uid, known + 1, seq - 1, since, many))
+        missing = missing_before(uid, seq, known)
+        if missing is not None and since < many and (known or header.kind != Kind.FORKED):
+            room = sum(gap.after - gap.before - 1 for gap in self.gaps[since:many])
+            self.lacks.append(Lack(missing.among(room), since, many))
         self._heads[uid] = (max(known, seq), many)
 
     def gap(self, at: int) -> int | None:
@@ -88,13 +88,14 @@ class Look:
         """Whose record lay in a gap, if only one did and the log says which."""
         gap = self.gaps[number]
         those = [lack for lack in self.lacks if lack.since <= number < lack.until]
-        one = len(those) == 1 and those[0].until - those[0].since == 1 and those[0].first == those[0].last
+        one = len(those) == 1 and those[0].until - those[0].since == 1 and those[0].missing.many == 1
         return those[0] if one and gap.after - gap.before == 2 else None
 
     def lacks_record(self, uid: bytes, seq: int) -> bool:
         """Whether no sound frame is that record's, which there was."""
         known, _ = self._heads.get(uid, (0, 0))
-        return seq > known or any(lack.uid == uid and lack.first <= seq <= lack.last for lack in self.lacks)
+        those = [lack.missing for lack in self.lacks if lack.missing.uid == uid]
+        return seq > known or any(each.least <= seq <= each.last for each in those)
 
 
 class NoFrame(LogCorrupt, quotes=False):
@@ -123,9 +124,9 @@ def no_frame(at: int, look: Look, know: Know) -> SessionDamaged | NoFrame | None
         return None
     for lack in look.lacks:
         if lack.since <= number < lack.until:
-            _damage(look, number, at, lack.uid, lack.first, know)
+            _damage(look, number, at, lack.missing.uid, lack.missing.first, know)
     sure = look.sure(number)
-    found = None if sure is None else _damage(look, number, at, sure.uid, sure.first, know)
+    found = None if sure is None else _damage(look, number, at, sure.missing.uid, sure.missing.first, know)
     return found or NoFrame(at, look, number, know)
 
 
@@ -133,7 +134,7 @@ def lacking(look: Look, know: Know) -> None:
     """Have known which sessions lack records, as far as the log says it."""
     for lack in look.lacks:
         for number in range(lack.since, lack.until):
-            if _damage(look, number, look.gaps[number].start, lack.uid, lack.first, know) is not None:
+            if _damage(look, number, look.gaps[number].start, lack.missing.uid, lack.missing.first, know) is not None:
                 break
 
 

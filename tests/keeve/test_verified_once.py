@@ -14,7 +14,7 @@ from apsw import Connection
 
 from dataspace.log.frames import Type, record_head
 from dataspace.log.gaps import Gaps
-from dataspace.log.scan import Misfit, Missing
+from dataspace.log.scan import Misfit, Missing, missing_before
 from dataspace.records import STORE_UID, Kind
 from keeve.api import CATALOG
 from tests.cli_runner import Said, keeve
@@ -270,9 +270,26 @@ def test_what_is_gone_is_told_with_the_record_that_may_have_allowed_it(tmp_path:
 def test_a_gap_accounts_for_no_more_records_than_were_passed_over() -> None:
     gaps = Gaps()
     assert "positions 11 to 12 were" in gaps.passed(1, 104, 10, 400, 12)
-    assert not gaps.explain(Misfit(500, "three are missing", missing=Missing(b"a", 1, 3)))
-    assert gaps.explain(Misfit(500, "two are missing", missing=Missing(b"a", 4, 2)))
-    assert not gaps.explain(Misfit(600, "one is missing", missing=Missing(b"b", 4, 1)))
+    assert not gaps.explain(Misfit(500, "three are missing", missing=Missing(b"a", 1, 3, 1)))
+    assert gaps.explain(Misfit(500, "two are missing", missing=Missing(b"a", 4, 5, 4)))
+    assert not gaps.explain(Misfit(600, "one is missing", missing=Missing(b"b", 4, 4, 4)))
     assert not gaps.explain(Misfit(600, "a hash that does not fit"))
-    assert gaps.missing == {b"a": 4}
+    assert {uid: each.first for uid, each in gaps.missing.items()} == {b"a": 4}
     assert (gaps.cover(10), gaps.cover(11)) == (False, True)
+
+
+def test_of_a_chain_that_nobody_has_met_no_more_is_missing_than_was_passed_over() -> None:
+    """It may be a fork, and begin anywhere; who knows where says it."""
+    missing = missing_before(b"a", 15, 0)
+    assert missing is not None
+    assert (missing.first, missing.last, missing.many) == (14, 14, 1)
+    assert [missing.among(1).since(begins) for begins in (0, 1, 13, 14)] == [14, 14, 14, 14]
+    assert [missing.among(3).since(begins) for begins in (0, 1, 13, 14, 20)] == [14, 12, 13, 14, 14]
+    met = missing_before(b"a", 15, 11)
+    assert met is not None
+    assert (met.first, met.last, met.many, met.among(3).since(1)) == (12, 14, 3, 12)
+    gaps = Gaps()
+    gaps.passed(1, 104, 10, 400, 13)
+    assert gaps.explain(Misfit(500, "some are missing", missing=missing))
+    assert gaps.missing[b"a"].since(1) == 12
+    assert missing_before(b"a", 15, 14) is missing_before(b"a", 1, 0) is None

@@ -14,6 +14,7 @@ from dataspace.catalog.packing import pack, unpack
 from dataspace.catalog.tables import Tables
 from dataspace.errors import KeeveError
 from dataspace.log.store import StoreDamaged
+from dataspace.log.unsound import Look
 from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from keeve import open_host
 from tests.vat.hosts import Counter, World, catalog_of, flip, store_of
@@ -96,6 +97,65 @@ async def test_a_first_record_without_a_sound_frame_is_damage(disk: World) -> No
         with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 1 "):
             await (await host.get("s1")).add()
         await others_go_on(host)
+
+
+async def with_fork(host: Host) -> None:
+    """A fork of s1 from seq 13 on, with four records of its own after the first; and what others have done since."""
+    await filled(host)
+    child = await (await host.get("s1")).fork(into="child")
+    for number in range(4):
+        await child.add(f"mine {number}")
+        await (await host.get("s2")).state("more")
+    await host.spawn(Counter, "s3")  # and the fork leaves memory
+
+
+@pytest.mark.parametrize("verified", [False, True])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+async def test_a_fork_has_its_past_whichever_of_its_own_frames_is_not_sound(
+    disk: World, lost: int, verified: bool
+) -> None:
+    """Invariant 26: what is the parent's is sound. `lost`: how many records of the fork are before the damaged one."""
+    first = 14 + lost
+    async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
+        await with_fork(host)
+        behead(disk, host, "child", first)
+        if verified:
+            [touched] = (await host.verify()).integrity.sessions
+            assert (touched.session, touched.seq) == ("child", first)
+        for _ in range(2):
+            with pytest.raises(SessionDamaged, match=rf"session child is damaged at seq {first} .*--at {first - 1}"):
+                await (await host.get("child")).add("more")
+        said = [f"word {number}" for number in range(6)] + [f"mine {number}" for number in range(max(0, lost - 2))]
+        child = await host.get("child")
+        assert await child.seen == said
+        assert await (await child.fork(at=first - 1)).seen == said
+        assert await (await host.get("s1")).seen == said[:6]
+
+
+async def test_no_more_records_of_a_fork_are_lacked_than_lay_where_none_are(disk: World) -> None:
+    async with disk.host(vats=1, first_snapshot=10_000) as host:
+        await with_fork(host)
+        row = catalog_of(host).session("child")
+        assert row is not None
+        behead(disk, host, "child", 14)
+        look = Look(store_of(host)._reader)
+        assert [seq for seq in range(1, row.seq + 1) if look.lacks_record(row.uid, seq)] == [14]
+
+
+async def test_frames_of_a_fork_and_of_its_parent_that_are_not_sound_touch_the_past_of_neither(disk: World) -> None:
+    """The two records of a fork lie side by side."""
+    async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
+        await with_fork(host)
+        behead(disk, host, "s1", 14)
+        behead(disk, host, "child", 14)
+        touched = {each.session: each.seq for each in (await host.verify()).integrity.sessions}
+        assert touched["child"] == 14
+        for id in ("child", "s1"):
+            for _ in range(2):
+                with pytest.raises(SessionDamaged, match=rf"session {id} is damaged at seq 14 "):
+                    await (await host.get(id)).add("more")
+            twin = await (await host.get(id)).fork(at=13)
+            assert await twin.seen == [f"word {number}" for number in range(6)]
 
 
 async def test_who_meets_it_while_it_is_in_memory_ends_its_input(disk: World) -> None:

@@ -9,7 +9,7 @@ The one rule: what is left out follows from something that is told; everything e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -93,10 +93,10 @@ class Causes:
             record is not None and (STORE_UID.hex() if record[0] == _STORE else record[0], record[1]) in self._records
         )
 
-    @property
-    def missing(self) -> dict[str, int]:
-        """The first seqs that sessions (by their uids in hex) do not have, since they were passed over."""
-        return {uid.hex(): seq for uid, seq in self.gaps.missing.items() if uid != STORE_UID}
+    def missing(self, begins: Callable[[bytes], int]) -> dict[str, int]:
+        """The first seqs that sessions (by their uids in hex) do not have, since they were passed over. `begins` gives
+        the first one of a session's own, 0 where it is not known."""
+        return {uid.hex(): each.since(begins(uid)) for uid, each in self.gaps.missing.items() if uid != STORE_UID}
 
     def unfit(self, right: Right, lineage: Lineage, each: Unfit) -> Trouble | None:
         """What is told of a session's snapshots and heap; None for what follows from something else."""

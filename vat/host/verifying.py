@@ -83,7 +83,8 @@ class _Looked:
         catalogs: list[Catalog] = [] if self.right is None else [self.right.catalog]
         catalogs += [] if derived is None else [derived]
         troubles = [attrs.evolve(each, session=_name(catalogs, each.session)) for each in self.troubles]
-        missing = {_name(catalogs, session) or "": seq for session, seq in self.causes.missing.items()}
+        first = self.causes.missing(partial(_begins, catalogs))
+        missing = {_name(catalogs, session) or "": seq for session, seq in first.items()}
         complete = Completeness.of(self.testimonies, self.end, self.own)
         integrity = Integrity.of(troubles, partial(_forks, catalogs), missing)
         looked = self.counts, self.sessions, self.snapshots
@@ -373,6 +374,15 @@ def _name(catalogs: Sequence[Catalog], session: str | None) -> str | None:
     except (ValueError, KeeveError):
         return session
     return next((row.id for row in rows if row is not None and row.id != session), session)
+
+
+def _begins(catalogs: Sequence[Catalog], uid: bytes) -> int:
+    """The seq of a session's own first record; 0 where nobody knows that session."""
+    try:
+        rows = [each.by_uid(uid) for each in catalogs]
+    except KeeveError:
+        return 0
+    return next((row.parent_seq + 1 for row in rows if row is not None), 0)
 
 
 def _forks(catalogs: Sequence[Catalog], session: str, seq: int) -> list[str]:
