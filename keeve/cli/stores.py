@@ -216,8 +216,8 @@ class Served:
         return await self._client.get(id)
 
     async def name(self, ref: Any) -> str:
-        """The id of the session that a ref leads to."""
-        return str((await ref.describe())["id"])
+        """The id of the session that a ref leads to, which is not loaded for it."""
+        return str(await self._client.desk("name", ref))
 
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
         """The ref to a new one."""

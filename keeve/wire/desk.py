@@ -23,10 +23,10 @@ from keeve.looking import look, part_of, reading_of, resolve, rows_of, say_word
 from keeve.wire.guarding import Guard
 from keeve.wire.sturdy import SturdyRefs
 from keeve.wire.telling import held_said, row_said
-from keeve.wire.verbs import AT_THE_DESK
+from keeve.wire.verbs import AT_THE_DESK, EVERY_REF
 from vat.errors import Refused, no_such_method
 from vat.host.host import Host
-from vat.host.outside import HostRef, reaching
+from vat.host.outside import HostRef, place, reaching
 from vat.host.repetitions import made_for, sent
 from vat.host.within import dataspace_of
 
@@ -59,6 +59,7 @@ class Desk:
             "get": self._get,
             "live": self._live,
             "look": self._look,
+            "name": self._name,
             "reclaim": self._reclaim,
             "resolve": self._resolve,
             "say": self._say,
@@ -83,6 +84,13 @@ class Desk:
 
     async def _live(self, sturdy: str) -> HostRef[Any]:
         return reaching(self._host.directory, *self._refs.opened(self._guard.name, sturdy))
+
+    async def _name(self, ref: Any) -> str:
+        if not isinstance(ref, HostRef):
+            raise TypeError("name(ref): give a ref that came over this connection")
+        row = self._host.row(place(ref)[0])
+        self._guard.must(EVERY_REF["describe"], "describe", row.id)
+        return row.id
 
     async def _spawn(
         self, type: str, id: str | None = None, fields: Mapping[str, Value] | None = None, *, asked: str | None = None

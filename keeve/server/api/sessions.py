@@ -37,6 +37,7 @@ from keeve.server.errors import Refusal, there_are
 from keeve.server.finding import before_turn
 from keeve.server.status import status_there
 from keeve.wire.verbs import TURN, verb_of
+from vat.crank.upgrading import UpgradeFailed
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.pending import effects_in
 from vat.host.host import Host
@@ -75,13 +76,13 @@ async def create_session(asked: Asked) -> Document:
             ref = ref or await asked.host.spawn(kind, body.id, request=request, **fields)
         except TypeError as error:
             raise Refusal(422, "bad_fields", str(error), "see what this type begins with", "fields") from error
-    return await made(asked, ref)
+    return made(asked, ref)
 
 
-async def made(asked: Asked, ref: HostRef[Any]) -> Document:
-    """What who has made a session is given of it."""
-    id = (await ref.describe())["id"]
-    return row_face(asked.serving.host, asked.serving.host.row(id))
+def made(asked: Asked, ref: HostRef[Any]) -> Document:
+    """What who has made a session is given of it. It is not loaded for that: it is there, whatever its code does."""
+    host = asked.serving.host
+    return row_face(host, host.row(uid_of(ref)))
 
 
 async def show_session(asked: Asked) -> Document:
@@ -96,7 +97,7 @@ async def show_session(asked: Asked) -> Document:
         into = event.captures["into"]
         forks.append(fork_face(into, event.captures["at"], dataspace_of(host).catalog.session(into)))
     status = None
-    with suppress(UnknownActorType, NewerVersion):  # what is stored is there for all that
+    with suppress(UnknownActorType, NewerVersion, UpgradeFailed):  # what is stored is there for all that
         status = face(await status_there(host, ref))
     effects, more_effects = await effects_of(host, row)
     approvals, more_approvals = await approvals_of(host, row)
@@ -233,7 +234,7 @@ async def fork_session(asked: Asked) -> Document:
         at = await end_of(host, row, body.turn)
     async with asked.serving.quota.room(asked.serving.principal(asked.request), made=known):
         child = await ref.fork(at=at, into=body.into, request=asked.key if body.turn is None else request)
-    return await made(asked, child)
+    return made(asked, child)
 
 
 async def end_of(host: Host, row: SessionRow, number: int) -> int:
