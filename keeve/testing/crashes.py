@@ -203,6 +203,10 @@ class CrashFiles(Files):
         self._crashing.at = self._crashing.count + after + 1
         self._crashing.partial = partial
 
+    def spare(self) -> None:
+        """Die in no call that begins from now on. One that has begun may be the one to die in."""
+        self._crashing.at = None
+
     def fail(self, error: int, after: int = 0, *, partial: int = 0, times: int = 1) -> None:
         """Let calls fail with an errno from now on: the next one, or the one after so many. A write first
         puts down `partial` bytes, as a short write does."""

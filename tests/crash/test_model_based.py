@@ -140,6 +140,8 @@ class Machine(RuleBasedStateMachine):
             try:
                 answer = do(host, f"request {self.requests}")
                 self.settle()
+                self.files.spare()
+                self.settle()  # what has begun, as a host that idles writes how far its log is, is over
                 break
             except (SimulatedCrash, NotRunning, StoreFailed):
                 assert self.files.dead
@@ -150,7 +152,6 @@ class Machine(RuleBasedStateMachine):
                     assert found in (state, after[id])
                     self.deaths["before it was done" if found == state else "after it was done"] += 1
         self.danger = None
-        self.files.crash(1 << 40)
         for id, state in after.items():
             self.model.setdefault(id, Session({})).state = state
             self.remember(id)
