@@ -43,32 +43,31 @@ troubles = st.lists(
     min_size=2,
     max_size=6,
 )
-deaths: Counter[str] = Counter()
-"""How often processes died, in all stories."""
 
 
-@how
-@given(methods, calls, troubles)
-def test_whatever_dies_fibers_come_to_the_same_end(code, story, trouble):
+def test_whatever_dies_fibers_come_to_the_same_end():
     """Invariants 8, 9, 13, 14 and 16."""
-    note("\n".join(method(number, statements) for number, statements in enumerate(code)))
-    root = folder_for_stores(Path(tempfile.mkdtemp(prefix="keeve-fibers-")))
-    try:
-        calm = Story(root / "calm", build(code), story)
-        calm.tell()
-        assume(not calm.too_long)
-        disturbed = Story(root / "disturbed", build(code), story)
-        disturbed.tell(trouble)
-        deaths["died"] += disturbed.deaths
-        deaths["unknown"] += len(disturbed.outside.unknown)
-        deaths["stories"] += 1
-        assert disturbed.left() == calm.left()
-        assert disturbed.answers == calm.answers
-    finally:
-        shutil.rmtree(root)
+    deaths: Counter[str] = Counter()
 
+    @how
+    @given(methods, calls, troubles)
+    def holds(code, story, trouble):
+        note("\n".join(method(number, statements) for number, statements in enumerate(code)))
+        root = folder_for_stores(Path(tempfile.mkdtemp(prefix="keeve-fibers-")))
+        try:
+            calm = Story(root / "calm", build(code), story)
+            calm.tell()
+            assume(not calm.too_long)
+            disturbed = Story(root / "disturbed", build(code), story)
+            disturbed.tell(trouble)
+            deaths["died"] += disturbed.deaths
+            deaths["unknown"] += len(disturbed.outside.unknown)
+            deaths["stories"] += 1
+            assert disturbed.left() == calm.left()
+            assert disturbed.answers == calm.answers
+        finally:
+            shutil.rmtree(root)
 
-def test_those_were_stories_of_processes_that_died():
-    """What was drawn is what was meant."""
+    holds()
     print(dict(deaths))
     assert deaths["died"]
