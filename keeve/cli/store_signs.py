@@ -263,8 +263,9 @@ def unknown(effects: Sequence[OpenEffect], read: FilesRead) -> Iterator[Sign]:
     """Effects that have started, and that nobody knows the outcome of."""
     for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
-        typed = command("resolve", effect.id, actors=module_for(read.type_of(effect.uid)))
-        remedy = f"find out, then: {typed} --value '...'"
+        module = module_for(read.type_of(effect.uid))
+        option = f" --actors {module}" if module else ""
+        remedy = f"find out, then: {command('resolve', effect.id)} --value '...'{option}"
         yield Sign("effects", WARN, seen, remedy)
     if len(effects) > 10:
         yield Sign("effects", WARN, f"and {len(effects) - 10} more", "keeve effects lists them")
