@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from actors.approvals import CallWithdrawn, NothingWaits
 from actors.chat import BadAnswer
@@ -23,6 +22,7 @@ from dataspace.log.memory import MemoryLog
 from dataspace.values import Text
 from keeve.testing.hosts import FakeClock, memory_host
 from tests.actors.scenes import Says, calls, says
+from tests.vat.hosts import settled
 from vat.devices.devices import Effect, effect
 from vat.heap.past import NotYet, StoredPast
 from vat.heap.refs import Promise, cancel, near
@@ -220,10 +220,10 @@ async def test_a_turn_that_breaks_off_among_its_calls_is_in_the_way_of_none(
                 failures.append(raised)
 
         nursery.start_soon(first)
-        await wait_all_tasks_blocked(0.05)
+        await settled(host, 0.05)
         if breaks_off is not None:
             await breaks_off(agent, clock)
-            await wait_all_tasks_blocked(0.05)
+            await settled(host, 0.05)
         assert isinstance(failures[0], error)
         assert await agent.interrupt() is False
         assert await (await agent.tools).waiting() == []

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.testing
 
 from keeve import Actor, Session, actor
 from keeve.server import Principal, heard
@@ -64,7 +63,7 @@ async def test_what_was_said_so_far_is_made_once_for_all_who_begin_to_look_befor
     async with world(devices={"model": Streams(["on", "e ", middle, "two", trio.Event()])}) as w:
         s = await w.host.asking("ann").spawn(Session, "s")
         w.serving.nursery.start_soon(s.turn, "hello")
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
 
         def joins() -> Any:
             with closing(Previews(w.serving, "s")) as previews:
@@ -75,7 +74,7 @@ async def test_what_was_said_so_far_is_made_once_for_all_who_begin_to_look_befor
         assert (first.data["text"], first.framed) == ("one ", as_event(second))
         assert first.framed is second.framed
         middle.set()
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         assert joins().data["text"] == "one two"
 
 
@@ -138,9 +137,9 @@ async def test_how_far_a_session_is_is_told_at_once_and_after_each_record_also_o
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(gather)
                 for count in (quiet.count, other.count, quiet.count):
-                    await trio.testing.wait_all_tasks_blocked(0.05)
+                    await w.settled()
                     await count()
-                await trio.testing.wait_all_tasks_blocked(0.05)
+                await w.settled()
                 nursery.cancel_scope.cancel()
             assert told == [("head", 1), ("head", 2), ("head", 3)]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.testing
 
 from dataspace.errors import KeeveError
 from keeve import looking
@@ -40,9 +39,9 @@ async def waits() -> AsyncIterator[World]:
             nursery.start_soon(forgotten, call, "40")
         nursery.start_soon(forgotten, a.for_another, w1)
         nursery.start_soon(forgotten, w2.for_one_of_two)
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         nursery.start_soon(forgotten, a.for_what_is_owed)  # by which it knows that its message has come
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await w.settled()
         yield w
         nursery.cancel_scope.cancel()
 
