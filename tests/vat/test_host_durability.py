@@ -81,6 +81,71 @@ async def test_without_the_embargo_that_would_be_seen(world: World, monkeypatch:
         await nothing_leaves_early(world)
 
 
+async def heard(hear: list[Any], what: Any) -> None:
+    try:
+        hear.append(await what())
+    except Exception as error:  # noqa: BLE001  # whatever it is is looked at
+        hear.append(type(error).__name__)
+
+
+REFUSED: list[tuple[str, Any]] = [
+    ("RequestConflict", lambda host, s: s.add("b", request="k")),
+    ("NoSuchPoint", lambda host, s: s.fork(at=9)),
+    ("NoSuchMethod", lambda host, s: s.what()),
+    ("IdInUse", lambda host, s: host.spawn(Counter, "new")),
+]
+
+
+@pytest.mark.parametrize(("name", "ask"), REFUSED, ids=[name for name, _ in REFUSED])
+async def test_no_refusal_leaves_before_what_it_follows_from_is_durable(either: World, name: str, ask: Any) -> None:
+    """Invariant 7."""
+    async with either.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Counter, "s")
+        refused: list[Any] = []
+        with held(host):
+            nursery.start_soon(lambda: s.add("a", request="k"))
+            nursery.start_soon(host.spawn, Counter, "new")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(heard, refused, lambda: ask(host, s))
+            await trio.testing.wait_all_tasks_blocked()
+            assert refused == []
+        await settled(host)
+        await trio.testing.wait_all_tasks_blocked()
+        assert refused == [name]
+        await heard(refused, lambda: ask(host, s))  # and at once where nothing is on its way
+        assert refused == [name] * 2
+
+
+@pytest.mark.parametrize(("name", "ask"), REFUSED[:3], ids=[name for name, _ in REFUSED[:3]])
+async def test_who_would_be_refused_hears_why_what_it_follows_from_is_not_durable(
+    world: World, name: str, ask: Any
+) -> None:
+    async with world.host() as host, trio.open_nursery() as nursery:
+        s = await host.spawn(Counter, "s")
+        refused: list[Any] = []
+        store_of(host).failing.append(DiskFull("log", "no space", True))
+        with held(host):
+            for what in (lambda: s.add("a", request="k"), lambda: ask(host, s)):
+                nursery.start_soon(heard, refused, what)
+                await trio.testing.wait_all_tasks_blocked()
+        await settled(host)
+        assert refused == ["DiskFull"] * 2
+        assert await s.add("b", request="k") == 1
+
+
+async def test_an_id_is_free_again_when_the_session_that_was_to_have_it_could_not_be_made(world: World) -> None:
+    async with world.host() as host, trio.open_nursery() as nursery:
+        made: list[Any] = []
+        store_of(host).failing.append(DiskFull("log", "no space", True))
+        with held(host):
+            for _ in range(3):
+                nursery.start_soon(heard, made, lambda: host.spawn(Counter, "new"))
+                await trio.testing.wait_all_tasks_blocked()
+        await settled(host)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [each if isinstance(each, str) else "made" for each in made] == ["DiskFull", "made", "IdInUse"]
+
+
 async def test_a_repeated_message_is_acknowledged_only_when_the_first_is_durable(world: World) -> None:
     async with world.host() as host:
         s, c = await host.spawn(Counter, "s"), await host.spawn(Caller, "c")

@@ -51,7 +51,7 @@ class Step:
     subscriptions: bool = False
     """Whether subscriptions began or ended."""
     settle: Callable[[], None] | None = None
-    """To be called when the record is durable: a snapshot's trees let go of what is written."""
+    """To be called when it is let go: a snapshot's trees let go of what is written; who asked is refused."""
     born: Record | None = None
     """A fork's first record, by which a session is born: both are one commit."""
     failure: BaseException | None = None

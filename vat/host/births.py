@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
 
+import trio
+
 from dataspace.catalog.catalog import Catalog
 from dataspace.catalog.lookups import Leg
 from dataspace.drafts import Draft
@@ -117,6 +119,7 @@ class Births:
         self._residents = residents
         self._claimed: dict[str, tuple[bytes, int] | None] = {}
         """The ids of those that are on their way, and where forks leave their parents."""
+        self._unclaimed = trio.Event()
         self._meanwhile: list[Meanwhile] = []
 
     def spawn(
@@ -224,6 +227,14 @@ class Births:
     def _unclaim(self, id: str) -> None:
         """A session is made, or is not going to be."""
         self._claimed.pop(id, None)
+        over, self._unclaimed = self._unclaimed, trio.Event()
+        over.set()
+
+    async def settled(self, id: str) -> None:
+        """Wait until a session of that id that is being made is there, or is not going to be: before that nobody is
+        refused for it."""
+        while id in self._claimed:
+            await self._unclaimed.wait()
 
 
 def forked_record(

@@ -89,7 +89,7 @@ class Commits:
             if vat is None or resident.durable >= vat.seq:
                 self._let_go(resident, step)
             else:
-                resident.waiting.append((vat.seq, step))
+                resident.waiting.append((vat.seq, step, job))
             return None
         group = [each for each in (record, born) if each is not None]
         try:
@@ -210,7 +210,7 @@ class Commits:
                     resident.flying -= 1
                     self._fail(entry[1], entry[2], error)
         failure = Outcome(False, failure_of(error))
-        waiting = [step for _, step in resident.waiting]
+        waiting = [(step, job) for _, step, job in resident.waiting]
         waiters = [reply for replies in resident.waiters.values() for reply in replies]
         jobs = list(resident.mailbox)
         for held in (resident.waiting, resident.waiters, resident.mailbox):
@@ -220,9 +220,8 @@ class Commits:
                 job.failed(error)
         for reply in waiters:
             reply(failure)
-        for step in waiting:
-            for reply, _ in step.replies:
-                reply(failure)
+        for step, job in waiting:
+            self._fail(step, job, error)
         resident.paused = False
 
     def _fail(self, step: Step, job: Job, error: BaseException) -> None:

@@ -105,8 +105,8 @@ class Resident:
         self.stale = False
         """Whether the vat holds what must not be recorded, or refers to what may go, and is loaded again before it does
         anything else."""
-        self.waiting: deque[tuple[int, Step]] = deque()
-        """Steps without a record, which wait until what they read (up to a seq) is durable."""
+        self.waiting: deque[tuple[int, Step, Job]] = deque()
+        """Steps without a record, which wait until what they read (up to a seq) is durable: answers, and refusals."""
         self.waiters: dict[int, list[Reply]] = {}
         """The callers who wait for promises, while the vat is loaded again."""
         self.released = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
@@ -248,12 +249,16 @@ class Turns:
         if not known:
             what = "session %s: a job failed in the runtime; the session is loaded again"
             log.error(what, vat.id, exc_info=traced(error))
-        if not known or vat.heap.mark():
+        undone = not known or vat.heap.mark()
+        if undone:
             self._undone(resident, jobs, error)
         if job.timely and jobs is resident.first:
             self._untimely(resident, error)
         if job.failed is not None:
-            job.failed(error)
+            if undone:
+                job.failed(error)
+            else:  # like any answer, it waits for what it follows from
+                self._commits.add(resident, Step(None, settle=partial(job.failed, error)), job)
 
     def _untimely(self, resident: Resident, error: Exception) -> None:
         """A timer's time could not be taken: nor is what that was to come before."""

@@ -82,6 +82,8 @@ class Sessions:
         if uid is None:
             uid = engine.entropy(16) if key is None else self._uid_of(key[0])
         self.must_write()
+        if isinstance(id, str):
+            await engine.births.settled(id)
         while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, given, asker, key)):
             if engine.dataspace.catalog.by_uid(uid) is not None:
                 assert key is not None
