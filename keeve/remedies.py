@@ -82,6 +82,11 @@ WORDS: Final[Mapping[str, Words]] = {
         "this host has no {effect}; its devices offer: {known}. Name it in the server's file of settings as "
         "[models.NAME], if it is a model",
     ),
+    "give-field": Words(
+        ': give it one in "fields"',
+        """: give it one, as in --field '{field}="…"' (a name, =, and JSON)""",
+        ': give it one in "fields"',
+    ),
     "give-key": Words(
         "whoever keeps the server has to start it with the key of its host",
         "name the file with the key of its host in KEEVE_KEY_FILE",

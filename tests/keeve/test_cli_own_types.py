@@ -27,7 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     known = set(sys.modules)
     yield tmp_path
     for name in sys.modules.keys() - known:
-        del sys.modules[name]
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):  # Keeve's own stay one
+            del sys.modules[name]
 
 
 async def effect_of(store: Path) -> str:
@@ -128,3 +129,15 @@ async def test_an_input_to_a_type_that_states_no_turns_is_refused_by_name(store:
     said = keeve("queue", "c1", "hello", "--actors", HERE, "--store", store)
     assert said.code == 2
     assert "session 'c1' is of a type that states no turns" in said.err
+
+
+def test_a_field_that_a_type_needs_is_named_with_the_option_that_gives_it(folder: Path) -> None:
+    (folder / "titled.py").write_text(
+        "from keeve import Actor, actor\n@actor('titled.book', version=1)\nclass Book(Actor):\n    title: str\n"
+    )
+    words = ("create", "b1", "--type", "titled.book", "--actors", "titled", "--store", folder / "data")
+    said = keeve(*words)
+    assert said.code == 2
+    assert "needs a value for its field 'title': give it one, as in --field 'title=\"…\"'" in said.err
+    assert "spawn(" not in said.err
+    assert keeve(*words, "--field", 'title="Emma"').code == 0

@@ -268,7 +268,7 @@ def test_an_actor_is_spawned_with_fields_and_filled_collections(world):
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({}, "needs a value for its field 'name'"),
+        ({}, r"needs a value for its field 'name': give it one, as in spawn\(\.\.\., name=\.\.\.\)"),
         ({"name": "n", "other": 1}, "has no field 'other'"),
         ({"name": "n", "seen": "text"}, "begins with a list, not with a str"),
         ({"name": "n", "by_key": [1]}, "begins with a dict, not with a list"),

@@ -146,7 +146,7 @@ def test_a_field_that_has_no_value_after_the_steps_fails_the_upgrade(world, old)
         needed: int
 
     new = with_code(world, old, actor("upgrading.note", version=2)(Needy))
-    with pytest.raises(UpgradeFailed, match="needs a value for its field 'needed'"):
+    with pytest.raises(UpgradeFailed, match=r"needs a value for its field 'needed'\. The session"):
         new.vat.upgrade()
 
 

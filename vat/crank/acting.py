@@ -113,7 +113,7 @@ class Acting(Sending):
 
     def make_actor(self, described: ActorType, given: Mapping[str, Any]) -> Ref:
         """A new actor with its first state."""
-        checked(described, given)
+        checked(described, given, new=True)
         fields = {name: beginning(field, given, self.keep) for name, field in described.fields.items()}
         actor = self.number("actor")
         self.do(Op.SPAWNED, actor, described.name, described.version, mapped(fields))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from dataspace.remedies import Remedy
 from dataspace.values import Value, scalar_key
 from vat.errors import BadCall
 from vat.heap.opcodes import Verb
@@ -40,8 +41,12 @@ def given(cls: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**taken, **parts} if parts else taken
 
 
-def checked(described: ActorType, given: Mapping[str, Any]) -> None:
-    """Raise `BadCall` unless `given` are fields of the type, fit for them, and all that it needs."""
+GIVE_FIELD: Final = Remedy("give-field", ": give it one, as in spawn(..., {field}=...)")
+
+
+def checked(described: ActorType, given: Mapping[str, Any], *, new: bool = False) -> None:
+    """Raise `BadCall` unless `given` are fields of the type, fit for them, and all that it needs. `new`: they are what
+    somebody has given a new actor."""
     for name, value in given.items():
         field = described.fields.get(name)
         if field is None:
@@ -52,7 +57,9 @@ def checked(described: ActorType, given: Mapping[str, Any]) -> None:
             raise BadCall(f"{described.name}.{name} begins with a {called}, not with a {type(value).__name__}")
     for name, field in described.fields.items():
         if field.required and name not in given:
-            raise BadCall(f"{described.name} needs a value for its field {name!r}")
+            raise BadCall(
+                f"{described.name} needs a value for its field {name!r}{GIVE_FIELD(field=name) if new else ''}"
+            )
 
 
 def shape_of(field: Field, held: Value) -> Shape:
