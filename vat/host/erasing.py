@@ -32,7 +32,7 @@ from vat.errors import BadCall
 from vat.heap.messages import Asker, Observed
 from vat.host.engine import Engine
 from vat.host.meaning import Meant, Parts, TurnReader, cells
-from vat.host.sessions import Busy, Sessions
+from vat.host.sessions import Busy, Sessions, on_their_way
 
 SLICE: Final = 256
 """Records that are looked up before other tasks get a chance."""
@@ -183,7 +183,7 @@ class Erasing:
             resident = engine.residents.get(uid)
             name = engine.dataspace.catalog.name(uid)
             if resident is not None and resident.unacknowledged:
-                raise Busy(name, f"{len(resident.unacknowledged)} messages are on their way")
+                raise Busy(name, on_their_way(len(resident.unacknowledged)))
             if resident is not None and any(isinstance(job.message, Observed) for job in resident.mailbox):
                 raise Busy(name, "events are on their way to it")
 

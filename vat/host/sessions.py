@@ -46,6 +46,20 @@ class Busy(KeeveError):
         self.id = id
 
 
+def some(count: int, one: str, more: str) -> str:
+    """A number of what there is, and what that does.
+
+    >>> some(1, "effect has", "effects have"), some(2, "effect has", "effects have")
+    ('1 effect has', '2 effects have')
+    """
+    return f"{count} {one if count == 1 else more}"
+
+
+def on_their_way(count: int) -> str:
+    """That a session is busy with so many messages to others."""
+    return some(count, "message is on its way", "messages are on their way")
+
+
 class SnapshotMismatch(KeeveError, quotes=False):
     """A snapshot names a record that this store does not have as it says."""
 
@@ -248,9 +262,9 @@ class Sessions:
 def _busy(vat: Vat) -> str:
     system = vat.heap.system
     if system["effects"].count:
-        return f"{system['effects'].count} effects have no outcome yet"
+        return f"{some(system['effects'].count, 'effect has', 'effects have')} no outcome yet"
     if system["outbox"].count - len(vat.acked) > 0:
-        return f"{system['outbox'].count - len(vat.acked)} messages are on their way"
+        return on_their_way(system["outbox"].count - len(vat.acked))
     if vat.waiters:
         return "callers wait for its promises"
     return ""
