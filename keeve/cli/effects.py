@@ -23,7 +23,7 @@ from keeve.cli.options import OPTIONS, OWNER_OPTIONS, Flag, Options, OwnerOption
 from keeve.cli.output import Output
 from keeve.cli.own import Own
 from keeve.cli.stores import Looks
-from keeve.cli.text import local_time, shortened, time_said
+from keeve.cli.text import as_given, local_time, shortened, time_said
 from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
 from keeve.cli.where import Where
 from keeve.looking import KINDS, PAGE
@@ -218,13 +218,18 @@ def _given(effect: Told) -> str:
     keywords = effect["keywords"]
     if "$object" in keywords:  # one of the names begins with a dollar sign
         keywords = dict(keywords["$object"])
-    named = [f"{name}={_as_text(value)}" for name, value in keywords.items()]
-    return " ".join([*([_as_text(effect["args"])] if effect["args"] or not named else []), *named])
+    named = [f"{name}={_json(value)}" for name, value in keywords.items()]
+    return " ".join([*([_json(effect["args"])] if effect["args"] or not named else []), *named])
+
+
+def _json(value: Any) -> str:
+    """The same as `as_given`, with the quotes of a text: it stands among others."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_given(value)
 
 
 def _approval_rows(approvals: Sequence[Told]) -> list[tuple[str, ...]]:
     return [
-        (call["id"], call["session"], _local(call["since"]), call["name"], shortened(_arguments(call), 200))
+        (call["id"], call["session"], _local(call["since"]), call["name"], shortened(as_given(call["arguments"]), 200))
         for call in approvals
     ]
 
@@ -238,14 +243,6 @@ def _fiber_rows(fibers: Sequence[Told]) -> list[tuple[str, ...]]:
 
 def _promise_rows(promises: Sequence[Told]) -> list[tuple[str, ...]]:
     return [(str(each["promise"]), each["session"], each["waits_for"][0]["what"]) for each in promises]
-
-
-def _arguments(call: Told) -> str:
-    return call["arguments"] if isinstance(call["arguments"], str) else _as_text(call["arguments"])
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _local(time: str) -> str:

@@ -5,7 +5,6 @@ The one rule: what `--json` gives is what the HTTP API gives, with the same `aft
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Mapping
 from functools import partial
@@ -20,7 +19,7 @@ from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.sessions import in_words
 from keeve.cli.stores import Looks
-from keeve.cli.text import local_time, shortened
+from keeve.cli.text import as_given, local_time, shortened
 from keeve.looking import PAGE
 
 After = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -136,12 +135,8 @@ def _said(message: Mapping[str, Any]) -> str:
     """What people read of a message, on one line."""
     said = "" if message.get("content") is None else shortened(in_words(message["content"]), 400)
     calls = [call.get("function", {}) for call in message.get("tool_calls") or ()]
-    called = [f"{call.get('name', '?')}({shortened(_text(call.get('arguments')), 200)})" for call in calls]
+    called = [f"{call.get('name', '?')}({shortened(as_given(call.get('arguments')), 200)})" for call in calls]
     return " ".join([*filter(None, [said]), *(f"[calls {each}]" for each in called)])
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _of(of: Mapping[str, Any] | None, names: dict[int, str]) -> str:

@@ -19,15 +19,12 @@ from keeve.cli.log import stated
 from keeve.cli.options import OPTIONS, Flag, Options
 from keeve.cli.output import Output
 from keeve.cli.stores import Looks
-from keeve.cli.text import counted, local_time, shortened, time_said
+from keeve.cli.text import ERASED, as_given, counted, local_time, shortened, time_said
 from keeve.cli.waiting import called, state_in_words, waits_for, with_words
 from keeve.looking import parts_put_together, put_together, with_refs
 
 PAGE: Final = 500
 """Sessions that are asked for at once."""
-
-ERASED: Final = {"$erased": True}
-"""What stands in the place of content that was erased."""
 
 
 def ls(
@@ -270,10 +267,10 @@ def in_words(content: Any) -> str:
     if content == ERASED:
         return "[erased]"
     if isinstance(content, dict) and "error" in content:
-        return f"{content['error']}: {content.get('message', '')}"
+        return f"{content['error']}: {as_given(content.get('message', ''))}"
     if isinstance(content, list):
         return " ".join(map(_part_in_words, content))
-    return f"[{json.dumps(content, ensure_ascii=False)}]"
+    return f"[{as_given(content)}]"
 
 
 def _part_in_words(part: Any) -> str:

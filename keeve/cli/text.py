@@ -9,9 +9,10 @@ The one rule: everything that goes to a terminal and was not written in this pac
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from keeve.faces import date_of
 
@@ -93,6 +94,28 @@ def size(count: int) -> str:
         if amount < 1024 or unit == "TiB":
             break
     return f"{amount:.1f} {unit}"
+
+
+ERASED: Final = {"$erased": True}
+"""What stands in JSON in the place of content that was erased."""
+
+
+def as_given(value: Any) -> str:
+    """What was given in a call, on one line: a text as it is, else JSON; `[erased]` where something was.
+
+    >>> as_given("wet"), as_given({"n": 1}), as_given({"$erased": True}), as_given([{"$erased": True}, 2])
+    ('wet', '{"n": 1}', '[erased]', '["[erased]", 2]')
+    """
+    said = _with_erased(value)
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+
+
+def _with_erased(value: Any) -> Any:
+    if value == ERASED:
+        return "[erased]"
+    if isinstance(value, list):
+        return [_with_erased(item) for item in value]
+    return {name: _with_erased(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def counted(count: int, what: str) -> str:

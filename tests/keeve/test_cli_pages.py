@@ -7,9 +7,16 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
+from keeve import ScriptedModel, Session, Tools, open_host, tool
 from keeve.cli.output import Output
 from keeve.cli.pages import tell_chain
 from tests.cli_runner import keeve
+
+
+@tool
+async def price(item: str) -> str:
+    """What it costs."""
+    return "3 euros"
 
 
 class Told:
@@ -55,3 +62,20 @@ def test_pages_of_a_long_conversation_are_one_answer(tmp_path: Path, monkeypatch
     part = keeve("messages", "s1", "--store", store, "--json", "--after", "1", "--limit", "3").json
     assert part == {"messages": whole["messages"][1:4], "next": 4}
     assert "no message of s1 comes after 6" in keeve("messages", "s1", "--store", store, "--after", "6").err
+
+
+async def test_what_was_erased_of_a_call_is_told_as_that_and_not_as_json(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "price", "arguments": '{"item": "CANARYPEAR"}'}}
+    messages = (
+        {"role": "user", "content": "what is it?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "3 euros", "tool_call_id": "c1"},
+        {"role": "assistant", "content": "it is 3 euros"},
+    )
+    async with open_host(tmp_path, devices={"model": ScriptedModel(list(messages)), "tools": Tools(price)}) as host:
+        await (await host.spawn(Session, "s1", tools=Tools(price).schemas)).turn("what is it?")
+    assert "CANARYPEAR" in keeve("messages", "s1", "--store", tmp_path).out
+    assert keeve("erase", "s1", "--turn", "1", "--store", tmp_path).code == 0
+    said = keeve("messages", "s1", "--store", tmp_path).out
+    assert "[calls price([erased])]" in said
+    assert "$erased" not in said + keeve("show", "s1", "--store", tmp_path).out
