@@ -6,9 +6,10 @@ The one rule: each check goes on where the one before has failed, as far as ther
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from dataspace.catalog.peeking import is_catalog, peek
 from dataspace.catalog.remains import done, tombstones
@@ -32,8 +33,12 @@ from keeve.cli.text import counted, local_time, shortened, size
 from keeve.cli.where import devices_lacking
 from keeve.host_keys import FILE_VARIABLE
 from keeve.looking import UnreadSession, Waits, all_waits, due, since
+from keeve.served import SOCKET, is_served
 from vat.heap.pending import OpenEffect
 from vat.host.allowing import returned
+
+Module: TypeAlias = Callable[[str | None], str | None]
+"""What a command has to name for sessions of a type (`module_for`)."""
 
 
 def store(folder: Path) -> Iterator[Sign]:
@@ -232,17 +237,21 @@ def work(read: FilesRead, owner: int | None, folder: Path) -> Iterator[Sign]:
         seen = f"work waits for a host with {', '.join(sorted(absent))}{'' if owner is None else ', unlike its server'}"
         yield Sign("devices", NOTE, seen, "open the store with the program that has them: what is theirs waits for it")
     state_of = read.state_of()
-    yield from unknown([effect for effect in effects if state_of(effect) == "unknown"], read)
-    yield from waits(found, effects, owner, read)
+    served = owner is not None and is_served(folder / SOCKET)  # its own types count, and not those of a command
+    own = (lambda type: None) if served else module_for
+    yield from unknown([effect for effect in effects if state_of(effect) == "unknown"], read, own)
+    yield from waits(found, effects, owner, read, own)
     yield from (Sign("fibers", WARN, seen, "keeve show has why; call it anew") for seen in lost_lately(read))
 
 
-def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None, read: FilesRead) -> Iterator[Sign]:
+def waits(
+    found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | None, read: FilesRead, own: Module
+) -> Iterator[Sign]:
     """What waits for a person, for a time, and which methods do."""
     approvals = [call for each in found for call in each.approvals]
     for call in approvals[:10]:
         seen = f"{call.name} of session {call.session} waits for a person since {local_time(since(call))}"
-        typed = command("approve", call.session, call.id, actors=module_for(read.session(call.session).type))
+        typed = command("approve", call.session, call.id, actors=own(read.session(call.session).type))
         yield Sign("approvals", NOTE, seen, f"{typed}, or keeve refuse")
     if len(approvals) > 10:
         yield Sign("approvals", NOTE, f"and {len(approvals) - 10} more", "keeve effects lists them")
@@ -259,11 +268,11 @@ def waits(found: Sequence[Waits], effects: Sequence[OpenEffect], owner: int | No
         )
 
 
-def unknown(effects: Sequence[OpenEffect], read: FilesRead) -> Iterator[Sign]:
+def unknown(effects: Sequence[OpenEffect], read: FilesRead, own: Module) -> Iterator[Sign]:
     """Effects that have started, and that nobody knows the outcome of."""
     for effect in effects[:10]:
         seen = f"{effect.device}.{effect.method} of session {effect.session} has started, and nobody knows its outcome"
-        module = module_for(read.type_of(effect.uid))
+        module = own(read.type_of(effect.uid))
         option = f" --actors {module}" if module else ""
         remedy = f"find out, then: {command('resolve', effect.id)} --value '...'{option}"
         yield Sign("effects", WARN, seen, remedy)

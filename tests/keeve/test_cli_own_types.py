@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli_runner import keeve
-from tests.cli_worlds import leave_a_turn_waiting, leave_fibers, leave_waiting
+from tests.cli_worlds import Caller, Stuck, Waiter, leave_a_turn_waiting, leave_fibers, leave_waiting
+from tests.served_stores import asked, served_store
 
 HERE = "tests.cli_worlds"
 
@@ -65,6 +66,17 @@ async def test_the_doctor_says_how_a_type_of_ones_own_is_named(store: Path) -> N
     told = keeve("doctor", "--store", store).out
     assert f"keeve resolve {id} --value '...' --actors MODULE" in told
     assert "keeve approve w1 c1 --actors MODULE, or keeve refuse" in told
+
+
+async def test_where_a_server_has_the_store_the_doctor_names_no_type(store: Path) -> None:
+    id = await effect_of(store)
+    await leave_fibers(store, w1=("for_a_person", "40"))
+    async with served_store(store, actors=[Caller, Waiter], devices={"tool": Stuck()}, unknown="hold"):
+        told = (await asked("doctor", "--store", store)).out
+        assert f"keeve resolve {id} --value '...'\n" in told
+        assert "keeve approve w1 c1, or keeve refuse\n" in told
+        said = await asked("approve", "w1", "c1", "--store", store)
+    assert (said.code, "passed over" in said.err) == (0, False)
 
 
 async def test_the_beginning_of_an_effects_id_is_enough(store: Path) -> None:
