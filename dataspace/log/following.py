@@ -31,7 +31,7 @@ from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import Batch, read_batch
 from dataspace.log.store import NoSuchRecord, NotAStore, StoreMoved
 from dataspace.log.stored import StoredRecord
-from dataspace.log.unsound import Look, lacking, no_frame
+from dataspace.log.unsound import Look, NoFrame, Placed, lacking, no_frame
 from dataspace.log.verdicts import (
     NOTHING_KNOWN,
     Evidence,
@@ -73,7 +73,10 @@ class StoreFolder:
         self._found: Mapping[bytes, Damage] = {}
         """Those that opening it has found: what reading comes to later must not fail a batch that others are in."""
         self._reader.met = self._meet
-        self._looked: tuple[Mark, Look] | None = None
+        self._looked: Look | None = None
+        self._placed: dict[int, Placed | None] = {}
+        """By addresses of records without a sound frame, as far as it is known whose these are; None where two are
+        said to have lain there."""
 
     @property
     def folder(self) -> Path:
@@ -223,7 +226,15 @@ class StoreFolder:
         try:
             return self._reader.read(address, near)
         except NoSuchRecord:
-            damage = no_frame(address, self._look(), self._lacks)
+            known = self._placed.get(address)
+            if known is not None and known.sure:
+                raise SessionDamaged.of(known.uid, known.damage) from None
+            if known is not None:
+                look = partial(self._look, address)
+                raise NoFrame(
+                    address, look, lambda uid, damage: self._place(Placed(uid, damage, False)), known
+                ) from None
+            damage = no_frame(address, self._look(address), self._lacks, self._place)
             if damage is None:
                 raise
             raise damage from None
@@ -235,11 +246,19 @@ class StoreFolder:
     def _lacks(self, uid: bytes, damage: Damage) -> None:
         self.know({uid: damage})
 
-    def _look(self) -> Look:
-        mark = self._mark
-        if self._looked is None or self._looked[0] != mark:
-            self._looked = mark, Look(self._reader)
-        return self._looked[1]
+    def _place(self, found: Placed) -> None:
+        known = self._placed.setdefault(found.damage.address, found)
+        if known is not None and (known.uid, known.damage.seq) != (found.uid, found.damage.seq):
+            self._placed[found.damage.address] = None
+        self._lacks(found.uid, found.damage)
+
+    def _look(self, address: int = 0) -> Look:
+        """The newest look; one that goes on from the last where that has found the place already."""
+        looked = self._looked
+        if looked is None or looked.end != self._mark:
+            again = looked is not None and looked.gap(address) is not None
+            looked = self._looked = Look(self._reader, looked if again else None)
+        return looked
 
     def still(self) -> AbstractContextManager[tuple[list[SegmentBytes], Evidence]]:
         """All bytes that nobody writes to, and what is known of them, for who looks at every frame."""

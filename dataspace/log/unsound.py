@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from dataspace.log.frames import Frame, Type, address, place, record_head
-from dataspace.log.marks import Damage
+from dataspace.log.marks import Damage, Mark
 from dataspace.log.reading import SegmentReader
 from dataspace.log.scan import Missing, missing_before
 from dataspace.log.survey import Survey
@@ -48,15 +48,20 @@ class Lack(NamedTuple):
 
 
 class Look:
-    """The gaps of a log, and the records that its chains lack. Costs a walk over all frames: about 10 µs for each."""
+    """The gaps of a log, and the records that its chains lack, up to where it ends now.
 
-    def __init__(self, reader: SegmentReader) -> None:
-        self.gaps: list[Gap] = []
-        self.lacks: list[Lack] = []
-        self._heads: dict[bytes, tuple[int, int]] = {}
-        position = 0
-        for segment in range(1, reader.end().segment + 1):
-            for found in _followed(reader, segment):
+    Costs a walk over all frames, about 10 µs for each; or with an earlier look over those that came since. It does not
+    change any more, so that any thread may have it.
+    """
+
+    def __init__(self, reader: SegmentReader, earlier: Look | None = None) -> None:
+        self.end = reader.end()
+        self.gaps: list[Gap] = [] if earlier is None else earlier.gaps.copy()
+        self.lacks: list[Lack] = [] if earlier is None else earlier.lacks.copy()
+        self._heads: dict[bytes, tuple[int, int]] = {} if earlier is None else earlier._heads.copy()
+        first, start, position = (1, 0, 0) if earlier is None else (*earlier.end.place, earlier.end.position)
+        for segment in range(first, self.end.segment + 1):
+            for found in _followed(reader, segment, start if segment == first else 0, self.end):
                 if not isinstance(found, Frame):
                     self.gaps.append(Gap(*found, position))
                 elif found.was == Type.RECORD:
@@ -98,27 +103,45 @@ class Look:
         return seq > known or any(each.least <= seq <= each.last for each in those)
 
 
+class Placed(NamedTuple):
+    """Whose record lay at a place where none begins: `sure` by the log itself, else as somebody was led there for it,
+    and the log does not have it elsewhere."""
+
+    uid: bytes
+    damage: Damage
+    sure: bool
+
+
 class NoFrame(LogCorrupt, quotes=False):
     """No frame begins where one should."""
 
-    def __init__(self, at: int, look: Look, number: int, know: Know) -> None:
+    def __init__(self, at: int, look: Callable[[], Look], know: Know, known: Placed | None = None) -> None:
         super().__init__(*place(at), "no frame begins here")
         self._at = at
         self._look = look
-        self._number = number
         self._know = know
+        self._known = known
 
     def damage(self, uid: bytes, seq: int) -> SessionDamaged | None:
         """What to tell who was led there for a session's record: damage, which is known from now on. None if the log
-        has that record elsewhere."""
-        return _damage(self._look, self._number, self._at, uid, seq, self._know)
+        has that record elsewhere. Costs nothing for the record that is known to have lain there."""
+        if self._known is not None and (self._known.uid, self._known.damage.seq) == (uid, seq):
+            return SessionDamaged.of(uid, self._known.damage)
+        look = self._look()
+        number = look.gap(self._at)
+        return None if number is None else _damage(look, number, self._at, uid, seq, self._know)
 
 
-def no_frame(at: int, look: Look, know: Know) -> SessionDamaged | NoFrame | None:
+def no_frame(at: int, look: Look, know: Know, place: Callable[[Placed], None]) -> SessionDamaged | NoFrame | None:
     """What to tell who was led to a place where no record begins; None if no record was damaged there.
 
-    What the log says of the sessions that lack a record there is known from now on.
+    What the log says of the sessions that lack a record there is known from now on; and `place` is told whose record
+    lay at this very place, as soon as somebody knows.
     """
+
+    def placed(sure: bool, uid: bytes, damage: Damage) -> None:
+        place(Placed(uid, damage, sure))
+
     number = look.gap(at)
     if number is None:
         return None
@@ -126,8 +149,11 @@ def no_frame(at: int, look: Look, know: Know) -> SessionDamaged | NoFrame | None
         if lack.since <= number < lack.until:
             _damage(look, number, at, lack.missing.uid, lack.missing.first, know)
     sure = look.sure(number)
-    found = None if sure is None else _damage(look, number, at, sure.missing.uid, sure.missing.first, know)
-    return found or NoFrame(at, look, number, know)
+    if sure is not None:
+        found = _damage(look, number, at, sure.missing.uid, sure.missing.first, partial(placed, True))
+        if found is not None:
+            return found
+    return NoFrame(at, lambda: look, partial(placed, False))
 
 
 def lacking(look: Look, know: Know) -> None:
@@ -147,15 +173,14 @@ def _damage(look: Look, number: int, at: int, uid: bytes, seq: int, know: Know) 
     return SessionDamaged.of(uid, damage)
 
 
-def _followed(reader: SegmentReader, segment: int) -> Iterator[Frame | tuple[int, int]]:
-    """The sound frames of a segment, in order, and the addresses between which there are none."""
+def _followed(reader: SegmentReader, segment: int, at: int, end: Mark) -> Iterator[Frame | tuple[int, int]]:
+    """The sound frames of a segment from an offset on, in order, and the addresses between which there are none."""
+    start = at
     length = there = _there(reader, segment)
-    end = reader.end()
     with suppress(LogCorrupt):
         length = end.offset if segment == end.segment else reader.length(segment)
         there = min(there, length)
     survey = Survey(Window(partial(reader.pread, segment), there, f"segment {segment}"), segment)
-    at = 0
     while at < there:
         found = survey.frame(at)
         if found is not None:
@@ -165,7 +190,7 @@ def _followed(reader: SegmentReader, segment: int) -> Iterator[Frame | tuple[int
         following = next((piece.offset for piece in survey.pieces(at) if piece.frame is not None), there)
         yield address(segment, at), address(segment, following)
         at = following
-    if at < length or not there:
+    if at < length or not (there or start):
         yield address(segment, at), address(segment, max(length, 8))
 
 

@@ -13,8 +13,9 @@ from dataspace.catalog.connections import connect, rows
 from dataspace.catalog.packing import pack, unpack
 from dataspace.catalog.tables import Tables
 from dataspace.errors import KeeveError
+from dataspace.log.reading import SegmentReader
 from dataspace.log.store import StoreDamaged
-from dataspace.log.unsound import Look
+from dataspace.log.unsound import Look, NoFrame
 from dataspace.log.verdicts import LogCorrupt, SessionDamaged
 from keeve import open_host
 from tests.vat.hosts import Counter, World, catalog_of, flip, store_of
@@ -169,6 +170,72 @@ async def test_who_meets_it_while_it_is_in_memory_ends_its_input(disk: World) ->
         with pytest.raises(SessionDamaged, match="session s1 is damaged at seq 7 "):
             await s.add("more")
         await others_go_on(host)
+
+
+@pytest.mark.parametrize("lost", [("s1",), ("s1", "s2")])
+async def test_what_is_known_of_a_frame_costs_no_walk_over_the_log(
+    disk: World, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
+) -> None:
+    """Invariant 36: each call to a session whose newest record it was, however much was said before and since."""
+    pread, reads = SegmentReader.pread, 0
+
+    def counted(*args: Any) -> bytes:
+        nonlocal reads
+        reads += 1
+        return pread(*args)
+
+    async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
+        other = await host.spawn(Counter, "other")
+        costs = []
+        for id in lost:
+            await host.spawn(Counter, id)
+        for id in lost:
+            await (await host.get(id)).add()
+        for id in lost:
+            behead(disk, host, id, 2)
+        for many in (1, 1, 400, 1):
+            for _ in range(many):
+                await other.state("more")
+            reads = 0
+            monkeypatch.setattr(SegmentReader, "pread", counted)
+            for id in lost:
+                with pytest.raises(SessionDamaged, match=f"session {id} is damaged at seq 2 "):
+                    await (await host.get(id)).add("more")
+            monkeypatch.undo()
+            costs.append(reads)
+        assert costs[0] > costs[1] == costs[2] == costs[3]  # the first call walks
+
+
+async def test_what_comes_after_a_walk_over_the_log_is_all_that_the_next_one_reads(
+    disk: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pread, reads = SegmentReader.pread, 0
+
+    def counted(*args: Any) -> bytes:
+        nonlocal reads
+        reads += 1
+        return pread(*args)
+
+    async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
+        await filled(host)
+        store, catalog, s2 = store_of(host), catalog_of(host), await host.get("s2")
+        row = catalog.session("s1")
+        assert row is not None
+        address = catalog.locate(row.uid, 13)
+        behead(disk, host, "s1", 13)
+        costs = []
+        monkeypatch.setattr(SegmentReader, "pread", counted)
+        for many in (0, 1, 400, 1):
+            for _ in range(many):
+                await s2.state("more")
+            reads = 0
+            with pytest.raises(NoFrame):  # nobody has said whose it was
+                store.read(address)
+            costs.append(reads)
+            whole = Look(store._reader)
+            assert (whole.gaps, whole.lacks) == (store._looked.gaps, store._looked.lacks)
+            assert whole._heads == store._looked._heads
+        assert costs[1] == costs[3] < costs[0] < costs[2]
 
 
 async def test_damaged_frames_side_by_side_are_damage_of_each_session(disk: World) -> None:
