@@ -163,33 +163,37 @@ class Approver(Actor):
         asking = (actor for actor in heap.actors() if actor != self._actor and heap.state(actor).type in ASKING)
         return [Map(crank, actor, field) for actor in asking]
 
-    def _run(self, device: str, call: Call, turn: int) -> Promise:
+    def _run(self, device: str, call: Call, turn: int, told: bool = False) -> Promise:
         call = marked_call(call)
-        return self.device(device).run(call).then(self._came, device, call, turn, broken=self._stopped)
+        said = (device, call, turn, *((True,) if told else ()))  # without it, what a fiber's part is held against
+        return self.device(device).run(call).then(self._came, *said, broken=self._stopped)
 
-    def _came(self, output: Output, device: str, call: Call, turn: int) -> Output:
+    def _came(self, output: Output, device: str, call: Call, turn: int, told: bool = False) -> Output:
         """The output, its text marked as content by its type: only what passes through a method is."""
         return output
 
-    def _stopped(self, error: Exception, device: str, call: Call, turn: int) -> Promise:
+    def _stopped(self, error: Exception, device: str, call: Call, turn: int, told: bool = False) -> Promise:
         if not isinstance(error, ApprovalWanted):
             raise error
         said = self._ask(call, turn)
-        return said.then(self._approved, device, marked_call(call), turn, self._wanted[self._asked]["id"])
+        return said.then(self._approved, device, marked_call(call), turn, self._wanted[self._asked]["id"], told)
 
-    def _approved(self, said: bool, device: str, call: Call, turn: int = 0, id: str = "") -> Promise:
+    def _approved(
+        self, said: bool, device: str, call: Call, turn: int = 0, id: str = "", told: bool | None = None
+    ) -> Promise:
         call = marked_call(call)
         made = self.device(device).run(call, approved=True)
-        if id:  # what waited in an earlier version has none
-            made.then(None, id, turn, made.id, broken=self._let_go)
+        if id:  # what waited in an earlier version has none, or does not say whether it is told of: a session's was
+            made.then(None, id, turn, made.id, bool(turn) if told is None else told, broken=self._let_go)
         return made.then(self._came, device, call, 0)
 
-    def _let_go(self, error: Exception, id: str, turn: int, promise: int) -> None:
-        """A call was approved of, and did not come to its end. Of what was given up it is said whether it was made."""
+    def _let_go(self, error: Exception, id: str, turn: int, promise: int, told: bool | None = None) -> None:
+        """A call was approved of, and did not come to its end. Of what was given up it is said whether it was made;
+        that it may have been, only where nobody else tells so (`told`)."""
         started = self._crank.progress.given_up.get(promise)
         if started is False:
             self._withdrawn(turn, id, error)
-        elif started and not turn:  # a session says so itself
+        elif started and not (bool(turn) if told is None else told):
             state_own(self, "tool-unknown", turn, self.session_id, id)
 
     def _waiting(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -241,7 +245,8 @@ class Approvals(Part):
         promise: Promise = self.inner("_ask", call, turn)
         return promise
 
-    def run(self, device: str, call: Mapping[str, Any], turn: int = 0) -> Promise:
-        """Have a device carry out a tool call, when a person has approved of it where that is needed."""
-        promise: Promise = self.inner("_run", device, call, turn)
+    def run(self, device: str, call: Mapping[str, Any], turn: int = 0, *, told: bool = False) -> Promise:
+        """Have a device carry out a tool call, when a person has approved of it where that is needed. `told`: whoever
+        asks states it itself where nobody knows what came of a call, as a `Session` does."""
+        promise: Promise = self.inner("_run", device, call, turn, *((True,) if told else ()))
         return promise

@@ -89,7 +89,7 @@ class Calls(Forking):
                 error = NoSuchTool(function["name"], tuple(names))
                 self._has_failed(n, at, error, failed(error))
                 continue
-            asked = self.approvals.run(str(self.tool_device), call, n)
+            asked = self.approvals.run(str(self.tool_device), call, n, told=True)
             heard = asked.then(self._returned, n, step, at, broken=self._raised)
             self._open[at] = heard.id
         return next(map(Promise, self._open.values()), None)
