@@ -236,7 +236,9 @@ def open_store(
             look_in(store, archives)
             catalog = _catalog(path, store)
         if store.fault is not None:
-            log.warning("%s can only be read, and what is read of it may not be all: %s", folder, in_log(store.fault))
+            said = "%s can only be read, and what is read of it may not be all; who was deleted behind position %d is "
+            said += "there again, if neither the catalog, nor the key file, nor a tombstone that is left says so: %s"
+            log.warning(said, folder, store.head.position, in_log(store.fault))
         return store, catalog
     except BaseException:
         store.close()

@@ -21,6 +21,7 @@ from dataspace.catalog.recent import SessionRow
 from dataspace.catalog.tables import Tables
 from dataspace.errors import KeeveError
 from dataspace.log.beyond import tombstones_beyond
+from dataspace.log.files import ReadFailed
 from dataspace.log.segments import SegmentStore
 from dataspace.log.store import Store
 
@@ -71,12 +72,20 @@ def deleted_beyond(store: Store, known: Iterable[SessionRow]) -> dict[bytes, int
     """The sessions of a store that can be read in part that were deleted behind that part, each with the position of
     its tombstone, or with the first one that cannot be read. `known` are those that a catalog of it knows.
 
-    Costs a pass over what cannot be read of the log.
+    Costs a pass over what cannot be read of the log. Raises `ReadFailed` where the disk does not give that: a tombstone
+    may lie there, and whoever was deleted would be there again.
     """
     end = store.head.position
     found = {row.uid: row.deleted for row in known if row.deleted > end}
     if isinstance(store, SegmentStore):
         found |= dict.fromkeys(store.destroyed, end + 1)
-        with suppress(KeeveError, OSError), store.still() as (segments, _):  # what can be read can be, whatever else
-            found |= tombstones_beyond(segments, store.mark)
+        try:
+            with store.still() as (segments, _):
+                found |= tombstones_beyond(segments, store.mark)
+        except OSError as error:
+            raise ReadFailed.of(str(store.folder), error) from error
+        except ReadFailed:
+            raise
+        except KeeveError:
+            pass  # what can be read can be, whatever else is damaged
     return found

@@ -13,6 +13,7 @@ from dataspace.log.files import ReadFailed
 from dataspace.log.frames import Type, record_head
 from dataspace.log.segments import SegmentStore
 from dataspace.log.survey import Piece, Survey
+from dataspace.log.verdicts import LogCorrupt
 from dataspace.records import Kind
 from keeve import Session, Settings, open_host
 from keeve.errors import Deleted
@@ -89,24 +90,55 @@ async def test_a_deleted_session_is_gone_for_every_reader_of_what_is_left(
         await check(host, told)
 
 
-@pytest.mark.parametrize("lost", ["a segment", "any"])
-async def test_a_disk_that_cannot_read_what_is_behind_the_damage_keeps_nobody_from_the_rest(
+@pytest.mark.parametrize("lost", ["another segment", "its segment", "any", "the folder"])
+async def test_a_disk_that_does_not_give_what_is_behind_the_damage_brings_nobody_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
+    """Invariant 22 and 25: there may be a tombstone in it, so the store is opened when it can be read."""
+    await spoken(tmp_path / "s", None)
+    tombstone = next(each.path for each in frames(tmp_path / "s") if is_tombstone(each.frame.type, each.frame.head))
+    harmed(tmp_path / "s", "a tombstone")
+    pieces, number = Survey.pieces, int(tombstone.stem)
+
+    def refuse(*about: object) -> Any:
+        if lost == "the folder":
+            raise OSError(5, "Input/output error", str(tmp_path))
+        raise ReadFailed(str(tombstone), "Input/output error")
+
+    def read(survey: Survey, start: int = 0) -> Iterator[Piece]:
+        fails = lost == "any" or (survey.number == number) is (lost == "its segment")
+        yield from refuse() if fails else pieces(survey, start)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((SegmentStore, "still", refuse) if lost == "the folder" else (Survey, "pieces", read)))
+        with pytest.raises(ReadFailed, match="Input/output error"):
+            async with open_host(tmp_path / "s"):
+                pass
+    async with open_host(tmp_path / "s") as host:
+        await check(host, told=True)
+
+
+@pytest.mark.parametrize("lost", ["another segment", "any"])
+async def test_what_is_damaged_behind_the_damage_keeps_nobody_from_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lost: str
+) -> None:
+    """It tells nothing any more; the host's log says behind which position that is so."""
     await spoken(tmp_path / "s", None)
     tombstone = next(each.path for each in frames(tmp_path / "s") if is_tombstone(each.frame.type, each.frame.head))
     harmed(tmp_path / "s", "a tombstone")
     pieces = Survey.pieces
 
-    def refuse(*about: object) -> Any:
-        raise ReadFailed(str(tombstone), "Input/output error")
+    def damaged(survey: Survey, start: int = 0) -> Iterator[Piece]:
+        if lost == "any" or survey.number != int(tombstone.stem):
+            raise LogCorrupt(survey.number, start, "it is damaged")
+        yield from pieces(survey, start)
 
-    def read(survey: Survey, start: int = 0) -> Iterator[Piece]:
-        yield from pieces(survey, start) if survey.number == int(tombstone.stem) else refuse()
-
-    monkeypatch.setattr(*((Survey, "pieces", read) if lost == "a segment" else (SegmentStore, "still", refuse)))
+    monkeypatch.setattr(Survey, "pieces", damaged)
     async with open_host(tmp_path / "s") as host:
-        await check(host, told=lost == "a segment")
+        await check(host, told=lost != "any")
+        assert f"who was deleted behind position {host._engine.store.head.position} is there again, if" in caplog.text
+    said = keeve("verify", "--store", tmp_path / "s")
+    assert "show nobody a session that was deleted behind position" in said.out
 
 
 def test_no_command_gives_what_was_deleted(tmp_path: Path) -> None:

@@ -139,9 +139,15 @@ NAMED: Final = 5
 """Sessions of which it is said one by one how they go on."""
 
 
-def todo(troubles: Sequence[Trouble], forkable: Sequence[Touched], deleted: Sequence[Touched] = ()) -> Iterator[str]:
+def todo(
+    troubles: Sequence[Trouble],
+    forkable: Sequence[Touched],
+    deleted: Sequence[Touched] = (),
+    *,
+    read: int | None = None,
+) -> Iterator[str]:
     """What to do about these troubles. `forkable` are the sessions touched that can be forked before that, `deleted`
-    those that nobody needs."""
+    those that nobody needs; `read` is the position up to which a store can be read, if that is not all of it."""
     grave = [each for each in troubles if not (each.harmless or each.spared) and each.look != "catalog"]
     lost = any(each.nature in ("altered", "damaged", "missing") for each in grave)
     if lost:
@@ -156,6 +162,11 @@ def todo(troubles: Sequence[Trouble], forkable: Sequence[Touched], deleted: Sequ
         yield (
             "a backup that has everything is best; else keeve salvage writes what is sound into a new store "
             "(docs/verification.md)"
+        )
+    if read is not None:
+        yield (
+            f"show nobody a session that was deleted behind position {read}: it is there again for who opens this "
+            "store, if neither the catalog, nor the key file, nor a tombstone that is left says so"
         )
     if any(each.spared and not each.harmless for each in troubles):
         yield "about heap pages, and zeros that are none, nothing has to be done: sessions are restored without them"

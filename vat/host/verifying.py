@@ -75,6 +75,7 @@ class _Looked:
     causes: Causes = attrs.field(factory=Causes)
     damaged: Mapping[bytes, Damage] = attrs.field(factory=dict)
     """The sessions of which more than pages is damaged: where the store is a host's, they take no more input."""
+    read: int | None = None  # up to this position, where the store can be read in part
     veiled: bool = False
     """Whether the records do not tell what the catalog has to say, since the key file is older than they are."""
 
@@ -88,7 +89,7 @@ class _Looked:
         complete = Completeness.of(self.testimonies, self.end, self.own)
         integrity = Integrity.of(troubles, partial(_forks, catalogs), missing)
         looked = self.counts, self.sessions, self.snapshots
-        do = tuple(todo(troubles, *self._touched(integrity.sessions)))
+        do = tuple(todo(troubles, *self._touched(integrity.sessions), read=self.read))
         return Report(integrity, complete, *looked, tuple(troubles), self.withheld, do)
 
     def _touched(self, sessions: Sequence[Touched]) -> tuple[list[Touched], list[Touched]]:
@@ -184,6 +185,7 @@ def _first_looks(store: Store, progress: Progress, keys: Sequence[str], expect: 
     _testify(looked, held, seen)
     looked.testimonies += held.cosignatures(notes.sound, witnesses)
     if store.fault is not None and not isinstance(store.fault, StoreFailed):
+        looked.read = store.head.position
         troubles += [_against(each) for each in looked.testimonies if each.outcome in ("missing", "contradicted")]
         return looked  # its records cannot be told apart: there is nothing to hold the rest against
     try:
