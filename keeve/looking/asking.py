@@ -12,6 +12,7 @@ from typing import Any
 
 from dataspace.errors import KeeveError
 from keeve.faces import face
+from keeve.looking.sessions import CONVERSATIONS
 from keeve.looking.stating import StatesNoTurns, states_turns
 from vat.errors import BadCall, Failed, NoSuchMethod, ReadOnly
 
@@ -71,17 +72,20 @@ async def end_turn(ref: Any, session: str, turn: int | None, request: str | None
     takes it. Raises `NoSuchMethod`, or `OtherParameters` for an `interrupt` that takes no turn, or more; and what it
     raises.
     """
+    states = await _states(ref)  # before: when it has ended, the host may be about to end as well
     answer = await outcome(ref.interrupt(request=request, **({} if turn is None else {"turn": turn})))
     numbered = answer is None or type(answer) is int
     ended = {"session": session, "turn": answer if numbered else None}
-    if numbered and states_turns(await _status_if_told(ref)):
+    if numbered and (await _states(ref) if states is None else states):
         return ended
     return {**ended, "answer": face(answer)}
 
 
-async def _status_if_told(ref: Any) -> Any:
-    # The turn has ended by now: what goes wrong from here on is no failure of that.
+async def _states(ref: Any) -> bool | None:
+    """Whether a session states its turns: a conversation always does. None where nobody can tell now, which is no
+    failure of what is asked besides."""
     try:
-        return await status_of(ref)
+        described = await ref.describe()
+        return described["type"] in CONVERSATIONS or states_turns(await told_status(ref))
     except KeeveError:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from doctest import DocTestParser
 from functools import wraps
 from pathlib import Path
@@ -16,8 +17,10 @@ import pytest
 import trio
 
 import keeve.client
-from keeve import Actor, EchoModel, Session, Text, actor, open_host, read
-from keeve.errors import OtherParameters, Refused
+from keeve import Actor, EchoModel, Session, Text, actor, effect, open_host, read
+from keeve.errors import KeeveError, NotRunning, OtherParameters, Refused
+from keeve.looking import end_turn
+from keeve.testing import memory_host
 from tests.keeve.own_shapes import Failing, Plain, TakesMore
 from tests.pages import ROOT
 from tests.served_stores import asked, served_store
@@ -213,3 +216,47 @@ async def test_the_agent_of_the_page_is_driven_over_a_server_as_the_page_says(
         await there["program"]()
         said = [each["content"] for each in await agent.messages if each["role"] == "user"]
         assert (said[1], sorted(said[::2])) == ("and be quick", ["first", "second"])
+
+
+class Silent:
+    """A model that never answers."""
+
+    @effect(on_crash="retry")
+    async def complete(self, effect: Any, messages: Any, **_: Any) -> Any:
+        await trio.sleep_forever()
+
+
+class Ending:
+    """A ref whose host ends as soon as it has interrupted a turn."""
+
+    def __init__(self, ref: Any) -> None:
+        self._ref = ref
+        self.ended = False
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*args: Any, **keywords: Any) -> Any:
+            if self.ended:
+                raise NotRunning
+            self.ended = name == "interrupt"
+            return getattr(self._ref, name)(*args, **keywords)
+
+        return ask
+
+
+@pytest.mark.parametrize("kind", [Session, Derived])
+async def test_a_turn_is_told_as_one_also_where_nothing_can_be_asked_after_it_has_ended(kind: type[Session]) -> None:
+    async with memory_host(actors=[Session, Derived, Counting], devices={"model": Silent()}) as host:
+        ref = await host.spawn(kind, "s1")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(suppressed, ref.turn, "hello")
+            async for _ in host.observe('(turn 1 "s1" . _)'):
+                break
+            assert await end_turn(Ending(ref), "s1", None) == {"session": "s1", "turn": 1}
+        assert await end_turn(Ending(ref), "s1", None) == {"session": "s1", "turn": None}
+        counting = await host.spawn(Counting, "own")
+        assert await end_turn(Ending(counting), "own", 3) == {"session": "own", "turn": 3, "answer": 3}
+
+
+async def suppressed(call: Any, *args: Any) -> None:
+    with suppress(KeeveError):
+        await call(*args)
