@@ -13,8 +13,9 @@ import trio
 
 from keeve import open_host
 from keeve.api import now
+from keeve.principals import OWNER
 from keeve.server import Auth, Principal, ServerSettings, Serving, application
-from keeve.server.auth import OWNER, Tokens
+from keeve.server.auth import Tokens
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, make_log
 from keeve.server.owner import token_in

@@ -11,8 +11,9 @@ import attrs
 import httpx2
 import trio
 
+from keeve.principals import OWNER
 from keeve.server import Auth, Principal, ServerSettings, Serving, application, openai
-from keeve.server.auth import OWNER, Tokens
+from keeve.server.auth import Tokens
 from keeve.server.logs import Secrets, make_log
 from keeve.settings import VERBS
 from keeve.testing import FakeClock, MemoryLog, memory_host

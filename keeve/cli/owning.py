@@ -21,9 +21,11 @@ from keeve.cli.reading import must_be_there
 from keeve.cli.stores import Owned
 from keeve.host_keys import host_key_from
 from keeve.looking import CONVERSATION
+from keeve.principals import OWNER
 from keeve.settings import answering, begins_with, models_of, named, vault_of
 from vat.devices.vault import Vault
 from vat.host.host import Host
+from vat.host.repetitions import also_as
 from vat.host.settings import Settings
 from vat.objects.types import type_of
 
@@ -52,7 +54,7 @@ async def owning(
     else:
         how |= {"devices": devices, "vault": vault, "unknown": "hold", "settings": Settings(takes_up="asked")}
     async with open_host(folder, **how, via="cli") as host:
-        yield host
+        yield also_as(host, OWNER)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from starlette.requests import HTTPConnection
 from dataspace.catalog.recent import SessionRow
 from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession
+from keeve.principals import OWNER
 from keeve.server.errors import Refusal
 from keeve.settings import VERBS
 from keeve.wire.tokens import Allowance
@@ -35,9 +36,6 @@ from vat.host.within import dataspace_of
 
 COOKIE: Final = "keeve_token"
 """The cookie of the page: HttpOnly, SameSite=Strict."""
-
-OWNER: Final = "owner"
-"""The principal of PATH/token: whoever keeps the server."""
 
 OWNERS_TOKEN: Final = "the owner's token alone may, which stands in the file named token in the folder of the store"
 

@@ -16,7 +16,8 @@ from typing import Final
 import attrs
 import trio
 
-from keeve.server.auth import OWNER, Principal
+from keeve.principals import OWNER
+from keeve.server.auth import Principal
 from keeve.server.errors import Refusal
 
 MANY: Final = 10_000

@@ -23,10 +23,11 @@ from dataspace.in_logs import in_log
 from keeve.api import now, open_host
 from keeve.archive_places import archives_from
 from keeve.host_keys import host_key_from
+from keeve.principals import OWNER
 from keeve.served import TOKEN
 from keeve.server import openai, wire
 from keeve.server.app import application
-from keeve.server.auth import OWNER, Auth, Principal, Tokens
+from keeve.server.auth import Auth, Principal, Tokens
 from keeve.server.counting import count_turns
 from keeve.server.listening import HttpListener
 from keeve.server.logs import Secrets, listens, make_log

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from dataspace.errors import KeeveError
-from keeve.server.auth import OWNER, Principal, unknown
+from keeve.principals import OWNER
+from keeve.server.auth import Principal, unknown
 from keeve.settings import VERBS
 from keeve.wire.revocations import Revocations
 from keeve.wire.tokens import Allowance, BadToken, Token, TokenRefused, check, is_token

@@ -105,6 +105,11 @@ class TokenGuard:
         """Whether it may do everything."""
         return self._asking().verbs >= _EVERYTHING
 
+    @property
+    def owns(self) -> bool:
+        """Whether it asks with the owner's own token, and not with one that was made of it."""
+        return self._asking().owns
+
     def must(self, verb: str, method: str, session: str | None = None) -> None:
         """Raise unless the token goes so far."""
         principal = self._asking()

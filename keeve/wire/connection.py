@@ -18,6 +18,7 @@ import attrs
 import trio
 
 from dataspace.errors import KeeveError
+from keeve.principals import LOCAL
 from keeve.wire.calls import Calls, failure_said
 from keeve.wire.channels import Channel, ChannelClosed
 from keeve.wire.desk import Desk
@@ -29,6 +30,7 @@ from keeve.wire.outbox import Outbox
 from keeve.wire.streams import Streams
 from keeve.wire.sturdy import SturdyRefs
 from vat.host.host import Host
+from vat.host.repetitions import also_as
 
 FAREWELL = 1.0
 """Seconds for a last word."""
@@ -127,7 +129,8 @@ class Connection:
 
     def __init__(self, channel: Channel, host: Host, guard: Guard, refs: SturdyRefs, limits: Limits) -> None:
         self._channel = channel
-        self._host = host.asking(guard.name, "wire")
+        asked = host.asking(guard.name, "wire")
+        self._host = also_as(asked, LOCAL) if guard.owns else asked
         self._guard = guard
         self._refs = refs
         self._limits = limits

@@ -79,6 +79,10 @@ class Guard(Protocol):
     def unlimited(self) -> bool:
         """Whether it may do everything with every session. Raises as all do."""
 
+    @property
+    def owns(self) -> bool:
+        """Whether it asks with the owner's own token."""
+
     def must(self, verb: str, method: str, session: str | None = None) -> None:
         """Raise unless the token goes so far: to this method at all, and of the session of that id.
 

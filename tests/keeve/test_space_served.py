@@ -12,8 +12,8 @@ import trio
 
 from actors.session import Session
 from keeve.cli import progress
+from keeve.principals import OWNER
 from keeve.server import Principal
-from keeve.server.auth import OWNER
 from keeve.settings import VERBS
 from keeve.wire.tokens import Allowance
 from tests.keeve.canaries import LONG, found

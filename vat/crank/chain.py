@@ -274,3 +274,15 @@ class _PageWriter:
 def request_key(asker: Asker) -> str | None:
     """Under which name a vat keeps the request, if it has an id."""
     return None if asker.request is None else f"{asker.by}\0{asker.request}"
+
+
+def known_request(heap: Heap, asker: Asker) -> Any:
+    """What a heap knows of a request: its digest, its promise, whether it succeeded, and with what. None for a new one.
+
+    What the same person has asked with this id at another door counts, unless they have used it at this one as well.
+    """
+    key = request_key(asker)
+    known = None if key is None else heap.find("requests", key)
+    if known is None and key is not None and asker.other is not None:
+        return heap.find("requests", request_key(asker._replace(by=asker.other)))
+    return known

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from dataspace.errors import KeeveError
 from dataspace.remedies import Remedy
 from dataspace.values import FrozenDict, FrozenList, NotAValue, Value, digest_of
-from vat.crank.chain import HeapPages, Step, request_key, whole
+from vat.crank.chain import HeapPages, Step, known_request, request_key, whole
 from vat.crank.deliveries import Delivery
 from vat.crank.finding import EVERY_REF
 from vat.crank.powers import Powers
@@ -37,6 +37,7 @@ __all__ = [
     "RequestConflict",
     "Step",
     "Vat",
+    "known_request",
     "request_digest",
     "request_key",
     "whole",
@@ -165,8 +166,7 @@ class Vat(Upkeep):
 
         Raises `RequestConflict` when it had other content then.
         """
-        key = request_key(call.asker)
-        known = None if key is None else self.heap.find("requests", key)
+        known = known_request(self.heap, call.asker)
         if known is None:
             return None
         digest, promise, succeeded, payload = known

@@ -48,13 +48,15 @@ class Sent:
 class Asker(NamedTuple):
     """Who sent a message: the principal, the way (`python`, `cli`, `vat:…`), and the request id, if any.
 
-    `sent`: the digest by which a repetition of the request is known, where that is not the one of the message.
+    `sent`: the digest by which a repetition of the request is known, where that is not the one of the message. `other`:
+    what the same person is called at another door; a request that was made there is theirs.
     """
 
     by: str = "local"
     via: str = "python"
     request: str | None = None
     sent: bytes | None = None
+    other: str | None = None
 
     def requesting(self, request: str | Sent | None) -> Asker:
         """The same principal, with a request id. Raises `BadRequestId`."""

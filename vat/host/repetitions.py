@@ -10,10 +10,11 @@ The one rule: nothing is looked at here but what was recorded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from dataspace.values import digest_of, freeze
-from vat.crank.vat import Step, Vat, request_key
+from vat.crank.vat import Step, Vat, known_request
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Sent
 from vat.host.host import Host
@@ -28,6 +29,14 @@ def sent(request: str | None, what: str, *content: Any) -> Sent | None:
     if request is None:
         return None
     return Sent(request, digest_of(["sent", what, *(freeze(unbound(each), None, what) for each in content)]))
+
+
+def also_as(host: Host, other: str) -> Host:
+    """The same host, asked by the same person, who is called `other` at another door: a request that was made there
+    is not made again, and its id is not for another one."""
+    same = copy(host)
+    same._asker = host._asker._replace(other=other)
+    return same
 
 
 def is_made(host: Host, request: str | Sent | None) -> bool:
@@ -57,7 +66,7 @@ async def is_known(host: Host, ref: HostRef[Any], request: str | Sent | None) ->
     known: list[Any] = []
 
     def look(vat: Vat) -> Sequence[Step]:
-        known.append(vat.heap.find("requests", request_key(asker)))
+        known.append(known_request(vat.heap, asker))
         return ()
 
     await host._engine.done(place(ref)[0], look)

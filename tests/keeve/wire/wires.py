@@ -87,6 +87,10 @@ class Free:
         return self.by
 
     @property
+    def owns(self) -> bool:
+        return False
+
+    @property
     def unlimited(self) -> bool:
         self._holds()
         return self.only is None and len(self.verbs) == 3
