@@ -22,6 +22,9 @@ from vat.objects.types import Keep
 LONGEST_NUMBER: Final = 8192
 """Bits; Python refuses to write much larger numbers in decimal."""
 
+MOST_CALLS: Final = 1000
+"""Tool calls of one answer. One crank may have to do with all of them, and all others of the host wait for that."""
+
 DEEPEST_TOLD: Final = 40
 """Levels of lists and dicts in a message that are kept as such."""
 
@@ -166,6 +169,16 @@ def check_call(call: Any, place: int = 0, ids: Any = str | int, *, asked: bool =
         raise BadAnswer(f"tool call {place} has no name of a function", asked)
 
 
+def check_calls(calls: Sequence[Any], ids: Any = str | int, *, asked: bool = False) -> None:
+    """The same for all the calls of an answer, or that are asked for at once: at most `MOST_CALLS`."""
+    if len(calls) > MOST_CALLS:
+        if asked:
+            raise BadAnswer(f"there are more than {MOST_CALLS} of them; ask for so many at a time", asked)
+        raise BadAnswer(f"it calls more than {MOST_CALLS} tools, and none of them was called")
+    for place, call in enumerate(calls):
+        check_call(call, place, ids, asked=asked)
+
+
 def message_in(answer: Any) -> Mapping[str, Any]:
     """The message of a model device's answer, `tellable`: it is sent with each request from now on.
 
@@ -179,8 +192,7 @@ def message_in(answer: Any) -> Mapping[str, Any]:
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise BadAnswer("its 'tool_calls' is no list")
-    for place, call in enumerate(calls or ()):
-        check_call(call, place, str)
+    check_calls(calls or (), str)
     told: Mapping[str, Any] = tellable(message)
     return told
 

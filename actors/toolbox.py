@@ -14,10 +14,11 @@ The one rule: every call is an effect of its own, with its own start and its own
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from actors.approvals import Approver
-from actors.chat import Call, check_call
+from actors.chat import MOST_CALLS, Call, check_call, check_calls
 from actors.tools.errors import NoSuchTool
 from actors.tools.offering import offered
 from vat.heap.refs import Promise
@@ -97,12 +98,11 @@ class Toolbox(Part):
         """Have these tool calls carried out beside each other: each with its value, or the exception that broke it.
 
         In the order of the calls, when all are over; approved of by a person first where a tool wants that. `within` a
-        time, those that are not over by then are given up, and have `TimeLimit`. Raises `BadAnswer`, as `call`, and has
-        made none then.
+        time, those that are not over by then are given up, and have `TimeLimit`. Raises `BadAnswer`, as `call`, and for
+        more than `MOST_CALLS`, and has made none then.
         """
-        calls = list(calls)
-        for place, call in enumerate(calls):
-            check_call(call, place, asked=True)
+        calls = list(islice(calls, MOST_CALLS + 1))
+        check_calls(calls, asked=True)
         return _Calls(calls, [self.call(call) for call in calls])
 
     def replace(self, tools: Any) -> None:

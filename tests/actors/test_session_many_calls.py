@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from actors.chat import MOST_CALLS
 from actors.session import NOT_RUN, Session
 from actors.session.calls import AT_ONCE
 from tests.actors.driving import Driven
@@ -74,6 +75,22 @@ def test_twice_as_many_calls_cost_twice_as_much(fields: Any, carry_out: Callable
     assert costs[1] < 2.3 * costs[0]
 
 
+def test_an_answer_may_call_so_many_tools_and_of_one_that_calls_more_nothing_is_called() -> None:
+    """Whatever a model says, it holds up the other sessions no longer than that takes: also with tools that are not."""
+    driven = a_session(MOST_CALLS)
+    driven.run()
+    assert driven.read("messages")[2:-1] == [tool(f"c{n}", said(n)) for n in range(MOST_CALLS)]
+    more = a_session(MOST_CALLS + 1)
+    more.run()
+    (failed,) = more.stated("turn-failed")
+    assert failed.keywords["error"]["error"] == "BadAnswer"
+    assert "it calls more than 1000 tools, and none of them was called" in failed.keywords["error"]["message"]
+    assert more.stated("tool-call") == []
+    more.call("turn", "and on")
+    more.run()
+    assert more.stated("turn-done")[-1].keywords["output"] == "done"
+
+
 def test_of_many_calls_only_some_are_under_way_at_once() -> None:
     driven = a_session(AT_ONCE + 3)
     driven.advance()
@@ -94,9 +111,17 @@ def test_an_interrupt_of_many_calls_says_of_each_what_came_of_it() -> None:
     assert driven.open == []
 
 
-def test_more_calls_than_a_crank_has_deliveries_are_carried_out() -> None:
-    driven = a_session(12_000)
+def test_as_many_as_an_answer_may_call_are_given_up_at_once() -> None:
+    driven = a_session(MOST_CALLS)
     driven.advance()
     assert len(driven.open) == AT_ONCE
     driven.call("interrupt")
-    assert len(driven.read("messages")) == 12_002
+    assert len(driven.read("messages")) == MOST_CALLS + 2
+
+
+def test_an_answer_that_calls_more_tools_than_a_crank_has_deliveries_ends_the_turn() -> None:
+    driven = a_session(12_000)
+    driven.advance()
+    (failed,) = driven.stated("turn-failed")
+    assert failed.keywords["error"]["error"] == "BadAnswer"
+    assert len(driven.read("messages")) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.chat import BadAnswer
+from actors.chat import MOST_CALLS, BadAnswer
 from actors.models import EchoModel, ModelUnreachable
 from actors.session import NOT_RUN, UNKNOWN, Session, TurnInterrupted
 from dataspace.facts import fact
@@ -57,6 +57,7 @@ def test_a_model_that_fails_breaks_its_turn_with_its_error_and_the_next_one_goes
         {"message": {"role": "assistant", "tool_calls": {"id": "a"}}},
         {"message": {"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]}},
         {"message": {"role": "assistant", "tool_calls": [{"id": "a"}]}},
+        says(None, *[calls(f"c{n}") for n in range(MOST_CALLS + 1)]),
     ],
 )
 def test_an_answer_that_is_none_breaks_the_turn_and_nothing_else(answer: Any) -> None:

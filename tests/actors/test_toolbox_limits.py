@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from actors.chat import BadAnswer
+from actors.chat import MOST_CALLS, BadAnswer
 from actors.toolbox import Toolbox
 from actors.tools import Tools, tool
 from dataspace.log.memory import MemoryLog
@@ -81,6 +81,33 @@ async def test_what_is_no_call_is_said_before_any_is_made(call: Any, wrong: str)
         [said] = await agent.said
         assert said.startswith(f"this is no tool call that can be made: {wrong}. Give it as a model does: ")
         assert (host.effects(), await (await agent.tools).waiting()) == ([], [])
+
+
+@actor("toolbox.many", version=1)
+class Many(Actor):
+    tools: Toolbox
+    said: List[str]
+
+    async def go(self, count: int) -> None:
+        try:
+            for call, outcome in await self.tools.run_all(calls(f"c{n}", "none") for n in range(count)):
+                self.said.append(tool(call, outcome)["content"])
+        except BadAnswer as error:
+            self.said.append(str(error))
+
+
+async def test_so_many_calls_are_made_at_once_and_none_of_more() -> None:
+    async with memory_host(actors=[Many], devices={"tools": Tools(rare)}) as host:
+        most = await host.spawn(Many, "most", tools=Tools(rare))
+        await most.go(MOST_CALLS)
+        assert len(await most.said) == MOST_CALLS
+        more = await host.spawn(Many, "more", tools=Tools(rare))
+        await more.go(MOST_CALLS + 1)
+        [said] = await more.said
+        assert said.startswith(
+            "this is no tool call that can be made: there are more than 1000 of them; ask for so many"
+        )
+        assert host.effects() == []
 
 
 @actor("toolbox.limited", version=2)
