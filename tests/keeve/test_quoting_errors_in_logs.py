@@ -108,7 +108,7 @@ async def errands(host: Host, patch: Patch) -> None:
 
 
 async def following(_: Host, patch: Patch) -> None:
-    await Following.run(MagicMock(_seconds=0, refresh=raising(quoting())))
+    await Following.run(MagicMock(_seconds=0, refresh=MagicMock(side_effect=[QuotingRead(CANARY), quoting()])))
 
 
 async def loading(host: Host, patch: Patch) -> None:

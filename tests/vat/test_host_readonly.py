@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from dataspace.log.files import ReadFailed
 from dataspace.log.store import StoreMoved, StoreReadOnly
 from tests.vat.hosts import Caller, Counter, Worker, World, carry_no_messages, settled, store_of
 from vat.crank.vat import Vat
@@ -168,6 +169,38 @@ async def test_a_reader_whose_store_was_replaced_says_so_and_goes_on_reading_wha
         await s.count
     await trio.sleep(0.05)  # the look by itself ends nothing else
     assert [row.id for row in reader.sessions()] == ["s"]
+
+
+async def test_a_reader_goes_on_following_when_the_disk_gives_again_what_is_there(
+    both: Both, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner, reader = both
+    store = store_of(reader)
+    refresh, failed = store.refresh, 0
+
+    def fails() -> Any:
+        nonlocal failed
+        failed += 1
+        if failed <= 3:
+            raise ReadFailed("00000001.seg", "Input/output error")
+        return refresh()
+
+    heard = trio.Event()
+
+    async def hear() -> None:
+        async for event in reader.observe("(spawn _ . _)", after="head"):
+            assert event.value.fields[0] == "u"
+            heard.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear)
+        await trio.testing.wait_all_tasks_blocked()
+        store.refresh = fails
+        await owner.spawn(Counter, "u")
+        await heard.wait()
+        nursery.cancel_scope.cancel()
+    assert failed > 3
+    assert caplog.text.count("is looked for again and again") == 1
 
 
 async def test_who_waits_for_a_promise_in_a_reader_is_told_when_the_owner_goes_on(either: World) -> None:

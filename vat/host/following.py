@@ -11,6 +11,7 @@ import trio
 
 from dataspace.errors import KeeveError
 from dataspace.in_logs import in_log
+from dataspace.log.files import ReadFailed
 from dataspace.log.store import Store
 from dataspace.observe.dataspace import Dataspace
 from vat.host.commits import Commits
@@ -54,11 +55,19 @@ class Following:
                     resident.let_go()
 
     async def run(self) -> None:
-        """Look again and again. What ends it is raised to whoever asks for something."""
+        """Look again and again, also where the disk does not give what is there. What else ends it is raised to whoever
+        asks for something."""
         try:
+            told = False
             while True:
                 await trio.sleep(self._seconds)
-                self.refresh()
+                try:
+                    self.refresh()
+                    told = False
+                except ReadFailed as error:
+                    if not told:
+                        log.warning("what the owner has written is looked for again and again: %s", in_log(error))
+                    told = True
         except KeeveError as error:
             self._dataspace.endings.stopped(error)
             log.warning("this host follows its store no more: %s", in_log(error))
