@@ -168,7 +168,7 @@ class Resolving:
         if key not in engine.errands.held and engine.settings.hold_unknown:
             await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
         if key not in engine.errands.held:
-            raise BadOutcome('only what a host holds can run again: open it with unknown="hold"')
+            raise BadOutcome(f"only what a host holds can run again: {HOLD_IT()}")
 
     async def _settle(self, key: Key, outcome: Outcome, by: Asker) -> bool:
         """Settle it, by hand; False when it has an outcome, or gets one at this moment."""
