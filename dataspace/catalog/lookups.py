@@ -17,6 +17,7 @@ from dataspace.catalog.recall import UNREADABLE
 from dataspace.catalog.recent import Recent, SessionRow, Taken, unique
 from dataspace.catalog.steady import Steady, steady
 from dataspace.catalog.tables import Tables
+from dataspace.errors import KeeveError
 from dataspace.log.marks import START, Head
 
 LATEST: Final = (1 << 63) - 1
@@ -94,8 +95,11 @@ class Lookups(Steady):
         return found
 
     def name(self, uid: bytes) -> str:
-        """What a session is called: its id, or where nobody knows that, its uid in hex."""
-        row = self.by_uid(uid)
+        """What a session is called: its id, or where nobody knows that now, its uid in hex."""
+        try:
+            row = self.by_uid(uid)
+        except KeeveError:  # whoever names it has more to tell than that
+            row = None
         return uid.hex() if row is None else row.id
 
     @steady

@@ -23,6 +23,7 @@ from dataspace.errors import KeeveError
 from dataspace.in_logs import in_log
 from keeve import errors as known
 from keeve.remedies import worded
+from vat.devices.outcomes import alone
 
 OPENAI: Final = "/v1/"
 """Paths whose clients show nothing of an error but its message."""
@@ -94,6 +95,8 @@ LATER: Final = "ask again later, with the same Idempotency-Key"
 ANEW: Final = "ask again later, with another Idempotency-Key: that turn has failed"
 AGAIN: Final = "correct it and ask again"
 KEEPER: Final = "whoever keeps the server has to see to it"
+IN_SESSION: Final = "in session "
+"""How the note of an error begins that says which session it met."""
 SET_UP: Final = f"{KEEPER}: its log says what is missing"
 TURNS: Final = "GET the session: its turns have their seqs"
 OF_ITS_TYPE: Final = "a program calls what this type has, as that takes it, with keeve.client"
@@ -180,6 +183,7 @@ ANSWERS: Final[Mapping[type[Exception], ErrorAnswer]] = {
     known.WrongHostKey: of_set_up("the server has another key than its store"),
     known.StoreMoved: of_set_up("the store of the server is not where it was"),
     known.StaleOwner: of_set_up("the store of the server was taken over by another one"),
+    known.UpgradeFailed: of_set_up("the session cannot be brought to the version of its type that the server has"),
     known.NewerVersion: of_set_up("the session is of a newer version of its type than the server has"),
     # What the server asks has failed.
     known.BadAnswer: ErrorAnswer(502, KEEPER),
@@ -210,9 +214,15 @@ def refusal_of(error: BaseException) -> Refusal | None:
 
 
 def set_up_of(error: BaseException) -> str | None:
-    """What the log says of an error that is about how the server was set up; None for another one."""
+    """What the log says of an error that is about how the server was set up, with the session that met it; None for
+    another one. Of what a client is refused with that is what it was refused for."""
+    while isinstance(error, Refusal) and error.__cause__ is not None:
+        error = alone(error.__cause__)
     answer = answer_to(type(error)) if isinstance(error, KeeveError) else None
-    return in_log(error) if answer is not None and answer.of_set_up else None
+    if answer is None or not answer.of_set_up:
+        return None
+    where = [note for note in getattr(error, "__notes__", ()) if isinstance(note, str) and note.startswith(IN_SESSION)]
+    return "; ".join([in_log(error), *where])
 
 
 def there_are(names: Iterable[str]) -> str:

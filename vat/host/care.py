@@ -16,7 +16,7 @@ from typing import Final
 
 from dataspace.errors import KeeveError
 from dataspace.in_logs import in_log
-from vat.crank.upgrading import outdated
+from vat.crank.upgrading import UpgradeFailed, outdated
 from vat.crank.vat import Step, Vat
 from vat.heap.messages import Detach
 from vat.host.residents import Job, Resident
@@ -38,6 +38,8 @@ class Care:
         self._settings = settings
         self._types = types
         self._readonly = readonly
+        self._wakes = settings.takes_up == "all"
+        self._told: set[bytes] = set()
         self._read_on = read_on
         """How far a vat's subscriptions have read, where that is far beyond what its heap says."""
 
@@ -46,10 +48,16 @@ class Care:
         jobs: list[Job] = []
         if not self._readonly and resident.damage is None:
             if outdated(vat.heap, self._types):
-                jobs.append(Job(None, None, _upgrade))
+                jobs.append(Job(None, lambda error: self._not_upgraded(vat, error), _upgrade))
             if vat.heap.forking:
                 jobs.append(Job(Detach()))
         return jobs
+
+    def _not_upgraded(self, vat: Vat, error: BaseException) -> None:
+        """Nobody has asked, and what a session waits for does not come: say so, once."""
+        if self._wakes and vat.heap.pending and vat.uid not in self._told and isinstance(error, UpgradeFailed):
+            self._told.add(vat.uid)
+            log.warning("session %s has work pending, which waits until it can be upgraded: %s", vat.id, in_log(error))
 
     def after(self, resident: Resident, vat: Vat) -> Sequence[Step]:
         """What a vat does after a job."""

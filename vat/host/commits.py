@@ -170,7 +170,7 @@ class Commits:
         except Exception as error:
             # Nothing may come out of here: the others in the batch are durable too, and have their callers.
             what = "session %s: something that became durable could not be passed on"
-            log.error(what, resident.uid.hex(), exc_info=traced(error))
+            log.error(what, self._residents.name(resident.uid), exc_info=traced(error))
             self._later(resident.uid)
 
     def _failed(self, records: Sequence[Record], error: KeeveError) -> None:

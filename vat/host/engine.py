@@ -94,7 +94,7 @@ class Engine:
         self.settings = settings
         carries, writes = settings.takes_up != "nothing", not store.readonly
         self.powers = Powers(store.log_id, clock, entropy, lambda: str(dataspace.cursor), self._begun, carries, writes)
-        self.residents = Residents(settings.vats)
+        self.residents = Residents(settings.vats, catalog.name)
         cache, over = PageCache(settings.cache), dataspace.endings.damaged
         self.loader = Loader(store, catalog, types, self.powers, cache, self.residents.durable, over)
         self.births = Births(store, catalog, types, self.powers, self.loader, self.residents)
@@ -135,9 +135,9 @@ class Engine:
             later=later,
             head=lambda: store.head.position,
         )
-        self.waking = Waking(self._wake, settings.retry)
+        self.waking = Waking(self._wake, settings.retry, self.residents.name)
         self.reclaiming = Reclaiming(store, catalog, self.commits, self.births, clock, entropy, settings.reclaim)
-        self.subscriptions = Subscriptions(dataspace, done=self.done, retry=settings.retry)
+        self.subscriptions = Subscriptions(dataspace, self.residents.name, done=self.done, retry=settings.retry)
         self.following = Following(store, dataspace, self.residents, self.commits, settings.follow)
         self.running = False
         self._takes_up = settings.takes_up != "nothing" and not store.readonly
@@ -395,6 +395,6 @@ class Engine:
             return ()
 
         def failed(error: BaseException) -> None:
-            log.warning("session %s has work pending and cannot be loaded: %s", uid.hex(), in_log(error))
+            log.warning("session %s has work pending and cannot be loaded: %s", row.id, in_log(error))
 
         self.turns.post(uid, Job(None, failed, work))

@@ -286,7 +286,8 @@ class Errands:
                 self._outcomes[key] = self._outcomes[key][0], Outcome(False, freeze(failure_of(error)))
                 self._offer(key)
             else:  # it is offered again when its session is taken up the next time
-                log.info("session %s: the outcome of an effect waits: %s", uid.hex(), in_log(error))
+                session = self._outcomes[key][0].session if key in self._outcomes else uid.hex()
+                log.info("session %s: the outcome of an effect waits: %s", session, in_log(error))
                 self._later(uid)
 
         self._post(uid, Job(None, failed, work))

@@ -155,15 +155,24 @@ class Resident:
 
 
 class Residents:
-    """The residents by uid, the least recently used first; at most `limit` of them, as far as they are idle."""
+    """The residents by uid, the least recently used first; at most `limit` of them, as far as they are idle.
 
-    def __init__(self, limit: int) -> None:
+    name: what a session is called, by its uid.
+    """
+
+    def __init__(self, limit: int, name: Callable[[bytes], str] = bytes.hex) -> None:
         self.limit = limit
+        self._name = name
         self._by_uid: OrderedDict[bytes, Resident] = OrderedDict()
 
     def get(self, uid: bytes) -> Resident | None:
         """The resident of that uid, if there is one."""
         return self._by_uid.get(uid)
+
+    def name(self, uid: bytes) -> str:
+        """What a session is called in a line of a log: its id, or its uid in hex where nobody knows that now."""
+        found = self._by_uid.get(uid)
+        return self._name(uid) if found is None or found.vat is None else found.vat.id
 
     def durable(self, uid: bytes) -> int:
         """The seq of a resident's newest durable record; 0 for what is no resident."""

@@ -233,7 +233,7 @@ class Turns:
             return vat
         except Exception as error:
             if not isinstance(error, KeeveError):
-                log.error("session %s cannot be loaded", resident.uid.hex(), exc_info=traced(error))
+                log.error("session %s cannot be loaded", self._residents.name(resident.uid), exc_info=traced(error))
             self._commits.drop(resident, error)
             return None
 

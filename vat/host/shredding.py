@@ -37,7 +37,11 @@ class Shredding:
                 with trio.CancelScope(shield=True):
                     await trio.to_thread.run_sync(self._store.destroy, [uid])
             except KeeveError as error:
-                log.warning("session %s is deleted, and its keys are destroyed later: %s", uid.hex(), in_log(error))
+                log.warning(
+                    "session %s is deleted, and its keys are destroyed later: %s",
+                    self._catalog.name(uid),
+                    in_log(error),
+                )
 
     async def finish(self) -> None:
         """Have go what is left, as far as it has not been reclaimed. Raises what the disk refuses."""

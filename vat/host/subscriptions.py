@@ -38,10 +38,19 @@ LONGEST_PAUSE: Final = 60.0
 
 
 class Subscriptions:
-    """Reads for actors that observe. `done` does a job of a session, and returns when it is durable."""
+    """Reads for actors that observe. `done` does a job of a session, and returns when it is durable; `name` says what
+    that is called."""
 
-    def __init__(self, dataspace: Dataspace, *, done: Callable[[bytes, Work], Awaitable[None]], retry: float) -> None:
+    def __init__(
+        self,
+        dataspace: Dataspace,
+        name: Callable[[bytes], str],
+        *,
+        done: Callable[[bytes, Work], Awaitable[None]],
+        retry: float,
+    ) -> None:
         self._dataspace = dataspace
+        self._name = name
         self._done = done
         self._retry = retry
         self._nursery: trio.Nursery | None = None
@@ -114,14 +123,16 @@ class Subscriptions:
                             elif isinstance(item, Away):
                                 raise Archived(0, (), item.position)  # it will be there again, and is taken in then
                             elif isinstance(item, Unreadable):
-                                log.warning("session %s: its subscription %d passes over %s", uid.hex(), number, item)
+                                log.warning(
+                                    "session %s: its subscription %d passes over %s", self._name(uid), number, item
+                                )
                     except Exception as error:
                         self._readings.pop(key, None)
                         pause = self._retry if cursor != begun else min(2 * pause, LONGEST_PAUSE)
                         # A `KeeveError` says in its message what is wrong; of any other the message may say little.
                         trace = None if isinstance(error, KeeveError) else traced(error)
                         what = "session %s: its subscription %d stopped, and reads on in %g s: %s"
-                        log.warning(what, uid.hex(), number, pause, in_log(error), exc_info=trace)
+                        log.warning(what, self._name(uid), number, pause, in_log(error), exc_info=trace)
                         await trio.sleep(pause)
             finally:
                 if self._tasks.get(key) is scope:
@@ -132,5 +143,5 @@ class Subscriptions:
             try:
                 return await self._done(uid, lambda vat: (vat.take(message),))
             except WriteFailed as error:
-                log.warning("session %s: an event waits: %s", uid.hex(), in_log(error))
+                log.warning("session %s: an event waits: %s", self._name(uid), in_log(error))
                 await trio.sleep(self._retry)

@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterable
 import trio
 
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 
 log = logging.getLogger("keeve")
 
 
 class Waking:
-    """Wakes sessions. `wake` has one brought into memory when its turn comes."""
+    """Wakes sessions. `wake` has one brought into memory when its turn comes; `name` says what it is called."""
 
-    def __init__(self, wake: Callable[[bytes], None], retry: float) -> None:
+    def __init__(self, wake: Callable[[bytes], None], retry: float, name: Callable[[bytes], str] = bytes.hex) -> None:
         self._wake = wake
+        self._name = name
         self._retry = retry
         self._waiting: dict[bytes, None] = {}
         self._asked = trio.Event()
@@ -54,6 +56,7 @@ class Waking:
             try:
                 self._wake(uid)
             except KeeveError as error:
-                log.warning("session %s may have work pending, and is looked up again later: %s", uid.hex(), error)
+                what = "session %s may have work pending, and is looked up again later: %s"
+                log.warning(what, self._name(uid), in_log(error))
                 self.later(uid)
             await trio.lowlevel.checkpoint()

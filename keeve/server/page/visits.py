@@ -30,7 +30,7 @@ from dataspace.observe.cursor import number_in
 from keeve.looking import Reading, reading_of
 from keeve.server.api import OPERATIONS, Asked, EncodedRoute
 from keeve.server.auth import COOKIE, Principal, token_of
-from keeve.server.errors import Refusal
+from keeve.server.errors import Refusal, set_up_of
 from keeve.server.middleware import ROUTED
 from keeve.server.page.drawing import HEADERS, drawn
 from keeve.server.page.wording import told
@@ -170,9 +170,12 @@ def _route(place: Place, serving: Serving) -> BaseRoute:
                 return entrance(visit)
             return await does(visit)
         except Exception as raised:  # whatever is ours is told on a page; the rest is for the outermost bound
-            refusal = told(alone(raised))
+            error = alone(raised)
+            refusal = told(error)
             if refusal is None:
                 raise
+            if (why := set_up_of(error)) is not None:
+                serving.log.error("not set up", request=request.state.request_id, why=why)
             return visit.shows("refused.html", refusal.status, refusal=refusal)
 
     endpoint.__name__ = "page:" + place.path
