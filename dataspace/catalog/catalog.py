@@ -32,6 +32,7 @@ from dataspace.catalog.withholding import withhold, withhold_from_start
 from dataspace.catalog.writing import Flush, Writing
 from dataspace.drafts import Handle
 from dataspace.errors import KeeveError
+from dataspace.in_logs import in_log
 from dataspace.log.marks import START, Head
 from dataspace.log.store import Store
 from dataspace.log.verdicts import SessionDamaged
@@ -100,7 +101,7 @@ class Catalog(Checked):
             self.take_in(records)
         except KeeveError as error:
             self._owed = max(owed, self._owed, records[-1].position)
-            log.warning("the catalog reads what is up to position %d when it is asked: %s", self._owed, error)
+            log.warning("the catalog reads what is up to position %d when it is asked: %s", self._owed, in_log(error))
 
     def take_in(self, records: Sequence[Notable]) -> None:
         """The same. Raises what reading raises."""

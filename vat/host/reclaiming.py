@@ -115,7 +115,7 @@ class Reclaiming:
             if self.pending:
                 self.soon()
         except KeeveError as error:  # what is left is looked for again, in a while
-            log.warning("what was deleted or erased cannot be looked for now: %s", error)
+            log.warning("what was deleted or erased cannot be looked for now: %s", in_log(error))
             self.soon()
         wait = self._after
         while True:
