@@ -35,4 +35,6 @@ def test_a_time_is_a_deadline_and_whatever_the_device_will_refuse_is_none(
 ) -> None:
     assert deadline_of(args, keywords) == due
     heap: Any = SimpleNamespace(read=lambda stored: stored)
-    assert deadline_in(heap, [b"id", "timer", "until", args, list(keywords.items()), 1, False]) == due
+    stored = deadline_in(heap, [b"id", "timer", "until", args, list(keywords.items()), 1, False])
+    assert stored == due
+    assert stored is None or type(stored) is float

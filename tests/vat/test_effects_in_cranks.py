@@ -9,6 +9,7 @@ import pytest
 from vatmaker import ROOT, World, assert_restores, dump, everything, operations, said
 
 from dataspace.values import CellRef, Text
+from vat.crank.chain import Chain
 from vat.heap.entries import effect_id
 from vat.heap.opcodes import Op
 from vat.heap.refs import DIRECTORY, Ref, cancel, near
@@ -76,6 +77,21 @@ def test_that_it_starts_is_a_record_of_its_own(world, user):
     user.keep(user.vat.started(1))
     assert user.heap.find("effects", 1)[6] is True
     assert user.vat.started(9) is None
+    assert_restores(world, user)
+
+
+def test_a_start_that_an_earlier_version_has_recorded_comes_to_the_entry_that_its_snapshots_hold(
+    world, user, monkeypatch
+):
+    operate = Chain._operate
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Chain, "_operate", lambda chain, draft, op, effect, seq: operate(chain, draft, op, effect))
+        run(world, user, go=lambda me: me.model.complete())
+        user.keep(user.vat.started(1))
+    assert len(user.heap.find("effects", 1)) == 7
+    assert_restores(world, user)
+    user.keep(user.vat.started(1))
+    assert user.heap.find("effects", 1)[7] == user.vat.seq
     assert_restores(world, user)
 
 

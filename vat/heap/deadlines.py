@@ -31,9 +31,10 @@ def deadline_of(args: Sequence[Any], keywords: Mapping[str, Any]) -> float | Non
 
 
 def deadline_in(heap: Heap, effect: Sequence[Any]) -> float | None:
-    """The same of an effect's entry in a heap. Raises what a heap raises that cannot be read."""
+    """The same of an effect's entry in a heap, as a float. Raises what a heap raises that cannot be read."""
     read = heap.read
-    return deadline_of(read(effect[Effect.ARGS]), {name: read(arg) for name, arg in effect[Effect.KEYWORDS]})
+    at = deadline_of(read(effect[Effect.ARGS]), {name: read(arg) for name, arg in effect[Effect.KEYWORDS]})
+    return None if at is None else float(at)
 
 
 def is_timer(effect: Sequence[Any]) -> bool:

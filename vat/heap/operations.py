@@ -189,9 +189,10 @@ def _wanted(
     heap.put_entry("effects", number, listed([id, device, method, args, pairs, promise, False]))
 
 
-def _started(heap: Heap, number: int, seq: int = 0) -> None:
+def _started(heap: Heap, number: int, *seq: int) -> None:
+    # Records of earlier versions have no seq, and must come to the entry that their snapshots hold.
     entry = heap.find("effects", number)
-    heap.put_entry("effects", number, listed([*entry[: Effect.STARTED], True, seq]))
+    heap.put_entry("effects", number, listed([*entry[: Effect.STARTED], True, *seq]))
 
 
 def _ended(heap: Heap, number: int) -> None:
