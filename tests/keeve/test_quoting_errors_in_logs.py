@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, MagicMock
+from unittest.mock import AsyncMock, MagicMock, PropertyMock
 
 import pytest
 import trio
@@ -40,6 +40,7 @@ from tests.keeve.quoting import (
     raising_later,
 )
 from tests.keeve.test_lines_of_logs import calls_of_loggers, sources
+from vat.crank.upgrading import UpgradeFailed
 from vat.crank.vat import Step
 from vat.devices.outcomes import EffectOutcome, trace_of
 from vat.host.asking import NotRunning
@@ -69,6 +70,14 @@ async def care(host: Host, patch: Patch) -> None:
     vat = MagicMock(id="s1", collect=raising(quoting()), snapshot=raising(quoting()))
     patch.setattr(host._engine.care, "_wants_snapshot", lambda vat: True)
     host._engine.care.after(MagicMock(damage=None), vat)
+    host._engine.care._not_upgraded(vat, UpgradeFailed("s1", "notes.note", 1, quoting()))
+
+
+async def catalog(host: Host, patch: Patch) -> None:
+    catalog, records = host._engine.dataspace.catalog, [MagicMock(position=1)]
+    patch.setattr(catalog, "take_in", raising(quoting()))
+    catalog.note(records)
+    patch.undo()
 
 
 async def commits(host: Host, patch: Patch) -> None:
@@ -139,6 +148,7 @@ async def reclaiming(host: Host, patch: Patch) -> None:
         me = MagicMock(_after=0, _store=MagicMock(fault=quoting()), finish=ending(scope, error))
         me._deleted.wait = trio.lowlevel.checkpoint
         me._deleted.is_set.side_effect = [True, False]
+        type(me).pending = PropertyMock(side_effect=[quoting()])
         with scope:
             await Reclaiming.run(me)
 
@@ -173,6 +183,11 @@ async def scheduling(host: Host, patch: Patch) -> None:
 
 async def shredding(_: Host, patch: Patch) -> None:
     await Shredding.shred(MagicMock(_encrypted=True, _store=MagicMock(destroy=raising(quoting()))), b"u" * 16)
+
+
+async def waking(host: Host, patch: Patch) -> None:
+    patch.setattr(host._engine.waking, "_wake", raising(quoting()))
+    await host._engine.waking.all([host.row("s1").uid])
 
 
 async def subscriptions(host: Host, patch: Patch) -> None:
@@ -272,6 +287,7 @@ PLACES: dict[str, Callable[[Host, Patch], Awaitable[None]]] = {
     "keeve/server/openai/unstored.py": unstored,
     "keeve/server/streams.py": streamed,
     "keeve/server/wire.py": served,
+    "dataspace/catalog/catalog.py": catalog,
     "vat/host/basing.py": basing,
     "vat/host/care.py": care,
     "vat/host/commits.py": commits,
@@ -286,6 +302,7 @@ PLACES: dict[str, Callable[[Host, Patch], Awaitable[None]]] = {
     "vat/host/scheduling.py": scheduling,
     "vat/host/shredding.py": shredding,
     "vat/host/subscriptions.py": subscriptions,
+    "vat/host/waking.py": waking,
 }
 """By the file that tells a log of errors, what brings it to."""
 
