@@ -32,7 +32,7 @@ from actors.tools.errors import ApprovalWanted, CallRefused
 from dataspace.errors import KeeveError
 from dataspace.values import Text
 from vat.errors import BadCall, FiberDiverged
-from vat.heap.refs import Promise
+from vat.heap.refs import Promise, Ref
 from vat.objects.actor import Actor, actor, state_own
 from vat.objects.collections import Map
 from vat.objects.owing import fail, owe, owes, pay
@@ -41,6 +41,9 @@ from vat.objects.types import manage, read, type_of
 
 ASKING: Final = frozenset(("keeve.approvals", "keeve.toolbox"))
 """The types of actors that can ask a person."""
+
+TELLS: Final = "_is_unknown"
+"""What an actor has that states it itself where nobody knows what came of a call, see `actors.session.calls`."""
 
 
 class NothingWaits(KeeveError, LookupError):
@@ -168,15 +171,27 @@ class Approver(Actor):
         said = (device, call, turn, *((True,) if told else ()))  # without it, what a fiber's part is held against
         return self.device(device).run(call).then(self._came, *said, broken=self._stopped)
 
-    def _came(self, output: Output, device: str, call: Call, turn: int, told: bool = False) -> Output:
+    def _came(self, output: Output, device: str, call: Call, turn: int, told: bool | None = None) -> Output:
         """The output, its text marked as content by its type: only what passes through a method is."""
         return output
 
-    def _stopped(self, error: Exception, device: str, call: Call, turn: int, told: bool = False) -> Promise:
+    def _stopped(self, error: Exception, device: str, call: Call, turn: int, told: bool | None = None) -> Promise:
         if not isinstance(error, ApprovalWanted):
             raise error
+        if told is None:  # a session says so, but did not in an earlier version
+            told = bool(turn) and self._of_a_session()
         said = self._ask(call, turn)
         return said.then(self._approved, device, marked_call(call), turn, self._wanted[self._asked]["id"], told)
+
+    def _of_a_session(self) -> bool:
+        """Whether it is a part of a `Session`. Costs the actors up to that one, which is mostly the first."""
+        heap = self._crank.heap
+        for number in heap.actors():
+            state = heap.state(number)
+            part = state.fields.get("approvals")
+            if isinstance(part, Ref) and part.actor == self._actor:
+                return TELLS in self._crank.types[state.type].inner
+        return False
 
     def _approved(
         self, said: bool, device: str, call: Call, turn: int = 0, id: str = "", told: bool | None = None
