@@ -250,6 +250,7 @@ class Dataspace(Reader):
         self.places = Places(store, catalog)
         self.waiting = Waiting(catalog.asserted)
         self.endings = Endings(store, catalog)
+        self._told_up_to = catalog.head.position
         self._due: trio.Event | None = None
         self._told: dict[str, tuple[Callable[[Fact], None], ...]] = {}
         self._told_of: dict[int, tuple[Callable[[Notable], None], ...]] = {}
@@ -305,6 +306,7 @@ class Dataspace(Reader):
             self._tell(records)
         if self._told_of:
             self._tell_of(records)
+        self._told_up_to = records[-1].position
         if catalog.due:
             if self._due is None:
                 catalog.flush()
@@ -323,11 +325,13 @@ class Dataspace(Reader):
             have_hear(self._told_of.get(record.kind, ()), record, f"a record of kind {record.kind}")
 
     def catch_up(self) -> None:
-        """Note what the log has and nobody has told of: for a store that another process writes."""
-        head = self.catalog.head.position
-        start = self.catalog.at(head)
-        for stored in self.store.scan(start):
-            if stored.header.position > head:
+        """Note what the log has and nobody has told of: for a store that another process writes.
+
+        Where that fails, the next call goes on from there, also if the catalog has noted the rest meanwhile.
+        """
+        told = self._told_up_to
+        for stored in self.store.scan(self.catalog.at(told)):
+            if stored.header.position > told:
                 self.note([noted(stored, whole=True)])
 
     async def run(self) -> None:

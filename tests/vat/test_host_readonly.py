@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import trio.testing
 
 from dataspace.log.files import ReadFailed
 from dataspace.log.store import StoreMoved, StoreReadOnly
-from tests.vat.hosts import Caller, Counter, Worker, World, carry_no_messages, settled, store_of
+from dataspace.records import Kind
+from tests.vat.hosts import Caller, Counter, Worker, World, carry_no_messages, catalog_of, settled, store_of
 from vat.crank.vat import Vat
 from vat.host.following import Outrun
 from vat.host.host import Host
@@ -201,6 +203,59 @@ async def test_a_reader_goes_on_following_when_the_disk_gives_again_what_is_ther
         nursery.cancel_scope.cancel()
     assert failed > 3
     assert caplog.text.count("is looked for again and again") == 1
+
+
+def failing(what: Any, times: int) -> Any:
+    """The same, that cannot be read so many times."""
+    failures = iter(range(times))
+
+    def fails(*arguments: Any) -> Any:
+        if next(failures, None) is not None:
+            raise ReadFailed("00000001.seg", "Input/output error")
+        return what(*arguments)
+
+    return fails
+
+
+@pytest.mark.parametrize("times", range(4))
+async def test_what_a_reader_has_in_memory_is_not_stale_after_reads_that_failed(either: World, times: int) -> None:
+    """Whoever asks the catalog has it note what could not be noted, and then it is at the head of the log."""
+    async with either.host() as owner, either.host(readonly=True, follow=3600) as reader:
+        s = await owner.spawn(Counter, "s", count=5)
+        seen = await reader.get("s")
+        assert await seen.total() == 5
+        catalog = catalog_of(reader)
+        catalog._note = failing(catalog._note, times)
+        await s.add("x")
+        for _ in range(times):
+            with suppress(ReadFailed):
+                reader.row("s")
+        assert (reader.row("s").seq, await seen.total()) == (owner.row("s").seq, 6)
+
+
+async def test_a_reader_tells_of_all_that_the_owner_has_done_after_reads_that_failed(either: World) -> None:
+    async with either.host() as owner, either.host(readonly=True, follow=3600) as reader:
+        await owner.spawn(Counter, "s")
+        told: list[str] = []
+        assert reader.row("s").id == "s"
+        reader._engine.dataspace.on_record((Kind.SPAWN,), lambda record: told.append(record.message["id"]))
+        for id in ("t", "u", "v"):
+            await owner.spawn(Counter, id)
+        store, catalog = store_of(reader), catalog_of(reader)
+        scan, catalog._note = store.scan, failing(catalog._note, 1)
+
+        def torn(start: Any = None) -> Any:
+            stored = list(scan(start))
+            yield from stored[: len(stored) - 2]
+            raise ReadFailed("00000001.seg", "Input/output error")
+
+        store.scan = torn
+        with pytest.raises(ReadFailed):
+            reader.row("s")
+        store.scan = scan
+        assert catalog.head == store.head  # it has noted what was owed, and with it all that there is
+        assert reader.row("v").id == "v"
+        assert told == ["t", "u", "v"]
 
 
 async def test_who_waits_for_a_promise_in_a_reader_is_told_when_the_owner_goes_on(either: World) -> None:

@@ -38,11 +38,15 @@ class Following:
         self._dataspace = dataspace
         self._residents = residents
         self._seconds = seconds
+        self._followed = dataspace.catalog.head.position
+        """Up to where all is noted, and no vat in memory is behind it. The catalog may be further than that: whoever
+        asks it has it note what could not be noted here."""
 
     def refresh(self) -> None:
         """Learn what the owner has written by now. Costs what is new. Raises `StoreMoved`, or what reading raises."""
         catalog = self._dataspace.catalog
-        if self._store.refresh().position == catalog.head.position:
+        upto = self._store.refresh().position
+        if upto == self._followed:
             return
         self._dataspace.catch_up()
         for resident in self._residents:
@@ -53,6 +57,7 @@ class Following:
                     self._commits.drop(resident, Outrun(vat.id))
                 else:
                     resident.let_go()
+        self._followed = upto
 
     async def run(self) -> None:
         """Look again and again, also where the disk does not give what is there. What else ends it is raised to whoever
