@@ -19,6 +19,7 @@ from keeve.wire.tokens import Caveat, methods, mint, named, sessions
 from tests.cli_runner import Said
 from tests.served_stores import ServedStore, asked, served_store
 from vat.crank.vat import RequestConflict
+from vat.host.repetitions import also_as
 
 
 @pytest.fixture
@@ -105,3 +106,32 @@ async def test_a_programs_host_and_the_api_know_their_own_requests_alone(store: 
             answer = await client.post("/api/v1/sessions/s/turn", json={"input": "pay 5"})
     assert answer.json()["turn"] == 1
     assert len(await said_by(store)) == 2
+
+
+async def test_a_session_that_the_files_made_is_found_again_by_the_owner_over_a_connection(tmp_path: Path) -> None:
+    async with open_host(tmp_path) as host:
+        await host.spawn(Session, request="R1", system="Brief.")
+    async with served_store(tmp_path) as there:
+        async with connect(there.url, token=there.token) as client:
+            found = await client.spawn(Session, request="R1", system="Brief.")
+            assert (await found.describe())["id"] == there.host.sessions()[0].id
+            with pytest.raises(RequestConflict):
+                await client.spawn(Session, request="R1", system="Long.")
+        token = str(mint(there.token, bytes(16)).narrow(methods("spawn")))
+        async with connect(there.url, token=token) as client:
+            await client.spawn(Session, request="R1", system="Brief.")  # who was given this is another one
+        assert len(there.host.sessions()) == 2
+
+
+async def test_a_session_that_the_owner_made_over_a_connection_is_found_again_on_the_files(tmp_path: Path) -> None:
+    async with served_store(tmp_path) as there, connect(there.url, token=there.token) as client:
+        await client.spawn(Session, request="R1", system="Brief.")
+    async with open_host(tmp_path) as host:
+        files = also_as(host, OWNER)
+        found = await files.spawn(Session, request="R1", system="Brief.")
+        assert (await found.describe())["id"] == host.sessions()[0].id
+        with pytest.raises(RequestConflict):
+            await files.spawn(Session, request="R1", system="Long.")
+        assert len(host.sessions()) == 1
+        await host.spawn(Session, request="R1", system="Long.")  # a program's host knows its own requests alone
+        assert len(host.sessions()) == 2

@@ -135,8 +135,7 @@ class Births:
 
         Raises `BadSessionId`, `IdInUse`, `Deleted`, `TypeError` or `NotAValue`, and has done nothing then.
         """
-        resident = self._residents.get(uid)
-        if (resident is not None and resident.vat is not None) or self._catalog.by_uid(uid) is not None:
+        if self.begun(uid):
             return None
         name = self._claim(f"s-{uid.hex()[:12]}" if id is None else id)
         try:
@@ -150,6 +149,11 @@ class Births:
         resident = self._residents.use(uid)
         resident.install(vat, memory)
         return step
+
+    def begun(self, uid: bytes) -> bool:
+        """Whether there is a session of that uid, or one on its way, or there was one."""
+        resident = self._residents.get(uid)
+        return (resident is not None and resident.vat is not None) or self._catalog.by_uid(uid) is not None
 
     def fork(self, vat: Vat, call: Call, at: int | None, into: str | None) -> tuple[Step, bytes]:
         """The records of a fork of a vat at a seq (default: now), as one step, and the uid of the child.

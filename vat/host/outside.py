@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 from attrs.validators import instance_of
 
-from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value
+from dataspace.values import MAX_DEPTH, FrozenDict, FrozenList, Value, digest_of, freeze
 from vat.errors import BadCall, NotAssignable
 from vat.heap.messages import Asker, Sent
 from vat.heap.refs import Ref
@@ -152,6 +152,12 @@ def bound(value: Value, host: Calls, asker: Asker) -> Any:
 def unbound(value: Any) -> Any:
     """An argument as a vat can take it: bound refs as plain ones. What is no value is left for `freeze` to refuse."""
     return replaced(value, lambda item: Ref(item._uid, item._actor) if isinstance(item, HostRef) else item)
+
+
+def sent_digest(what: str, *content: Any) -> bytes:
+    """The digest by which a request is known of what a client sent, for a thing that is asked for: so that no digest of
+    another kind is the same. Raises `NotAValue`."""
+    return digest_of(["sent", what, *(freeze(unbound(each), None, what) for each in content)])
 
 
 def replaced(value: Any, change: Callable[[Any], Any], within: tuple[int, ...] = ()) -> Any:

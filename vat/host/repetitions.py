@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from dataspace.values import digest_of, freeze
 from vat.crank.vat import Step, Vat, known_request
 from vat.heap.heap import ROOT_ACTOR
 from vat.heap.messages import Sent
 from vat.host.host import Host
-from vat.host.outside import HostRef, place, reaching, unbound
+from vat.host.outside import HostRef, place, reaching, sent_digest
 
 
 def sent(request: str | None, what: str, *content: Any) -> Sent | None:
@@ -28,7 +27,7 @@ def sent(request: str | None, what: str, *content: Any) -> Sent | None:
     """
     if request is None:
         return None
-    return Sent(request, digest_of(["sent", what, *(freeze(unbound(each), None, what) for each in content)]))
+    return Sent(request, sent_digest(what, *content))
 
 
 def also_as(host: Host, other: str) -> Host:

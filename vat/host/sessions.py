@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -27,7 +28,7 @@ from vat.host.burying import UNREADABLE, Burying, born
 from vat.host.carrying import child_ref
 from vat.host.commits import refusal
 from vat.host.engine import Engine
-from vat.host.outside import Snapshot, unbound
+from vat.host.outside import Snapshot, sent_digest, unbound
 from vat.objects.fields import given as begins_with
 
 Seen = TypeVar("Seen")
@@ -87,25 +88,40 @@ class Sessions:
         engine = self._engine
         described = engine.types.of(cls)
         given = {name: freeze(unbound(value), None, name) for name, value in begins_with(cls, fields).items()}
-        repeated = asker.request if uid is None else uid.hex()
-        key: tuple[str, bytes] | None = None
-        plain = b""
-        if repeated is not None:
-            plain = digest_of([described.name, id, given])  # older records have that, whoever gave the fields
-            key = (f"{asker.by}\0{repeated}", asker.sent or plain)
-        if uid is None:
-            uid = engine.entropy(16) if key is None else self._uid_of(key[0])
+        asked = asker.request if uid is None else uid.hex()
+        # Older records have that, whoever gave the fields.
+        plain = b"" if asked is None else digest_of([described.name, id, given])
         self.must_write()
         if isinstance(id, str):
             await engine.births.settled(id)
-        while not await engine.born(uid, lambda: engine.births.spawn(uid, id, cls, given, asker, key)):
-            if engine.dataspace.catalog.by_uid(uid) is not None:
+        while True:
+            made, request = self._request_of(asker) if uid is None else (uid, f"{asker.by}\0{asked}")
+            key = None if request is None else (request, asker.sent or plain)
+            if await engine.born(made, partial(engine.births.spawn, made, id, cls, given, asker, key)):
+                return made
+            if engine.dataspace.catalog.by_uid(made) is not None:
                 assert key is not None
-                engine.births.same(uid, key[0], (key[1], plain), repeated or "")
-                return uid
+                as_sent = sent_digest("spawn", described.name, id, fields)  # a server's client has sent it
+                engine.births.same(made, key[0], (key[1], plain, as_sent), asked or "")
+                return made
             with suppress(NoSuchSession):  # the first one's record is on its way, and may not arrive
-                await engine.done(uid, lambda vat: ())
-        return uid
+                await engine.done(made, lambda vat: ())
+
+    def _request_of(self, asker: Asker) -> tuple[bytes, str | None]:
+        """The uid of the session that is made for what somebody asks, and the request (who asks, and the id).
+
+        What the same person has asked with this id at another door counts, unless a session was made for it here.
+        """
+        if asker.request is None:
+            return self._engine.entropy(16), None
+        begun = self._engine.births.begun
+        request = f"{asker.by}\0{asker.request}"
+        uid = self._uid_of(request)
+        if asker.other is not None and not begun(uid):
+            theirs = f"{asker.other}\0{asker.request}"
+            if begun(found := self._uid_of(theirs)):
+                return found, theirs
+        return uid, request
 
     def _uid_of(self, request: str) -> bytes:
         """The uid of the session that is made for a request (who asks, and the id)."""
@@ -118,8 +134,7 @@ class Sessions:
 
         Raises `Deleted`. Costs the reading of a record.
         """
-        request = f"{asker.by}\0{asker.request}"
-        uid = self._uid_of(request)
+        uid, request = self._request_of(asker)
         if self._engine.dataspace.catalog.by_uid(uid) is None:
             return None
         return uid, self._engine.births.asked_with(uid) == (request, asker.sent)
