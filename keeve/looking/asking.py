@@ -8,13 +8,22 @@ not have to answer, what it gives is told as its own, and for a look nothing of 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, Final
 
+import trio
+
+from actors.session import Session
 from dataspace.errors import KeeveError
 from keeve.faces import face
 from keeve.looking.sessions import CONVERSATIONS
 from keeve.looking.stating import StatesNoTurns, states_turns
 from vat.errors import BadCall, Failed, NoSuchMethod, ReadOnly
+from vat.objects.types import type_of
+
+PATIENCE: Final = 2.0
+"""Seconds for a `status` of which an answer does not depend: one of one's own may wait for anything."""
+
+_SESSION: Final = frozenset(type_of(Session).public)
 
 
 async def outcome(awaited: Awaitable[Any]) -> Any:
@@ -72,20 +81,30 @@ async def end_turn(ref: Any, session: str, turn: int | None, request: str | None
     takes it. Raises `NoSuchMethod`, or `OtherParameters` for an `interrupt` that takes no turn, or more; and what it
     raises.
     """
-    states = await _states(ref)  # before: when it has ended, the host may be about to end as well
+    states = await _is_conversation(ref)  # before: when it has ended, the host may be about to end as well
     answer = await outcome(ref.interrupt(request=request, **({} if turn is None else {"turn": turn})))
     numbered = answer is None or type(answer) is int
     ended = {"session": session, "turn": answer if numbered else None}
-    if numbered and (await _states(ref) if states is None else states):
+    if numbered and (states or await _says_that_it_states(ref)):
         return ended
     return {**ended, "answer": face(answer)}
 
 
-async def _states(ref: Any) -> bool | None:
-    """Whether a session states its turns: a conversation always does. None where nobody can tell now, which is no
-    failure of what is asked besides."""
+async def _is_conversation(ref: Any) -> bool:
+    """Whether a session is a conversation, by what it has: one that is made of `Session` has all that this has. False
+    where nobody can tell now, which is no failure of what is asked besides."""
     try:
         described = await ref.describe()
-        return described["type"] in CONVERSATIONS or states_turns(await told_status(ref))
     except KeeveError:
-        return None
+        return False
+    return described["type"] in CONVERSATIONS or _SESSION.issubset((*described["methods"], *described["fields"]))
+
+
+async def _says_that_it_states(ref: Any) -> bool:
+    """Whether a session says that it states its turns. What fails or waits here is no part of what was asked before."""
+    with trio.move_on_after(PATIENCE):
+        try:
+            return states_turns(await told_status(ref))
+        except KeeveError:
+            return False
+    return False

@@ -19,12 +19,13 @@ import trio
 import keeve.client
 from keeve import Actor, EchoModel, Session, Text, actor, effect, open_host, read
 from keeve.errors import KeeveError, NotRunning, OtherParameters, Refused
-from keeve.looking import end_turn
+from keeve.looking import asking, end_turn
 from keeve.testing import memory_host
 from tests.keeve.own_shapes import Failing, Plain, TakesMore
 from tests.pages import ROOT
 from tests.served_stores import asked, served_store
 from tests.server_worlds import world
+from vat.heap.refs import Promise, cancel
 
 
 @actor("verbs.doing", version=1)
@@ -221,9 +222,47 @@ async def test_the_agent_of_the_page_is_driven_over_a_server_as_the_page_says(
 class Silent:
     """A model that never answers."""
 
+    def __init__(self) -> None:
+        self.began = trio.Event()
+
     @effect(on_crash="retry")
     async def complete(self, effect: Any, messages: Any, **_: Any) -> Any:
+        self.began.set()
         await trio.sleep_forever()
+
+
+@actor("verbs.waiting", version=1)
+class Waiting(Actor):
+    """Its `status` gives the promise of the turn that runs, or of what comes after it."""
+
+    running: Promise | None = None
+    after: Promise | None = None
+
+    def turn(self, text: Text, after: bool = False) -> Promise:
+        self.running = self.device("model").complete([text])
+        if after:
+            self.after = self.device("model").complete([])
+        return self.running
+
+    def interrupt(self) -> None:
+        assert self.running is not None
+        cancel(self.running, Refused("ended"))
+
+    @read
+    def status(self) -> Promise | None:
+        return self.running if self.after is None else self.after
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_turn_is_ended_whatever_status_waits_for(after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.1)
+    silent = Silent()
+    async with memory_host(actors=[Waiting], devices={"model": silent}) as host:
+        ref = await host.spawn(Waiting, "own")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(suppressed, ref.turn, "hello", after)
+            await silent.began.wait()
+            assert await end_turn(ref, "own", None) == {"session": "own", "turn": None, "answer": None}
 
 
 class Ending:
