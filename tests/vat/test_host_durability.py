@@ -93,6 +93,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("NoSuchPoint", lambda host, s: s.fork(at=9)),
     ("NoSuchMethod", lambda host, s: s.what()),
     ("IdInUse", lambda host, s: host.spawn(Counter, "new")),
+    ("IdInUse", lambda host, s: s.fork(into="new")),
 ]
 
 

@@ -22,7 +22,14 @@ NEAR: Final = 16
 
 
 class NotYet(Exception):
-    """What is asked for is recorded and not durable yet: who asks does so again when it is."""
+    """What is asked for is recorded and not durable yet: who asks does so again when it is.
+
+    settled: where another session records it, has a function called when that is durable, or is not going to be.
+    """
+
+    def __init__(self, settled: Callable[[Callable[[], None]], None] | None = None) -> None:
+        super().__init__()
+        self.settled = settled
 
 
 class Recorded(NamedTuple):

@@ -120,6 +120,7 @@ class Births:
         self._claimed: dict[str, tuple[bytes, int] | None] = {}
         """The ids of those that are on their way, and where forks leave their parents."""
         self._unclaimed = trio.Event()
+        self._unclaiming: list[Callable[[], None]] = []
         self._meanwhile: list[Meanwhile] = []
 
     def spawn(
@@ -159,8 +160,8 @@ class Births:
         """The records of a fork of a vat at a seq (default: now), as one step, and the uid of the child.
 
         Raises `NoSuchPoint`, `PastDamaged`, `IdInUse`, `Deleted` or `BadSessionId`, and has done nothing then; `NotYet`
-        when the seq is not durable yet, `Archived` where the child could not be loaded. Costs at most the reading of
-        one record, but for what `Loader.point` says.
+        when the seq is not durable yet, or a session of that id is being made, `Archived` where the child could not be
+        loaded. Costs at most the reading of one record, but for what `Loader.point` says.
         """
         row = self._catalog.by_uid(vat.uid)
         head = vat.seq if row is None else max(vat.seq, row.seq)  # of a damaged one less is in memory
@@ -179,6 +180,8 @@ class Births:
             if here > resident.durable:
                 raise NotYet
             hash, pending = self._loader.point(vat.uid, here)
+        if into in self._claimed:  # nobody is refused for what may not become durable
+            raise NotYet(self._unclaiming.append)
         uid = self._powers.entropy(16)
         name = self._claim(f"{vat.id[:190]}-{uid.hex()[:8]}" if into is None else into, (vat.uid, here))
         try:
@@ -233,6 +236,9 @@ class Births:
         self._claimed.pop(id, None)
         over, self._unclaimed = self._unclaimed, trio.Event()
         over.set()
+        waiting, self._unclaiming = self._unclaiming, []
+        for tell in waiting:
+            tell()
 
     async def settled(self, id: str) -> None:
         """Wait until a session of that id that is being made is there, or is not going to be: before that nobody is

@@ -48,7 +48,7 @@ class Resident:
     | without a vat | its next job loads it | given by `install`, taken by `let_go`, whoever calls that |
     | idle | nothing of it is on its way; it may be evicted | follows from the rest |
     | `ready` | it has its place in the queue of `Turns` | set and taken by `Turns` |
-    | `paused` | it does nothing until nothing of it is `flying` | set by `Turns`, taken by `Commits` |
+    | `paused` | it waits: for what of it is `flying`, or for an id | set by `Turns`, taken by that and by `Commits` |
     | `stale` | its vat is not what it should be | set by `Turns`, which has it let go of; taken by that |
     | damaged | it takes no more input: `damage` says why | set by `Loader`, at each load |
 
@@ -101,7 +101,7 @@ class Resident:
         self.ready = False
         """Whether it stands in the queue of those that have something to do."""
         self.paused = False
-        """Whether its jobs wait until nothing of it is on its way to the log."""
+        """Whether its jobs wait until nothing of it is on its way to the log, or until an id is free or taken."""
         self.stale = False
         """Whether the vat holds what must not be recorded, or refers to what may go, and is loaded again before it does
         anything else."""

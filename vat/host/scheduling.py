@@ -173,9 +173,9 @@ class Turns:
             job = jobs.popleft()
             try:
                 steps = _interruptible(_done, job, vat)
-            except NotYet:
+            except NotYet as error:
                 jobs.appendleft(job)
-                resident.paused = bool(resident.flying)
+                self._put_off(resident, error)
                 return
             except Exception as error:  # noqa: BLE001  # whatever it is belongs to who asked
                 self._refused(resident, jobs, job, error)
@@ -200,6 +200,18 @@ class Turns:
             resident.paused = True
         elif not self._looked_after(resident, vat) or vat.spent:
             self._spoil(resident)
+
+    def _put_off(self, resident: Resident, error: NotYet) -> None:
+        """A job is done again when what it needs is durable, or when what another session records is settled."""
+        resident.paused = bool(resident.flying)
+        if error.settled is not None:
+            resident.paused = True
+            error.settled(partial(self._go_on, resident))
+
+    def _go_on(self, resident: Resident) -> None:
+        if resident.paused and not resident.flying:
+            resident.paused = False
+            self.resume(resident)
 
     def _looked_after(self, resident: Resident, vat: Vat) -> bool:
         """What a vat does after a job. False when the vat is of no use any more."""
