@@ -26,7 +26,7 @@ from keeve.cli.stores import Looks
 from keeve.cli.text import as_given, local_time, shortened, time_said
 from keeve.cli.waiting import Told, state_in_words, waits_for, with_words
 from keeve.cli.where import Where
-from keeve.looking import KINDS, PAGE
+from keeve.looking import KINDS, PAGE, NoSuchLook
 from vat.host.resolving import NoSuchEffect
 
 
@@ -288,12 +288,20 @@ async def _open_effect(store: Looks, prefix: str) -> Told:
     effects = (await _all(store, "waiting", effect=prefix, kinds=["effects"]))["effects"]
     found = [effect for effect in effects if prefix and effect["id"].startswith(prefix)]
     if not found:
-        became = await store.look("settled", effect=prefix) if prefix else {}
+        became = await _became(store, prefix) if prefix else {}
         raise NoSuchEffect(became.get("id", prefix), became.get("became", ""))
     if len(found) > 1:
         raise ManyEffects(prefix, [effect["id"] for effect in found])
     effect: Told = found[0]
     return effect
+
+
+async def _became(store: Looks, prefix: str) -> Told:
+    """What became of an effect that is not open; nothing where a server of an earlier version cannot tell."""
+    try:
+        return await store.look("settled", effect=prefix)
+    except NoSuchLook:
+        return {}
 
 
 def parsed(option: str, text: str, name: str = "") -> Any:

@@ -107,7 +107,7 @@ async def tell_chain(store: Looks, output: Output, *, id: str, after: int, limit
         rows = [
             (
                 *(str(record.seq), str(record.position), _kind(record.kind), local_time(record.time)),
-                *(_of(each.get("of"), names), hash.hex()),
+                *(_of(each["of"], names) if "of" in each else "", hash.hex()),
             )
             for each, record, hash in zip(told["records"], records, hashes, strict=True)
         ]

@@ -110,7 +110,7 @@ async def list_sessions(
 
 def _other(named: Mapping[str, Any]) -> str:
     """A session that another one was forked from, or into."""
-    return f"{named['session']}{' (deleted)' if named['deleted'] else ''}"
+    return f"{named['session']}{' (deleted)' if named.get('deleted') else ''}"
 
 
 async def _sessions(
@@ -159,7 +159,7 @@ async def show_session(store: Looks, output: Output, id: str) -> int:
     for fiber in shown["fibers"]:
         since = _local(fiber["since"])
         output.say(f"  fiber    {fiber['fiber']}, {fiber['method']}, since {since}, waits for {waits_for(fiber)}")
-    for promise in shown["promises"]:
+    for promise in shown.get("promises", ()):
         output.say(f"  promise  {promise['promise']}, waits for {waits_for(promise)}")
     _show_fields(output, shown["fields"], shown["id"])
     for event in shown["facts"]:
@@ -196,7 +196,7 @@ async def show_state(store: Looks, output: Output, id: str, at: int | None) -> N
     output.say(f"  time     {_local(told['time'])}")
     output.say(f"  hash     {told['hash']}")
     fields = dict(told["fields"])
-    for name, part in told["parts"].items():
+    for name, part in told.get("parts", {}).items():
         fields |= {f"{name}.{own}": value for own, value in part["fields"].items()}
     written = {name: json.dumps(value, ensure_ascii=False) for name, value in fields.items()}
     said = {name: shortened(with_refs(text, told["refs"].__getitem__), 400) for name, text in written.items()}
@@ -208,7 +208,8 @@ async def _add_fields(store: Looks, told: dict[str, Any], id: str, place: str, *
     while told[place] is not None:
         page = await store.look("state", id=id, at=told["seq"], after=told[place], words=words)
         put_together(told["fields"], page["fields"])
-        parts_put_together(told["parts"], page["parts"])
+        if "parts" in page:
+            parts_put_together(told.setdefault("parts", {}), page["parts"])
         if words:
             told["refs"] |= page["refs"]
         told[place] = page["next"]
@@ -223,7 +224,7 @@ def _show_fields(output: Output, said: Mapping[str, str], id: str, *, at: int | 
 
 def _pending(shown: Mapping[str, Any], owner: int | None) -> str:
     if not shown["pending"]:
-        below = shown["approvals"] or shown["fibers"] or shown["promises"]
+        below = shown["approvals"] or shown["fibers"] or shown.get("promises")
         return "nothing but what stands below" if below else "nothing"
     names = [f"{called(each)} ({state_in_words(each, owner)})" for each in shown["effects"]]
     more = shown["pending"] - len(names)

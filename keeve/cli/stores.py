@@ -4,6 +4,9 @@
     Owned     a host of this process, which owns the store while the command runs
     Served    a server that has the store, over a Unix socket or the network
 
+A server may be of an earlier version, and not have been started anew since an update: what that does not know is asked
+for in another way, and what it does not tell is left out.
+
 The one rule: a command does not know which of them it has.
 """
 
@@ -20,6 +23,7 @@ from dataspace.observe.cursor import Cursor
 from dataspace.observe.events import CaughtUp, Event, Unreadable
 from dataspace.patterns import Pattern
 from keeve.looking import Reading, look, reading_of, resolve, say_word
+from vat.errors import NoSuchMethod
 from vat.host.host import Host
 from vat.host.outside import place
 from vat.host.pieces import Piece
@@ -217,7 +221,10 @@ class Served:
 
     async def name(self, ref: Any) -> str:
         """The id of the session that a ref leads to, which is not loaded for it."""
-        return str(await self._client.desk("name", ref))
+        try:
+            return str(await self._client.desk("name", ref))
+        except NoSuchMethod:  # a server of an earlier version: it loads the session
+            return str((await ref.describe())["id"])
 
     async def spawn(self, type: str, id: str | None, fields: Mapping[str, Any]) -> Any:
         """The ref to a new one."""

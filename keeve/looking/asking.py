@@ -40,11 +40,13 @@ async def told_status(ref: Any) -> Any:
     """What a session tells of how far it is; None for one of a type that has nothing to read that can be asked so.
     Raises `Failed` where it raises something.
 
-    A method that is not marked `@read` is not called: whatever it may do, nobody has asked for it.
+    A method that is not marked `@read` is not called: whatever it may do, nobody has asked for it. Which ones are, a
+    server of an earlier version does not tell: there it is called, as commands of that version call it.
     """
     try:
         described = await ref.describe()
-        if "status" not in described["reads"] and "status" not in described["fields"]:
+        readable = described.get("reads", described["methods"])
+        if "status" not in readable and "status" not in described["fields"]:
             return None
         return await outcome(ref.status())
     except (NoSuchMethod, BadCall, ReadOnly):
