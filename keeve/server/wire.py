@@ -25,7 +25,7 @@ from dataspace.errors import KeeveError
 from dataspace.in_logs import traced
 from keeve.served import LONGEST, SOCKET
 from keeve.server.auth import Principal, token_of
-from keeve.server.beginning import beginning, kinds_of
+from keeve.server.beginning import beginning, kinds_of, may_be_same
 from keeve.server.errors import Refusal
 from keeve.server.listening import accepted
 from keeve.server.serving import Serving
@@ -146,6 +146,11 @@ class TokenGuard:
     def sees(self, session: str, uid: bytes) -> bool:
         """Whether what a session has stated is there."""
         return self._serving.auth.sees(self._asking(), session, uid)
+
+    def may_be_same(self, type: str, id: str | None, fields: Mapping[str, Any], there: HostRef[Any]) -> bool:
+        """Whether that session may have been made for this."""
+        kind = kinds_of(self._serving).get(type)
+        return kind is not None and may_be_same(self._serving, kind, id, fields, there)
 
     async def begins(
         self, type: str, fields: Mapping[str, Any], there: HostRef[Any] | None = None

@@ -2,10 +2,11 @@
 
 Flags, variables and a TOML file are read into `ServerSettings` (`settings_from`; `shown` gives them with where each
 came from, `HOW` what each is), of which its models and its vault come (`models_of`, `named`, `vault_of`), and what
-sessions begin with (`begins_with`), or began with (`began_with`).
+sessions begin with (`begins_with`), or began with (`began_with`,
+`may_have_begun_with`).
 """
 
-from keeve.settings.beginning import NoSuchModel, began_with, begins_with
+from keeve.settings.beginning import NoSuchModel, began_with, begins_with, may_have_begun_with
 from keeve.settings.credentials import vault_of
 from keeve.settings.models import answering, model_names, model_shown, models_of, named
 from keeve.settings.settings import (
@@ -36,6 +37,7 @@ __all__ = [
     "answering",
     "began_with",
     "begins_with",
+    "may_have_begun_with",
     "model_names",
     "model_shown",
     "models_of",

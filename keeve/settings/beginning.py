@@ -19,11 +19,12 @@ from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools
 from dataspace.errors import KeeveError
-from dataspace.values import Ref
+from dataspace.values import ERASED, Ref, freeze
 from snapshots.tree import Tree
 from vat.devices.vault import Vault
 from vat.heap.heap import ROOT_ACTOR, Heap
-from vat.objects.types import type_of
+from vat.objects.fields import given
+from vat.objects.types import Shape, type_of
 
 
 class NoSuchModel(KeeveError, LookupError):
@@ -60,18 +61,74 @@ async def begins_with(
     return begins
 
 
-def began_with(kind: type, fields: Mapping[str, Any], named: Mapping[str, str], heap: Heap) -> dict[str, Any]:
-    """The fields that a session of that type began with where these were given, by its heap after its first record.
+def began_with(kind: type, fields: Mapping[str, Any], named: Mapping[str, str], heap: Heap) -> dict[str, Any] | None:
+    """The fields that a session of that type began with where these were given, by its heap after its first record;
+    None where that cannot be told any more, since what it had as tools is erased.
 
     Older records know a request by them. Where it has no tools, none were put to what was given.
     """
+    begins = _with_devices(kind, fields, named)
+    holds = _holds(kind, begins)
+    if holds is not None and (held := _tools_in(heap, holds)):
+        if _lost(held):
+            return None
+        begins[holds] = held
+    return begins
+
+
+def may_have_begun_with(kind: type, fields: Mapping[str, Any], named: Mapping[str, str], heap: Heap) -> bool:
+    """Whether a session of that type may have begun with these, by its heap after its first record: what is erased in
+    it may have been any text, and the tools that were put to them any tools."""
+    begins = _with_devices(kind, fields, named)
+    holds, described, state = _holds(kind, begins), type_of(kind), heap.state(ROOT_ACTOR)
+    try:
+        begins = dict(given(kind, begins))
+    except (TypeError, ValueError):  # who makes it says what is wrong
+        return False
+    if state.version == described.version:  # of another one nobody knows what was given, and what came by itself
+        plain = {name: field.default for name, field in described.fields.items() if field.shape is Shape.VALUE}
+        begins = {**plain, **begins}
+    return all(
+        name in state.fields and _alike(heap, state.fields[name], value)
+        for name, value in begins.items()
+        if name != holds
+    )
+
+
+def _alike(heap: Heap, stored: Any, value: Any) -> bool:
+    if isinstance(stored, Ref) and isinstance(value, Mapping):  # a part, and what that was given
+        fields = heap.state(stored.actor).fields
+        return all(name in fields and _alike(heap, fields[name], item) for name, item in value.items())
+    if isinstance(stored, Tree):
+        if not isinstance(value, list | tuple):
+            return stored.count == len(value)
+        items = [heap.read(item) for item in stored.walked(heap.page)]
+        return _may_be(items, freeze(value))
+    return _may_be(heap.read(stored), freeze(value))
+
+
+def _may_be(read: Any, value: Any) -> bool:
+    if read is ERASED:
+        return isinstance(value, str | bytes)
+    if isinstance(read, Mapping) and isinstance(value, Mapping):
+        return read.keys() == value.keys() and all(_may_be(read[key], value[key]) for key in read)
+    if isinstance(read, list) and isinstance(value, list):
+        return len(read) == len(value) and all(map(_may_be, read, value))
+    return bool(read == value)
+
+
+def _lost(value: Any) -> bool:
+    """Whether anything in it is erased."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return value is ERASED or any(map(_lost, inside))
+
+
+def _with_devices(kind: type, fields: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+    """These fields, with devices in the place of the names of models."""
     begins = dict(fields)
     for name in _names(kind, "model", Model):
         if isinstance(asked := begins.get(name), str):
             begins[name] = named.get(asked, asked)
-    holds = _holds(kind, begins)
-    if holds is not None and (held := _tools_in(heap, holds)):
-        begins[holds] = held
     return begins
 
 

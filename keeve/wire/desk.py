@@ -100,6 +100,8 @@ class Desk:
         self._must("spawn", id if isinstance(id, str) else "")
         request = sent(asked, "spawn", type, id, fields or {})
         ref, there = made_for(self._host, request), made_for(self._host, asked)
+        if ref is None and there is not None and self._guard.may_be_same(type, id, fields or {}, there):
+            ref = there
         begins = {} if ref is not None else await self._guard.begins(type, fields or {}, there)
         async with self._guard.room(made=there is not None):
             return ref or await self._host.directory.spawn(type, id, begins, request=request)

@@ -112,6 +112,10 @@ class Guard(Protocol):
         there: the session that was made for the same request; then what that began with.
         """
 
+    def may_be_same(self, type: str, id: str | None, fields: Mapping[str, Any], there: HostRef[Any]) -> bool:
+        """Whether that session, made for a request with the same id, may have been made for this, where nobody can tell
+        that any more."""
+
     async def paced(self) -> None:
         """Wait until one thing more may be asked."""
 

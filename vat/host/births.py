@@ -60,6 +60,11 @@ def may_be_called(id: object) -> bool:
     return isinstance(id, str) and _ID.fullmatch(id) is not None and id.isprintable()
 
 
+def named_after(uid: bytes) -> str:
+    """The id of a session for which none was given."""
+    return f"s-{uid.hex()[:12]}"
+
+
 CHOOSE_ID: Final = Remedy("choose-id", "get it with host.get({id}), or choose another id")
 
 
@@ -138,7 +143,7 @@ class Births:
         """
         if self.begun(uid):
             return None
-        name = self._claim(f"s-{uid.hex()[:12]}" if id is None else id)
+        name = self._claim(named_after(uid) if id is None else id)
         try:
             memory = self._loader.memory(uid)
             past = self._loader.past(uid, memory)

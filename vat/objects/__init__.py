@@ -6,13 +6,14 @@ its random numbers come from, `waiting` what async methods await, `parts` which 
 `owing` how an actor makes a promise that it settles itself. `moving` puts what is stored in one collection into
 another.
 
-`actor`, `collections`, `moving`, `owing`, `parts`, `types`, `views` and `waiting` are public, the others are private to
-the package.
+`actor`, `collections`, `fields`, `moving`, `owing`, `parts`, `types`, `views` and `waiting` are public, the others are
+private to the package.
 """
 
 __all__ = [
     "actor",
     "collections",
+    "fields",
     "moving",
     "owing",
     "parts",

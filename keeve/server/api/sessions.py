@@ -32,7 +32,7 @@ from keeve.looking import (
 )
 from keeve.server.api.faces import row_face
 from keeve.server.api.table import Asked, Document
-from keeve.server.beginning import beginning, kinds_of
+from keeve.server.beginning import beginning, kinds_of, may_be_same
 from keeve.server.errors import Refusal, there_are
 from keeve.server.finding import before_turn
 from keeve.server.status import status_there
@@ -70,6 +70,8 @@ async def create_session(asked: Asked) -> Document:
     given = {name: values(item, f"fields.{name}") for name, item in body.fields.items()}
     request = sent(asked.key, "spawn", body.type, body.id, given)
     ref, there = made_for(asked.host, request), made_for(asked.host, asked.key)
+    if ref is None and there is not None and may_be_same(serving, kind, body.id, given, there):
+        ref = there
     fields = given if ref is not None else await beginning(serving, kind, given, there)
     async with serving.quota.room(serving.principal(asked.request), made=there is not None):
         try:

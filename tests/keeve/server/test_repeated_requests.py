@@ -16,12 +16,14 @@ from actors.models import EchoModel
 from actors.talking import Model
 from actors.toolbox import Toolbox
 from actors.tools import Tools
+from dataspace.log.archives import Archived
 from keeve import Actor, Session, actor
 from keeve.server import ServerSettings
 from keeve.testing import MemoryLog
 from tests.keeve.server.test_server_wire import client_of
 from tests.server_worlds import TOKENS, world
 from vat.crank.vat import RequestConflict
+from vat.host.host import Host
 from vat.objects.types import type_of
 
 API = "/api/v1/sessions"
@@ -97,6 +99,76 @@ async def test_a_request_of_older_records_is_the_same_whatever_there_is_by_then(
         for fields in ({"model": "another"}, {"tools": []}, {}):
             other = await w.ann.post(API, json={**said, "fields": fields}, headers=KEY)
             assert code(other) == (409, "request_conflict")
+
+
+async def long(a: int) -> int:
+    return a
+
+
+long.__doc__ = "Does much. " * 40
+LONG = "Be brief. " * 40
+
+
+@pytest.mark.parametrize("kind", [Session, Boxed])
+@pytest.mark.parametrize("later", ["the same", *LATER])
+async def test_a_request_of_older_records_whose_tools_are_erased_is_the_same_as_far_as_that_can_be_told(
+    kind: Any, later: str
+) -> None:
+    log, type, tools = MemoryLog(), type_of(kind).name, Tools(long)
+    given = {"system": LONG, "max_steps": 7} if kind is Session else {"model": "model"}
+    said = {"id": "s", "type": type, "fields": given}
+    async with world(log=log, devices=having(long), actors=[Boxed]) as w:
+        made = await w.host.asking("ann").spawn(kind, "s", request="k", tools=tools.schemas, **given)
+        assert await w.host.erase("s", seq=1, force=True)
+    devices = having(long) if later == "the same" else LATER[later]()
+    async with world(log=log, devices=devices, actors=[Boxed]) as w:
+        again = await w.ann.post(API, json=said, headers=KEY)
+        assert (again.status_code, again.json()["uid"]) == (201, made._uid.hex())
+        async with client_of(w, TOKENS["ann"]) as client:
+            assert (await (await client.spawn(kind, "s", request="k", **given)).describe())["id"] == "s"
+            with pytest.raises(RequestConflict):
+                await client.spawn(kind, request="k", **given)
+        others: list[Any] = [
+            {**given, "model": "another"},
+            {**given, "tools": []},
+            {**given, "tools": Tools(add).schemas},
+        ]
+        if kind is Session:
+            others += [{**given, "max_steps": 8}, {"system": LONG}]
+        for fields in others:
+            other = await w.ann.post(API, json={**said, "fields": fields}, headers=KEY)
+            assert code(other) == (409, "request_conflict"), fields
+        for other in ({**said, "id": "t"}, {"type": type, "fields": given}):
+            assert code(await w.ann.post(API, json=other, headers=KEY)) == (409, "request_conflict")
+        assert [row.id for row in w.host.sessions()] == ["s"]
+
+
+async def test_where_its_tools_are_there_other_content_is_refused_though_the_rest_is_erased() -> None:
+    log = MemoryLog()
+    async with world(log=log, devices=having(add)) as w:
+        await w.host.asking("ann").spawn(Session, "s", request="k", tools=w.serving.tools.schemas, system=LONG)
+        assert await w.host.erase("s", seq=1, force=True)
+        for system, status in ((LONG, 201), (LONG * 2, 409)):
+            said = {"id": "s", "fields": {"system": system}}
+            assert (await w.ann.post(API, json=said, headers=KEY)).status_code == status
+
+
+async def test_where_all_that_it_began_with_is_away_it_is_known_by_its_type_and_its_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = MemoryLog()
+    async with world(log=log, devices=having(add)) as w:
+        made = await w.host.asking("ann").spawn(Session, "s", request="k", tools=w.serving.tools.schemas)
+
+    def away(*_: Any) -> Any:
+        raise Archived(1, ["cold"], 2)
+
+    async with world(log=log, devices=having(double), actors=[Boxed]) as w:
+        monkeypatch.setattr(Host, "look", away)
+        again = await w.ann.post(API, json={"id": "s"}, headers=KEY)
+        assert (again.status_code, again.json()["uid"]) == (201, made._uid.hex())
+        for other in ({}, {"id": "t"}, {"id": "s", "type": "test.boxed"}):
+            assert code(await w.ann.post(API, json=other, headers=KEY)) == (409, "request_conflict")
 
 
 async def test_one_of_older_records_without_tools_is_the_same_too() -> None:

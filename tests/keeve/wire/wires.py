@@ -123,6 +123,9 @@ class Free:
     async def begins(self, type: str, fields: Mapping[str, Any], there: Any = None) -> Mapping[str, Any]:
         return fields
 
+    def may_be_same(self, type: str, id: str | None, fields: Mapping[str, Any], there: Any) -> bool:
+        return False
+
     async def paced(self) -> None:
         self.paces += 1
 
