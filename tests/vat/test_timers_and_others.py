@@ -20,6 +20,7 @@ from keeve import Actor, Host, actor, effect, within
 from keeve.errors import KeeveError
 from keeve.testing import FakeClock, MemoryLog, memory_host
 from tests.vat.hosts import World, settled
+from vat.host.resolving import NoSuchEffect
 from vat.host.settings import Settings
 
 MANY = 300
@@ -183,6 +184,46 @@ async def test_a_call_that_has_started_and_is_not_made_yet_is_made_when_its_sess
         assert stopped
         assert bank.paid == [1]
         assert await s.came == "paid"
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_call_that_is_held_up_is_told_of_as_one_that_is_to_run_and_is_not_settled_by_hand(
+    monkeypatch: pytest.MonkeyPatch, deleted: bool
+) -> None:
+    clock, bank, disk = FakeClock(), Bank(), ["new"]
+    appended = MemoryStore.append
+
+    def append(store: MemoryStore, records: list[Record]) -> None:
+        if disk[-1] == "full" and all(record.kind != Kind.DELETE for record in records):
+            raise DiskFull("log", "No space left on device", True)
+        appended(store, records)
+        if disk == ["new"] and any(record.kind == Kind.STARTED for record in records):
+            clock.time += 6 * SECOND  # a timer is due, and that cannot be recorded
+            disk.append("full")
+
+    monkeypatch.setattr(MemoryStore, "append", append)
+    async with memory_host(actors=[Pays], devices={"bank": bank}, clock=clock) as host:
+        s = await host.spawn(Pays, "s")
+        await begun(host, s.other_limit)
+        with suppress(KeeveError):
+            await s.pays()
+        await settled(host)
+        assert disk[-1] == "full"
+        [call] = [each for each in host.effects("s") if each.device == "bank"]
+        assert call.state == "running"
+        with pytest.raises(NoSuchEffect, match="it is running"):
+            await host.resolve(call.id, value="by hand")
+        if deleted:
+            await host.delete("s", force=True)
+            await settled(host)
+            assert host.effects() == []
+        disk.append("has room")
+        if not deleted:
+            await bank.called.wait()
+            await settled(host)
+            assert await s.came == "paid"
+            assert [each.device for each in host.effects()] == ["timer"]
+    assert bank.paid == ([] if deleted else [1])
 
 
 async def test_nothing_is_asked_again_and_again_of_a_session_that_is_damaged() -> None:

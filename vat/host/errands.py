@@ -98,16 +98,19 @@ class Errands:
         """Effects without an outcome that a crank of this host wants."""
         self._offered: set[Key] = set()
         """Outcomes that wait in their session's mailbox."""
-        self._uncalled: set[Key] = set()
-        """Effects that are on record as started by this host, and that it has not given to their devices yet."""
+        self._uncalled: dict[Key, Wanted] = {}
+        """Effects that are on record as started by this host, and that it has not given to their devices yet. It does
+        when it can, also those that the runner has let go meanwhile."""
         self._by_hand: set[Key] = set()
         """Effects that somebody is settling now: nobody else carries them out meanwhile."""
         self.hearing = Hearing(head)
         """Those who want to hear what running effects tell."""
 
     def running(self) -> list[Wanted]:
-        """The effects that are carried out here, and those that have an outcome which the log does not have yet."""
-        return [*self._running.values(), *(wanted for wanted, _ in self._outcomes.values())]
+        """The effects that are carried out here, or about to be, and those that have an outcome which the log does not
+        have yet."""
+        ended = {key: wanted for key, (wanted, _) in self._outcomes.items()}
+        return list({**self._running, **ended, **self._uncalled}.values())
 
     def waits_for(self, uid: bytes) -> bool:
         """Whether an outcome waits for a session to record it."""
@@ -203,7 +206,7 @@ class Errands:
         finally:
             waits = False
         wanted.state = "started"
-        self._uncalled.add(wanted.key)
+        self._uncalled[wanted.key] = wanted
 
     async def _in_time(self, wanted: Wanted) -> None:
         """Have the session take its timers whose time has come, and make durable what comes of that. Raises when the
@@ -222,7 +225,7 @@ class Errands:
             while not taken and (newest := self._overdue(uid, upto)) is not None:
                 upto = min(upto, newest)  # what is wanted from now on finds it under way
                 await self._done(uid, work, True)
-        self._uncalled.discard(wanted.key)
+        self._uncalled.pop(wanted.key, None)
 
     @contextmanager
     def _let_go_of(self, wanted: Wanted) -> Iterator[None]:
@@ -275,13 +278,13 @@ class Errands:
             waiting = self._outcomes.get(key)
             if waiting is not None and outcome is waiting[1]:
                 del self._outcomes[key]
-                self._asked_here.discard(key)
+                self._over(key)
 
         def failed(error: BaseException) -> None:
             self._offered.discard(key)
             if isinstance(error, Deleted):
                 self._outcomes.pop(key, None)
-                self._asked_here.discard(key)
+                self._over(key)
             elif isinstance(error, RecordTooLarge) and key in self._outcomes:
                 self._outcomes[key] = self._outcomes[key][0], Outcome(False, freeze(failure_of(error)))
                 self._offer(key)
@@ -304,7 +307,6 @@ class Errands:
         try:
             yield True
             self._asked_here.discard(key)
-            self._uncalled.discard(key)
         except BaseException:
             if held is not None:
                 self.held[key] = held
@@ -324,13 +326,16 @@ class Errands:
         self.held.pop(key, None)
         self.absent.pop(key, None)
         self._outcomes.pop(key, None)
-        self._asked_here.discard(key)
-        self._uncalled.discard(key)
+        self._over(key)
         self.runner.cancel(key)
+
+    def _over(self, key: Key) -> None:
+        self._asked_here.discard(key)
+        self._uncalled.pop(key, None)
 
     def bury(self, uid: bytes) -> None:
         """A session has been deleted: what runs for it is abandoned."""
-        for keys in (self._running, self.held, self.absent, self._outcomes, self._asked_here):
+        for keys in (self._running, self.held, self.absent, self._outcomes, self._asked_here, self._uncalled):
             for key in [key for key in keys if key[0] == uid]:
                 self.cancel(key)
 
