@@ -58,7 +58,7 @@ class Answers:
     async def once(self, by: str, key: str | None, content: Any, do: Callable[[], Awaitable[Any]]) -> Any:
         """What `do` gives, or has given to the same request of this principal, which may be under way.
 
-        content: what was asked, to tell the same from another. Raises a `Refusal` (409) for another one.
+        content: what was asked, to tell the same from another. Raises `RequestConflict` (409) for another one.
         """
         if key is None:
             return await do()

@@ -21,6 +21,7 @@ from keeve.testing import MemoryLog, memory_host
 from tests.page_visits import browser, form_of
 from tests.server_worlds import World, world
 from tests.vat.hosts import settled
+from vat.host import care
 from vat.host.residents import Residents
 from vat.host.within import dataspace_of
 
@@ -71,10 +72,10 @@ class Quick:
         return {"message": {"role": "assistant", "content": "late"}, "usage": None}
 
 
-async def left_waiting(log: MemoryLog) -> None:
+async def left_waiting(log: MemoryLog, id: str = "s") -> None:
     model = Slow()
     async with memory_host(log, actors=[Asking], devices={"model": model}) as host, trio.open_nursery() as nursery:
-        ref = await host.asking("ann", "http").spawn(Asking, "s")
+        ref = await host.asking("ann", "http").spawn(Asking, id)
         nursery.start_soon(ref.turn, SECRET)
         await model.asked.wait()
         nursery.cancel_scope.cancel()
@@ -101,6 +102,16 @@ async def test_work_that_waits_for_an_upgrade_is_warned_of_once_by_name(caplog: 
     assert "session s: the outcome of an effect waits" in "\n".join(told(caplog, logging.INFO))
     assert uid not in caplog.text
     assert SECRET not in caplog.text
+
+
+async def test_what_is_kept_of_whom_that_was_said_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "MOST_TOLD", 1)
+    log = MemoryLog()
+    for id in ("s", "s2", "s3"):
+        await left_waiting(log, id)
+    async with memory_host(log, actors=[Newer], devices={"model": Quick()}) as host:
+        await settled(host)
+        assert len(host._engine.care._told) == 1
 
 
 @pytest.mark.parametrize(("types", "what"), [((Older,), "NewerVersion"), ((), "UnknownActorType")])

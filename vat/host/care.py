@@ -28,6 +28,9 @@ log = logging.getLogger("keeve")
 APART: Final = 256
 """Snapshots are never more records apart while a fiber waits: what brings it back begins from the nearest ones."""
 
+MOST_TOLD: Final = 10_000
+"""Sessions of which is kept what was said of them in the log; of another one it may be said again."""
+
 
 class Care:
     """Looks after vats."""
@@ -39,7 +42,8 @@ class Care:
         self._types = types
         self._readonly = readonly
         self._wakes = settings.takes_up == "all"
-        self._told: set[bytes] = set()
+        self._told: dict[bytes, None] = {}
+        """Sessions of which it was said that they cannot be upgraded, the newest last."""
         self._read_on = read_on
         """How far a vat's subscriptions have read, where that is far beyond what its heap says."""
 
@@ -56,7 +60,9 @@ class Care:
     def _not_upgraded(self, vat: Vat, error: BaseException) -> None:
         """Nobody has asked, and what a session waits for does not come: say so, once."""
         if self._wakes and vat.heap.pending and vat.uid not in self._told and isinstance(error, UpgradeFailed):
-            self._told.add(vat.uid)
+            self._told[vat.uid] = None
+            if len(self._told) > MOST_TOLD:
+                del self._told[next(iter(self._told))]
             log.warning("session %s has work pending, which waits until it can be upgraded: %s", vat.id, in_log(error))
 
     def after(self, resident: Resident, vat: Vat) -> Sequence[Step]:
