@@ -24,7 +24,7 @@ from vat.errors import Reentered, gone
 from vat.failures import failure_of
 from vat.heap.heap import ROOT_ACTOR, Heap
 from vat.heap.memory import salted
-from vat.heap.messages import Asker, Call, Outcome, Reply
+from vat.heap.messages import Asker, Call, Outcome, Reply, said_by
 from vat.heap.opcodes import Op
 from vat.heap.operations import APPLY, complete, fact_handle
 from vat.heap.refs import Ref
@@ -159,13 +159,18 @@ class Chain:
         self._state(draft, "restore", {"from": seq})
         return Step(self._append(draft))
 
-    def started(self, effect: int) -> Step | None:
-        """An effect is about to be carried out; None when it is not wanted any more."""
+    def started(self, effect: int, by: Asker | None = None) -> Step | None:
+        """An effect is about to be carried out; None when it is not wanted any more.
+
+        `by`: who has had it run again, and their request, which this answers.
+        """
         if self.heap.find("effects", effect) is None:
             return None
         draft = self._draft(Kind.STARTED)
-        draft.message = FrozenDict({"effect": effect})
+        draft.message = FrozenDict({"effect": effect, **said_by(by)})
         self._operate(draft, Op.STARTED, effect, self.seq + 1)
+        if by is not None and (key := request_key(by)) is not None:
+            self._operate(draft, Op.ANSWERED, key, by.sent, True, None)
         return Step(self._append(draft))
 
     def forget(self, cursors: Mapping[int, str] | None = None) -> Step | None:

@@ -25,7 +25,7 @@ from vat.failures import content_in
 from vat.heap.deadlines import deadline_in, is_timer
 from vat.heap.entries import Effect, pending_outside
 from vat.heap.limits import limits_of
-from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled
+from vat.heap.messages import RUNTIME, Asker, Call, Detach, Ended, Message, Observed, Outcome, Settled, said_by
 from vat.heap.opcodes import Op, To
 from vat.heap.refs import Promise
 from vat.heap.stored import listed, mapped
@@ -259,11 +259,7 @@ class Vat(Upkeep):
             return Step(None, ended=message.effect)
         device, method, promise = entry[Effect.DEVICE], entry[Effect.METHOD], entry[Effect.PROMISE]
         outcome = message.outcome._replace(payload=self.crank.marked(promise, message.outcome))
-        said: dict[str, Any] = {"effect": message.effect}
-        if message.by is not None:
-            said["by"], said["via"] = message.by.by, message.by.via
-            if message.by.request is not None:
-                said["request"] = message.by.request
+        said = {"effect": message.effect, **said_by(message.by)}
         due = deadline_in(self.heap, entry) if outcome.succeeded and is_timer(entry) else None
         return self._come_to(
             Asker("device", f"device:{device}"),

@@ -108,6 +108,14 @@ def asker_in(message: Mapping[str, Any]) -> Asker | None:
     return Asker(message["by"], message["via"], message.get("request")) if "by" in message else None
 
 
+def said_by(asker: Asker | None) -> dict[str, Value]:
+    """Who asked, as the message of a record says it, and `asker_in` reads it."""
+    if asker is None:
+        return {}
+    request = {} if asker.request is None else {"request": asker.request}
+    return {"by": asker.by, "via": asker.via, **request}
+
+
 NOBODY: Final = Asker()
 """Who asks when nobody said so."""
 

@@ -317,9 +317,17 @@ class Errands:
         finally:
             self._by_hand.discard(key)
 
-    def again(self, key: Key) -> None:
-        """Run a held effect again."""
-        self._run(attrs.evolve(self.held[key], state="wanted"))
+    def settling(self, key: Key) -> bool:
+        """Whether somebody settles an effect by hand now."""
+        return key in self._by_hand
+
+    def again(self, wanted: Wanted, *, recorded: bool = False) -> None:
+        """Run an effect again that was held. `recorded`: it is on record that it starts, so that it is run, whatever
+        holds that up."""
+        wanted = attrs.evolve(wanted, state="wanted")
+        if recorded:
+            self._uncalled[wanted.key] = wanted
+        self._run(wanted)
 
     def cancel(self, key: Key) -> None:
         """An effect is given up: what comes of it is not waited for."""

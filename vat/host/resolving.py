@@ -29,6 +29,7 @@ from vat.heap.restore import Lineage
 from vat.heap.settled import of_log, of_session, settled_in
 from vat.host.engine import Engine
 from vat.host.outside import unbound
+from vat.host.residents import Work
 
 log = logging.getLogger("keeve")
 
@@ -141,16 +142,9 @@ class Resolving:
         outcome = _outcome(value, error, again)
         engine = self._engine
         key = await self._key_of(id)
-        if outcome is None:
-            await self._must_hold(key)
-            engine.errands.again(key)
-        elif not await self._settle(key, outcome, by):
+        done = await (self._again(key, by) if outcome is None else self._settle(key, outcome, by))
+        if not done:
             raise await self.none_waits(id, engine.dataspace.catalog.by_uid(key[0]))
-
-    async def may_run_again(self, id: str, *, value: Any = ABSENT, error: Any = ABSENT, again: bool = False) -> None:
-        """Raise what `resolve` would for an effect that is to run again."""
-        _outcome(value, error, again)
-        await self._must_hold(await self._key_of(id))
 
     async def _key_of(self, id: str) -> Key:
         """Raises `NoSuchEffect` for one that does not wait to be settled."""
@@ -163,17 +157,54 @@ class Resolving:
             raise NoSuchEffect(id, RUNS)
         return key
 
-    async def _must_hold(self, key: Key) -> None:
-        engine = self._engine
-        if key not in engine.errands.held and engine.settings.hold_unknown:
-            await engine.done(key[0], lambda vat: ())  # in memory it is held, if this host takes anything up
-        if key not in engine.errands.held:
+    async def _again(self, key: Key, by: Asker) -> bool:
+        """Have it run again; False when it has an outcome, or gets one at this moment. Raises `BadOutcome` for one that
+        is not held.
+
+        That it starts, and the answer to the request, are one record: either both are there after a crash, and nobody
+        knows what came of it, or neither, and the request does it. Without a request the runner records the start.
+        """
+        engine, errands, number = self._engine, self._engine.errands, key[1]
+        there, starts = True, False
+
+        def look(vat: Vat) -> Sequence[Step]:
+            nonlocal there
+            there = vat.heap.find("effects", number) is not None
+            return ()
+
+        # In memory it is held, if this host takes anything up; or somebody settles it just then, and is through by the
+        # second time.
+        for _ in range(2 if engine.settings.hold_unknown else 0):
+            if there and key not in errands.held:
+                await engine.done(key[0], look)
+        held = errands.held.get(key)
+        if held is None and (errands.settling(key) or not there):
+            return False
+        if held is None:
             raise BadOutcome(f"only what a host holds can run again: {HOLD_IT()}")
+        if by.request is None:
+            errands.again(held)
+            return True
+
+        def work(vat: Vat) -> Sequence[Step]:
+            nonlocal starts
+            step = vat.started(number, by)
+            if step is None:
+                return ()
+            starts = True
+            step.replies.append((started, Outcome(True, None)))
+            return (step,)
+
+        def started(outcome: Outcome) -> None:
+            if outcome.succeeded:  # durable: from here on it is given up, or deleted with its session, as one that runs
+                errands.again(held, recorded=True)
+
+        await self._by_hand(key, work)
+        return starts
 
     async def _settle(self, key: Key, outcome: Outcome, by: Asker) -> bool:
         """Settle it, by hand; False when it has an outcome, or gets one at this moment."""
-        uid, number = key
-        settled = False
+        number, settled = key[1], False
 
         def work(vat: Vat) -> Sequence[Step]:
             nonlocal settled
@@ -182,11 +213,15 @@ class Resolving:
             settled = True
             return (vat.take(Ended(number, outcome, by)),)
 
+        await self._by_hand(key, work)
+        return settled
+
+    async def _by_hand(self, key: Key, work: Work) -> None:
+        """Do what settles it, durably, unless somebody settles it already."""
         with self._engine.errands.by_hand(key) as alone:
             if alone:
                 with trio.CancelScope(shield=True):  # that the wait ends must not look like that nothing was settled
-                    await self._engine.done(uid, work)
-        return settled
+                    await self._engine.done(key[0], work)
 
     def _dormant(self, session: str | None = None) -> Iterator[list[OpenEffect]]:
         """The effects that nobody carries out here, as the log has them: of one session after another.

@@ -1,8 +1,8 @@
 """Settling once: a person gives an effect of a session its outcome, with a request id.
 
 Asked again with that id, whoever settled it is answered as the first time, also after a restart; and nothing is done.
-The outcome and the answer to the request are one record (`Ended`). To have an effect run again is no outcome, so that
-has a record of its own, durable before it runs.
+The answer to the request is in one record with what makes it true: the outcome (`Ended`), or that the effect starts
+again (`Chain.started`).
 
 The one rule: the session is asked whether it knows the request before anything else is looked at, since an effect that
 was settled is not there any more.
@@ -15,7 +15,7 @@ from typing import Any
 
 from vat.crank.vat import Step, Vat
 from vat.heap.heap import ROOT_ACTOR
-from vat.heap.messages import Call, Outcome, Sent
+from vat.heap.messages import Call, Sent
 from vat.host.host import Host
 from vat.host.resolving import EffectStatus, NoSuchEffect
 
@@ -41,12 +41,7 @@ async def settle(
     try:
         if found is None:
             raise await resolving.none_waits(effect, row)
-        given = dict(outcome(found))
-        if request is not None and "again" in given:
-            await resolving.may_run_again(effect, **given)
-            if not await _noted(host, row.uid, call):
-                return
-        await resolving.resolve(effect, asker, **given)
+        await resolving.resolve(effect, asker, **outcome(found))
     except NoSuchEffect:
         if not await _answered(host, row.uid, call):  # else the same request came twice at once
             raise
@@ -66,18 +61,3 @@ async def _answered(host: Host, uid: bytes, call: Call) -> bool:
 
     await host._engine.done(uid, look)
     return known
-
-
-async def _noted(host: Host, uid: bytes, call: Call) -> bool:
-    """Have a request answered; False where it was before."""
-    first = False
-
-    def note(vat: Vat) -> Sequence[Step]:
-        nonlocal first
-        if (repeated := vat.repeated(call)) is not None:
-            return (repeated,)
-        first = True
-        return (vat.answer(call, Outcome(True, None)),)
-
-    await host._engine.done(uid, note)
-    return first
