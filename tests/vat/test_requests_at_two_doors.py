@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from dataspace.log.files import DiskFull
+from keeve import Session, Tools
 from tests.vat.hosts import Counter, World, held, settled, store_of
 from vat.crank.vat import RequestConflict
 from vat.errors import Deleted
@@ -41,6 +42,18 @@ async def test_what_was_made_at_one_is_found_at_the_other(either: World, first: 
         await host.delete("s")
         with pytest.raises(Deleted):
             await other.spawn(Counter, "s", request="k", count=2)
+
+
+async def test_what_began_with_more_than_values_is_found_again(either: World) -> None:
+    def weather() -> str:
+        """The weather."""
+        return "fine"
+
+    async with either.host() as host:
+        made = await host.spawn(Session, "s", request="k", tools=Tools(weather))
+        assert await host.spawn(Session, "s", request="k", tools=Tools(weather)) == made
+        with pytest.raises(RequestConflict):
+            await host.spawn(Session, "s", request="k", tools=Tools())
 
 
 @pytest.mark.parametrize(("first", "then"), FIRST)

@@ -17,7 +17,7 @@ from dataspace.errors import KeeveError
 from dataspace.observe.dataspace import NoSuchSession, living
 from dataspace.records import Header, Kind
 from dataspace.remedies import Remedy
-from dataspace.values import Value, digest_of, freeze
+from dataspace.values import NotAValue, Value, digest_of, freeze
 from vat.crank.vat import Step, Vat
 from vat.errors import BadCall
 from vat.heap.messages import Asker
@@ -70,6 +70,15 @@ class SnapshotMismatch(KeeveError, quotes=False):
         )
 
 
+def _as_sent(type: str, id: str | None, fields: Mapping[str, Any]) -> bytes:
+    """The digest of a request for a session, if a client has sent it; none for fields that no client can send, such as
+    tools in one's own program."""
+    try:
+        return sent_digest("spawn", type, id, fields)
+    except NotAValue:
+        return b""
+
+
 class Sessions:
     """The sessions of an engine's store."""
 
@@ -101,8 +110,7 @@ class Sessions:
                 return made
             if engine.dataspace.catalog.by_uid(made) is not None:
                 assert key is not None
-                as_sent = sent_digest("spawn", described.name, id, fields)  # a server's client has sent it
-                engine.births.same(made, key[0], (key[1], plain, as_sent), asked or "")
+                engine.births.same(made, key[0], (key[1], plain, _as_sent(described.name, id, fields)), asked or "")
                 return made
             with suppress(NoSuchSession):  # the first one's record is on its way, and may not arrive
                 await engine.done(made, lambda vat: ())
