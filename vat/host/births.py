@@ -124,8 +124,8 @@ class Births:
         self._residents = residents
         self._claimed: dict[str, tuple[bytes, int] | None] = {}
         """The ids of those that are on their way, and where forks leave their parents."""
-        self._unclaimed = trio.Event()
         self._unclaiming: list[Callable[[], None]] = []
+        """Who is told when the next of those is there, or is not going to be."""
         self._meanwhile: list[Meanwhile] = []
 
     def spawn(
@@ -239,8 +239,6 @@ class Births:
     def _unclaim(self, id: str) -> None:
         """A session is made, or is not going to be."""
         self._claimed.pop(id, None)
-        over, self._unclaimed = self._unclaimed, trio.Event()
-        over.set()
         waiting, self._unclaiming = self._unclaiming, []
         for tell in waiting:
             tell()
@@ -249,7 +247,9 @@ class Births:
         """Wait until a session of that id that is being made is there, or is not going to be: before that nobody is
         refused for it."""
         while id in self._claimed:
-            await self._unclaimed.wait()
+            over = trio.Event()
+            self._unclaiming.append(over.set)
+            await over.wait()
 
 
 def forked_record(
