@@ -3,6 +3,8 @@ session, if the log says so, and else the catalog is wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -172,18 +174,25 @@ async def test_who_meets_it_while_it_is_in_memory_ends_its_input(disk: World) ->
         await others_go_on(host)
 
 
+@contextmanager
+def reads(patch: pytest.MonkeyPatch) -> Iterator[list[None]]:
+    """The reads of a block, one for each."""
+    pread, found = SegmentReader.pread, list[None]()
+
+    def noted(*args: Any) -> bytes:
+        found.append(None)
+        return pread(*args)
+
+    with patch.context() as within:
+        within.setattr(SegmentReader, "pread", noted)
+        yield found
+
+
 @pytest.mark.parametrize("lost", [("s1",), ("s1", "s2")])
 async def test_what_is_known_of_a_frame_costs_no_walk_over_the_log(
     disk: World, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
 ) -> None:
     """Invariant 36: each call to a session whose newest record it was, however much was said before and since."""
-    pread, reads = SegmentReader.pread, 0
-
-    def counted(*args: Any) -> bytes:
-        nonlocal reads
-        reads += 1
-        return pread(*args)
-
     async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
         other = await host.spawn(Counter, "other")
         costs = []
@@ -196,26 +205,17 @@ async def test_what_is_known_of_a_frame_costs_no_walk_over_the_log(
         for many in (1, 1, 400, 1):
             for _ in range(many):
                 await other.state("more")
-            reads = 0
-            monkeypatch.setattr(SegmentReader, "pread", counted)
-            for id in lost:
-                with pytest.raises(SessionDamaged, match=f"session {id} is damaged at seq 2 "):
-                    await (await host.get(id)).add("more")
-            monkeypatch.undo()
-            costs.append(reads)
+            with reads(monkeypatch) as made:
+                for id in lost:
+                    with pytest.raises(SessionDamaged, match=f"session {id} is damaged at seq 2 "):
+                        await (await host.get(id)).add("more")
+            costs.append(len(made))
         assert costs[0] > costs[1] == costs[2] == costs[3]  # the first call walks
 
 
 async def test_what_comes_after_a_walk_over_the_log_is_all_that_the_next_one_reads(
     disk: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pread, reads = SegmentReader.pread, 0
-
-    def counted(*args: Any) -> bytes:
-        nonlocal reads
-        reads += 1
-        return pread(*args)
-
     async with disk.host(vats=1, snapshot_records=10_000, first_snapshot=10_000) as host:
         await filled(host)
         store, catalog, s2 = store_of(host), catalog_of(host), await host.get("s2")
@@ -224,14 +224,12 @@ async def test_what_comes_after_a_walk_over_the_log_is_all_that_the_next_one_rea
         address = catalog.locate(row.uid, 13)
         behead(disk, host, "s1", 13)
         costs = []
-        monkeypatch.setattr(SegmentReader, "pread", counted)
         for many in (0, 1, 400, 1):
             for _ in range(many):
                 await s2.state("more")
-            reads = 0
-            with pytest.raises(NoFrame):  # nobody has said whose it was
+            with reads(monkeypatch) as made, pytest.raises(NoFrame):  # nobody has said whose it was
                 store.read(address)
-            costs.append(reads)
+            costs.append(len(made))
             whole = Look(store._reader)
             assert (whole.gaps, whole.lacks) == (store._looked.gaps, store._looked.lacks)
             assert whole._heads == store._looked._heads

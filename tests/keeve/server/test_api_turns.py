@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -318,7 +320,9 @@ class Mail:
         await trio.sleep_forever()
 
 
-async def test_an_effect_of_unknown_outcome_is_settled() -> None:
+@asynccontextmanager
+async def an_unknown_effect() -> AsyncIterator[World]:
+    """A server with a session `s` of ann's, whose call to pay has started and has no outcome."""
     log, mail = MemoryLog(), Mail()
     async with memory_host(log, devices={"model": Paying(), "tools": mail}) as host, trio.open_nursery() as nursery:
         s = await host.asking("ann", "http").spawn(Session, "s", tools=Tools(pay))
@@ -327,6 +331,11 @@ async def test_an_effect_of_unknown_outcome_is_settled() -> None:
         nursery.cancel_scope.cancel()
     options: Any = {"devices": {"model": Paying(), "tools": Mail()}, "settings": Settings(hold_unknown=True)}
     async with world(log=log, **options) as w:
+        yield w
+
+
+async def test_an_effect_of_unknown_outcome_is_settled() -> None:
+    async with an_unknown_effect() as w:
         [found] = (await w.ann.get(f"{API}/s/effects")).json()["effects"]
         assert (found["device"], found["state"]) == ("tools", "unknown")
         path = f"{API}/s/effects/{found['id']}/resolve"

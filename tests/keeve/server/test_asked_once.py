@@ -15,11 +15,10 @@ import pytest
 import trio
 import trio.testing
 
-from keeve import Session, Settings, Tools
+from keeve import Session, Tools
 from keeve.server.api.operations import TABLE
 from keeve.server.repeating import Answers
-from keeve.testing import MemoryLog, memory_host
-from tests.keeve.server.test_api_turns import Held, Mail, Paying, pay
+from tests.keeve.server.test_api_turns import Held, Paying, an_unknown_effect, pay
 from tests.keeve.server.test_server_wire import client_of
 from tests.keeve.test_space_served import filled
 from tests.served_stores import served_store
@@ -71,19 +70,6 @@ async def a_call_that_waits() -> AsyncIterator[World]:
         await said(w, "pay 3")
         async for _ in w.host.observe("(approval-wanted . _)"):
             break
-        yield w
-
-
-@asynccontextmanager
-async def an_unknown_effect() -> AsyncIterator[World]:
-    log, mail = MemoryLog(), Mail()
-    async with memory_host(log, devices={"model": Paying(), "tools": mail}) as host, trio.open_nursery() as nursery:
-        s = await host.asking("ann", "http").spawn(Session, "s", tools=Tools(pay))
-        nursery.start_soon(s.turn, "pay 3")
-        await mail.started.wait()
-        nursery.cancel_scope.cancel()
-    options: Any = {"devices": {"model": Paying(), "tools": Mail()}, "settings": Settings(hold_unknown=True)}
-    async with world(log=log, **options) as w:
         yield w
 
 
